@@ -1,0 +1,53 @@
+# Every target sets up what it needs, in a virtual environment of this checkout's own.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+JOBS_MAX ?= 4
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench docs clean
+
+help:
+	@echo "make demo    check every model under models/ against what is known of it"
+	@echo "make test    all tests that need nothing but Python"
+	@echo "make check   format, lint, types, layers, house rules"
+	@echo "make format  rewrite the code as make check wants it"
+	@echo "make bench   the comparisons with SPIN and TLC"
+	@echo "make docs    the documentation site, into site/"
+	@echo "make setup   the virtual environment alone, into .venv/"
+
+setup: $(READY)
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	$(BIN)/veristream reproduce --models models
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -m "not peers and not brokers" -n auto --maxprocesses $(JOBS_MAX)
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src
+	$(BIN)/lint-imports
+	$(BIN)/python tools/tidy.py
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(READY)
+	set -e; for bench in bench/[a-z]*.py; do $(BIN)/python $$bench $(BENCH_FLAGS); done
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+clean:
+	rm -rf $(VENV) site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,60 @@
+"""Trust in message streams: prove the design, run it, audit what it did.
+
+    import veristream as vs
+
+    results = vs.check("model.net")
+
+The names below are imported when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from veristream.errors import EnvironmentFailure, ModelError
+    from veristream.ir.property import Fairness
+    from veristream.library import check, export_promela, export_tla, load, reproduce, simulate
+    from veristream.search.limits import Limits
+    from veristream.verdict import Holds, Result, Trace, Unknown, Violated
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "EnvironmentFailure",
+    "Fairness",
+    "Holds",
+    "Limits",
+    "ModelError",
+    "Result",
+    "Trace",
+    "Unknown",
+    "Violated",
+    "__version__",
+    "check",
+    "export_promela",
+    "export_tla",
+    "load",
+    "reproduce",
+    "simulate",
+]
+
+_HOMES = {
+    "veristream.errors": ("EnvironmentFailure", "ModelError"),
+    "veristream.ir.property": ("Fairness",),
+    "veristream.library": ("check", "export_promela", "export_tla", "load", "reproduce", "simulate"),
+    "veristream.search.limits": ("Limits",),
+    "veristream.verdict": ("Holds", "Result", "Trace", "Unknown", "Violated"),
+}
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

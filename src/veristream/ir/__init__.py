@@ -1,0 +1,1 @@
+"""The one intermediate representation that languages and engines share."""

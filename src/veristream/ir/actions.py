@@ -1,0 +1,202 @@
+"""The actions of a Network: the fixed list that numbers every step.
+
+The interpreter and the kernel both enumerate steps by this list, so an action's index means the same
+in a kernel's output, a trace and a report. A rendezvous has an action for each pair of edges that can
+meet; a broadcast one for each sending edge; a barrier one for each vector and leading edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum as PythonEnum
+from itertools import product
+
+from veristream.ir.expr import Const, Expr, Local
+from veristream.ir.network import (
+    Bind,
+    Channel,
+    ChannelKind,
+    Edge,
+    FairnessMark,
+    Label,
+    LocationKind,
+    Match,
+    Meet,
+    Network,
+    Receive,
+    Send,
+)
+
+
+class Movement(PythonEnum):
+    """Who moves together in an action."""
+
+    ALONE = "alone"  # no synchronisation, or a buffered channel
+    PAIR = "pair"  # rendezvous: the leader sends, the one follower receives
+    BROADCAST = "broadcast"  # the leader sends, every component in `others` that can receives
+    BARRIER = "barrier"  # the leader and all components in `others` meet
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One entry of the list; components and edges are given by their positions in the Network."""
+
+    movement: Movement
+    leader: int
+    edge: int
+    follower: int = -1  # of a pair: the receiving component
+    follower_edge: int = -1  # of a pair: its edge
+    others: tuple[int, ...] = ()  # of a broadcast or barrier, in the order they update
+    label: Label = Label("")
+    label_of_follower: bool = False  # the label's arguments are in the follower's scope
+    visible: bool = True
+    fairness: FairnessMark = FairnessMark.NONE
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The components that take part by their own choice, for process fairness."""
+        match self.movement:
+            case Movement.ALONE | Movement.BROADCAST:
+                return (self.leader,)
+            case Movement.PAIR:
+                return (self.leader, self.follower)
+            case Movement.BARRIER:
+                return (self.leader, *self.others)
+
+
+def list_actions(network: Network) -> tuple[Action, ...]:
+    """All actions, in the order of their leaders' edges; pairs whose fixed indices differ are left out."""
+    channels = {channel.name: channel for channel in network.channels}
+    return tuple(
+        action
+        for leader, component in enumerate(network.components)
+        for position, edge in enumerate(component.edges)
+        for action in _actions_of_edge(network, channels, leader, position, edge)
+    )
+
+
+def edges_on(
+    network: Network, component: int, channel: str, kind: type[Send | Receive | Meet]
+) -> tuple[int, ...]:
+    """Positions of the component's edges that send, receive or meet (`kind`) on the channel."""
+    edges = network.components[component].edges
+    return tuple(
+        i for i, edge in enumerate(edges) if isinstance(edge.sync, kind) and edge.sync.channel == channel
+    )
+
+
+def leaves_priority(network: Network, component: int, edge: int, kind: LocationKind) -> bool:
+    """Whether the edge leaves a location of the kind."""
+    owner = network.components[component]
+    source = owner.edges[edge].source
+    return any(place.name == source and place.kind is kind for place in owner.locations)
+
+
+def _actions_of_edge(
+    network: Network, channels: dict[str, Channel], leader: int, position: int, edge: Edge
+) -> Iterator[Action]:
+    match edge.sync:
+        case None:
+            yield _action(Movement.ALONE, leader, position, edge)
+        case Send(channel=name) | Receive(channel=name) if channels[name].kind is ChannelKind.BUFFER:
+            yield _action(Movement.ALONE, leader, position, edge)
+        case Send(channel=name) if channels[name].kind is ChannelKind.RENDEZVOUS:
+            yield from _pairs(network, leader, position, edge, edge.sync)
+        case Send(channel=name):
+            others = tuple(
+                c
+                for c in range(len(network.components))
+                if c != leader and edges_on(network, c, name, Receive)
+            )
+            yield _action(Movement.BROADCAST, leader, position, edge, others=others)
+        case Meet(channel=name):
+            me = network.components[leader].name
+            places = {component.name: i for i, component in enumerate(network.components)}
+            for vector in channels[name].vectors:
+                if vector[0] == me:
+                    others = tuple(sorted(places[other] for other in vector[1:]))
+                    yield _action(Movement.BARRIER, leader, position, edge, others=others)
+        case Receive():
+            return
+
+
+def _pairs(network: Network, leader: int, position: int, edge: Edge, send: Send) -> Iterator[Action]:
+    for follower, component in enumerate(network.components):
+        if follower == leader:
+            continue
+        for other in edges_on(network, follower, send.channel, Receive):
+            receiver = component.edges[other]
+            assert isinstance(receiver.sync, Receive)
+            if _can_agree(send.indices, receiver.sync.indices) and _can_match(send, receiver.sync):
+                yield _action(Movement.PAIR, leader, position, edge, follower=(follower, other, receiver))
+
+
+def _action(
+    movement: Movement,
+    leader: int,
+    position: int,
+    edge: Edge,
+    follower: tuple[int, int, Edge] | None = None,
+    others: tuple[int, ...] = (),
+) -> Action:
+    label, of_follower = edge.label, False
+    visible, fairness = edge.visible, edge.fairness
+    if follower is not None:
+        receiver = follower[2]
+        if label is None and receiver.label is not None:
+            label, of_follower = receiver.label, True
+        visible = visible and receiver.visible
+        marks = (fairness, receiver.fairness)
+        fairness = max(marks, key=list(FairnessMark).index)
+    return Action(
+        movement,
+        leader,
+        position,
+        follower=-1 if follower is None else follower[0],
+        follower_edge=-1 if follower is None else follower[1],
+        others=others,
+        label=_default_label(edge, movement) if label is None else label,
+        label_of_follower=of_follower,
+        visible=visible,
+        fairness=fairness,
+    )
+
+
+def _default_label(edge: Edge, movement: Movement) -> Label:
+    match edge.sync:
+        case None:
+            return Label(f"{edge.source}->{edge.target}")
+        case Send(channel=name, indices=indices, values=values):
+            mark = "!" if movement is Movement.ALONE else ""
+            return Label(name + mark, indices + values)
+        case Receive(channel=name, indices=indices, patterns=patterns):
+            received: tuple[Expr, ...] = tuple(
+                Local(pattern.name) if isinstance(pattern, Bind) else pattern.value for pattern in patterns
+            )
+            return Label(name + "?", indices + received)
+        case Meet(channel=name, indices=indices):
+            return Label(name, indices)
+
+
+def _can_agree(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> bool:
+    return not any(
+        isinstance(a, Const) and isinstance(b, Const) and a.value != b.value
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _can_match(send: Send, receive: Receive) -> bool:
+    demanded = tuple(p.value if isinstance(p, Match) else None for p in receive.patterns)
+    return not any(
+        isinstance(a, Const) and isinstance(b, Const) and a.value != b.value
+        for a, b in zip(send.values, demanded, strict=True)
+    )
+
+
+def choices(edge: Edge) -> Iterator[dict[str, int]]:
+    """Every choice of the edge's selected values, the last one turning fastest."""
+    names = [select.name for select in edge.select]
+    ranges = [range(select.low, select.high + 1) for select in edge.select]
+    for values in product(*ranges):
+        yield dict(zip(names, values, strict=True))

@@ -1,0 +1,368 @@
+"""Interval arithmetic over expressions: which values can one have?
+
+Two uses: `verify` refuses what might leave 64 bits, so that native code and Python's integers agree;
+the kernel leaves out the range checks that cannot fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from veristream.errors import ModelError
+from veristream.ir.expr import (
+    Assign,
+    AtLocation,
+    Binary,
+    Block,
+    Call,
+    Check,
+    Conditional,
+    Const,
+    Evaluate,
+    Expr,
+    Fold,
+    For,
+    If,
+    IsDone,
+    IsIdle,
+    Let,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    Reset,
+    Return,
+    Statement,
+    Type,
+    Unary,
+    While,
+)
+from veristream.ir.network import (
+    Bind,
+    Channel,
+    Edge,
+    Function,
+    Match,
+    Meet,
+    Network,
+    Receive,
+    Send,
+    all_variables,
+)
+from veristream.ir.property import (
+    Always,
+    Formula,
+    Holds,
+    LeadsTo,
+    Property,
+    Reachable,
+    Temporal,
+    TemporalBinary,
+    TemporalUnary,
+    Transition,
+)
+
+WORD_LOW, WORD_HIGH = -(2**63), 2**63 - 1
+SHIFT_MAX = 62
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers from `low` to `high`, both included."""
+
+    low: int
+    high: int
+
+    def within(self, low: int, high: int) -> bool:
+        """Whether all of it lies in low..high."""
+        return low <= self.low and self.high <= high
+
+
+BIT = Interval(0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The types of all names that an expression can mention."""
+
+    variables: Mapping[str, Type]
+    channels: Mapping[str, Channel]
+    functions: Mapping[str, Function]
+    locals: Mapping[str, Type]
+
+    def add(self, name: str, type_: Type) -> Names:
+        """These names and one more local."""
+        return replace(self, locals={**self.locals, name: type_})
+
+
+def names_of(network: Network) -> Names:
+    """The names every scope of the network starts with."""
+    return Names(
+        {variable.name: variable.type for variable in all_variables(network)},
+        {channel.name: channel for channel in network.channels},
+        {function.name: function for function in network.functions},
+        {},
+    )
+
+
+def edge_names(names: Names, edge: Edge) -> Names:
+    """The names of an edge's scope before its update: what it selects and receives."""
+    for select in edge.select:
+        names = names.add(select.name, Type(select.low, select.high))
+    if isinstance(edge.sync, Receive):
+        fields = names.channels[edge.sync.channel].fields
+        for pattern, type_ in zip(edge.sync.patterns, fields, strict=True):
+            if isinstance(pattern, Bind):
+                names = names.add(pattern.name, type_)
+    return names
+
+
+def interval(expr: Expr, names: Names) -> Interval:
+    """An interval that holds every value of the expression; raises ModelError past 64 bits."""
+    match expr:
+        case Const(value=value):
+            return Interval(value, value)
+        case Load(variable=name):
+            return _of_type(names.variables[name])
+        case Local(name=name):
+            return _of_type(names.locals[name])
+        case Unary():
+            return _fits(_unary(expr, names), expr)
+        case Binary():
+            return _fits(_binary(expr, names), expr)
+        case Conditional(then=then, otherwise=otherwise):
+            return _join(interval(then, names), interval(otherwise, names))
+        case Fold(op="sum", name=name, low=low, high=high, body=body):
+            part = interval(body, names.add(name, Type(low, high)))
+            count = high - low + 1
+            return _fits(Interval(min(0, count * part.low), max(0, count * part.high)), expr)
+        case Call(function=name):
+            return _of_type(names.functions[name].result)
+        case Queue(op="len", channel=name):
+            return Interval(0, names.channels[name].capacity)
+        case Peek(channel=name, part=part_index):
+            return _of_type(names.channels[name].fields[part_index])
+        case Primed(operand=operand):
+            return interval(operand, names)
+        case Fold() | Queue() | AtLocation() | IsDone() | IsIdle():
+            return BIT
+
+
+def _of_type(type_: Type) -> Interval:
+    return Interval(type_.low, type_.high)
+
+
+def _join(left: Interval, right: Interval) -> Interval:
+    return Interval(min(left.low, right.low), max(left.high, right.high))
+
+
+def _fits(result: Interval, expr: Expr) -> Interval:
+    if not result.within(WORD_LOW, WORD_HIGH):
+        raise ModelError(
+            f"this may reach {max(abs(result.low), abs(result.high))}, more than 64 bits hold",
+            expr.span,
+            "give the operands smaller ranges",
+        )
+    return result
+
+
+def _unary(expr: Unary, names: Names) -> Interval:
+    operand = interval(expr.operand, names)
+    match expr.op:
+        case "-":
+            return Interval(-operand.high, -operand.low)
+        case "~":
+            return Interval(-operand.high - 1, -operand.low - 1)
+        case "not":
+            return BIT
+
+
+def _corners(left: Interval, right: Interval, op: Callable[[int, int], int]) -> Interval:
+    values = [op(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
+    return Interval(min(values), max(values))
+
+
+def _binary(expr: Binary, names: Names) -> Interval:
+    left, right = interval(expr.left, names), interval(expr.right, names)
+    match expr.op:
+        case "+":
+            return Interval(left.low + right.low, left.high + right.high)
+        case "-":
+            return Interval(left.low - right.high, left.high - right.low)
+        case "*":
+            return _corners(left, right, lambda a, b: a * b)
+        case "div":
+            reach = max(abs(left.low), abs(left.high))
+            signed = left.low < 0 or right.low < 0
+            return Interval(-reach if signed else 0, reach)
+        case "rem":
+            reach = max(abs(right.low), abs(right.high), 1) - 1
+            return Interval(
+                -min(reach, -left.low) if left.low < 0 else 0,
+                min(reach, left.high) if left.high > 0 else 0,
+            )
+        case "mod":
+            return Interval(0, max(right.high - 1, 0))
+        case "min":
+            return Interval(min(left.low, right.low), min(left.high, right.high))
+        case "max":
+            return Interval(max(left.low, right.low), max(left.high, right.high))
+        case "&" | "|" | "^":
+            return _bits(expr.op, left, right)
+        case "<<":
+            return _corners(left, _shift(right), lambda a, b: a << b)
+        case ">>":
+            return _corners(left, _shift(right), lambda a, b: a >> b)
+        case _:
+            return BIT
+
+
+def _shift(amount: Interval) -> Interval:
+    low = min(max(amount.low, 0), SHIFT_MAX)
+    return Interval(low, max(low, min(amount.high, SHIFT_MAX)))
+
+
+def _bits(op: str, left: Interval, right: Interval) -> Interval:
+    if left.low >= 0 and right.low >= 0:
+        if op == "&":
+            return Interval(0, min(left.high, right.high))
+        return Interval(0, (1 << max(left.high, right.high).bit_length()) - 1)
+    if op == "&" and (left.low >= 0 or right.low >= 0):
+        return Interval(0, left.high if left.low >= 0 else right.high)
+    ends = (left.low, left.high, right.low, right.high)
+    width = max((end if end >= 0 else ~end).bit_length() for end in ends)
+    return Interval(-(1 << width), (1 << width) - 1)
+
+
+def check_overflow(network: Network) -> None:
+    """Raises ModelError at the first expression that might leave 64 bits."""
+    names = names_of(network)
+    for function in network.functions:
+        scope = names
+        for parameter in function.parameters:
+            scope = scope.add(parameter.name, parameter.type)
+        _check_block(function.body, scope)
+    for component in network.components:
+        for location in component.locations:
+            _check(location.invariant, names)
+            for constraint in location.clock_invariant:
+                _check(constraint.bound, names)
+        for edge in component.edges:
+            _check_edge(edge, edge_names(names, edge))
+    for property_ in network.properties:
+        for expr in _property_expressions(property_):
+            _check(expr, names)
+
+
+def _check(expr: Expr | None, names: Names) -> None:
+    """Visits every part of the expression, also those whose interval does not matter to the whole."""
+    if expr is None:
+        return
+    interval(expr, names)
+    match expr:
+        case Load(indices=parts) | Queue(indices=parts):
+            for part in parts:
+                _check(part, names)
+        case Local(index=index):
+            _check(index, names)
+        case Unary(operand=operand) | Primed(operand=operand):
+            _check(operand, names)
+        case Binary(left=left, right=right):
+            _check(left, names)
+            _check(right, names)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            for part in (condition, then, otherwise):
+                _check(part, names)
+        case Fold(name=name, low=low, high=high, body=body):
+            _check(body, names.add(name, Type(low, high)))
+        case Call(arguments=arguments):
+            for part in arguments:
+                _check(part, names)
+        case Peek(position=position, indices=parts):
+            for part in (position, *parts):
+                _check(part, names)
+        case Const() | AtLocation() | IsDone() | IsIdle():
+            pass
+
+
+def _check_edge(edge: Edge, names: Names) -> None:
+    _check(edge.guard, names)
+    for constraint in edge.clock_guard:
+        _check(constraint.bound, names)
+    if edge.label is not None:
+        for argument in edge.label.arguments:
+            _check(argument, names)
+    match edge.sync:
+        case Send(indices=indices, values=values):
+            for part in indices + values:
+                _check(part, names)
+        case Receive(indices=indices, patterns=patterns):
+            for part in indices:
+                _check(part, names)
+            for pattern in patterns:
+                if isinstance(pattern, Match):
+                    _check(pattern.value, names)
+        case Meet(indices=indices):
+            for part in indices:
+                _check(part, names)
+        case None:
+            pass
+    _check_block(edge.update, names)
+
+
+def _check_block(block: Block, names: Names) -> None:
+    for statement in block:
+        names = _check_statement(statement, names)
+
+
+def _check_statement(statement: Statement, names: Names) -> Names:
+    """Checks the statement and gives the names known after it."""
+    match statement:
+        case Assign(target=target, value=value):
+            _check(target, names)
+            _check(value, names)
+        case Let(name=name, type=type_, value=value):
+            _check(value, names)
+            return names.add(name, type_)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            _check(condition, names)
+            _check_block(then, names)
+            _check_block(otherwise, names)
+        case While(condition=condition, body=body):
+            _check(condition, names)
+            _check_block(body, names)
+        case For(name=name, low=low, high=high, body=body):
+            _check_block(body, names.add(name, Type(low, high)))
+        case Return(value=value) | Evaluate(value=value) | Reset(value=value):
+            _check(value, names)
+        case Check(condition=condition):
+            _check(condition, names)
+    return names
+
+
+def _property_expressions(property_: Property) -> list[Expr]:
+    match property_.claim:
+        case Always(condition=condition) | Transition(condition=condition):
+            return [condition]
+        case Reachable(condition=condition, optimise=optimise):
+            return [condition] + ([] if optimise is None else [optimise.value])
+        case LeadsTo(cause=cause, effect=effect):
+            return [cause, effect]
+        case Temporal(formula=formula):
+            return _formula_expressions(formula)
+        case _:
+            return []
+
+
+def _formula_expressions(formula: Formula) -> list[Expr]:
+    match formula:
+        case Holds(condition=condition):
+            return [condition]
+        case TemporalUnary(operand=operand):
+            return _formula_expressions(operand)
+        case TemporalBinary(left=left, right=right):
+            return _formula_expressions(left) + _formula_expressions(right)
+        case _:
+            return []

@@ -1,0 +1,156 @@
+"""Properties of a Network.
+
+Linear temporal logic is read over infinite runs s0 a0 s1 a1 ...: `Holds(e)` is true at i when e
+holds in s_i, `Occurs(a)` when the action taken from s_i is called a (state/event LTL: Chaki, Clarke,
+Ouaknine, Sharygina, Sinha, "State/Event-Based Software Model Checking", IFM 2004). A run that ends
+repeats its last state for ever with no action.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum as PythonEnum
+from typing import Literal
+
+from veristream.ir.expr import Expr
+from veristream.source import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """A proposition of states."""
+
+    condition: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurs:
+    """A proposition of actions: the label's name, and its arguments where given; None matches any."""
+
+    name: str
+    arguments: tuple[int | None, ...] | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A proposition of actions: the action is invisible (tau)."""
+
+
+UnaryTemporal = Literal["!", "X", "[]", "<>"]
+BinaryTemporal = Literal["&&", "||", "->", "<->", "U", "R"]
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalUnary:
+    """Not, next, always or eventually."""
+
+    op: UnaryTemporal
+    operand: Formula
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalBinary:
+    """Connectives; `U` is until, `R` (also written `V`) release."""
+
+    op: BinaryTemporal
+    left: Formula
+    right: Formula
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Formula = Holds | Occurs | Silent | TemporalUnary | TemporalBinary
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlockFree:
+    """Every reachable state has a step or has terminated properly."""
+
+
+@dataclass(frozen=True, slots=True)
+class DivergenceFree:
+    """No run ends in invisible actions for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class NonTerminating:
+    """Every reachable state has a step, terminated properly or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """An invariant: the condition holds in every reachable state."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Reachable:
+    """The condition holds in some reachable state; `optimise` also asks for an extreme value there."""
+
+    condition: Expr
+    optimise: Optimise | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Optimise:
+    """The least or greatest value of an expression over the reachable states where a goal holds."""
+
+    direction: Literal["min", "max"]
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The condition holds of every reachable step; `Primed` speaks of the state after it."""
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Temporal:
+    """The formula holds of every fair run."""
+
+    formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class LeadsTo:
+    """On every fair run, whenever `cause` holds, `effect` holds then or later."""
+
+    cause: Expr
+    effect: Expr
+
+
+Claim = (
+    DeadlockFree | DivergenceFree | NonTerminating | Always | Reachable | Transition | Temporal | LeadsTo
+)
+
+
+class Fairness(PythonEnum):
+    """Which runs a temporal property speaks of, beside the edges' own marks.
+
+    Weak: what is enabled for ever from some point on is taken again and again. Strong: what is
+    enabled again and again is taken again and again. The unit is an action, by its name and those of
+    its arguments that are constants, or a process, that is a component that leads the step, receives
+    in a rendezvous or meets in a barrier (the receivers of a broadcast do not choose, so it counts
+    for its sender alone).
+    """
+
+    NONE = "none"
+    WEAK_ACTION = "weak-action"
+    STRONG_ACTION = "strong-action"
+    WEAK_PROCESS = "weak-process"
+    STRONG_PROCESS = "strong-process"
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A named claim."""
+
+    name: str
+    claim: Claim
+    fairness: Fairness = Fairness.NONE
+    span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -1,0 +1,306 @@
+"""Reads statements, edges and locations of the text form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from lark import Token, Tree
+
+from veristream.errors import ModelError
+from veristream.ir.expr import (
+    INT,
+    Assign,
+    Block,
+    Call,
+    Check,
+    Const,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Local,
+    Reset,
+    Return,
+    Statement,
+    While,
+)
+from veristream.ir.network import (
+    Bind,
+    ClockConstraint,
+    Edge,
+    FairnessMark,
+    Label,
+    Location,
+    LocationKind,
+    Match,
+    Meet,
+    Receive,
+    Select,
+    Send,
+    Sync,
+)
+from veristream.ir.read_expr import (
+    read_component,
+    read_constant,
+    read_expr,
+    read_exprs,
+    read_range,
+    read_type,
+    read_value,
+)
+from veristream.ir.read_names import Scope
+from veristream.ir.read_syntax import Node, child, children, maybe, name_of, optional, span_of, token
+from veristream.ir.spelling import COMPARISONS
+from veristream.source import Span
+
+
+def read_block(node: Node, scope: Scope) -> Block:
+    """The statements; what one declares is known to those after it."""
+    statements: list[Statement] = []
+    for inner in children(node):
+        statement = _statement(inner, scope)
+        statements.append(statement)
+        if isinstance(statement, Let):
+            scope = scope.declare(statement.name)
+    return tuple(statements)
+
+
+def _statement(node: Node, scope: Scope) -> Statement:
+    span = span_of(scope.names.source, node)
+    match node.data:
+        case "assign":
+            return Assign(_target(child(node, 0), scope), read_expr(child(node, 1), scope), span)
+        case "evaluate":
+            return _evaluate(node, scope, span)
+        case "let":
+            return _let(node, scope, span)
+        case "if":
+            return _if(node, scope, span)
+        case "while":
+            limit = read_constant(child(node, 1), scope)
+            condition = read_expr(child(node, 0), scope)
+            return While(condition, read_block(child(node, 2), scope), limit, span)
+        case "for":
+            name = name_of(token(node, 0))
+            low, high = read_range(child(node, 1), scope)
+            return For(name, low, high, read_block(child(node, 2), scope.declare(name)), span)
+        case "check":
+            written = maybe(node, 1)
+            message = "a check failed" if written is None else json.loads(str(written), strict=False)
+            return Check(read_expr(child(node, 0), scope), message, span)
+        case "reset":
+            return Reset(name_of(token(node, 0)), read_expr(child(node, 1), scope), span)
+        case _:
+            return Return(read_expr(child(node, 0), scope), span)
+
+
+def _target(node: Node, scope: Scope) -> Load | Local:
+    target = read_expr(node, scope)
+    if not isinstance(target, Load | Local):
+        raise ModelError(
+            "only a variable can be assigned", span_of(scope.names.source, node), "write `x := value`"
+        )
+    return target
+
+
+def _evaluate(node: Node, scope: Scope, span: Span) -> Evaluate:
+    value = read_expr(child(node, 0), scope)
+    if not isinstance(value, Call):
+        raise ModelError("this value is not used", span, "call a function, or assign with `:=`")
+    return Evaluate(value, span)
+
+
+def _let(node: Node, scope: Scope, span: Span) -> Let:
+    size, type_ = optional(node, 1), optional(node, 2)
+    return Let(
+        name_of(token(node, 0)),
+        INT if type_ is None else read_type(type_, scope),
+        read_expr(child(node, 3), scope),
+        None if size is None else read_constant(size, scope),
+        span,
+    )
+
+
+def _if(node: Node, scope: Scope, span: Span) -> If:
+    condition = read_value(child(node, 0), scope)
+    then = read_block(child(node, 1), scope)
+    last = optional(node, 2)
+    otherwise: Block = ()
+    if last is not None:
+        otherwise = (_statement(last, scope),) if last.data == "if" else read_block(last, scope)
+    if condition.named and isinstance(condition.expr, Const):
+        # What a parameter rules out may be nonsense, such as a[i - 1] where i is 0.
+        then, otherwise = (then, ()) if condition.expr.value else ((), otherwise)
+    return If(condition.expr, then, otherwise, span)
+
+
+def read_location(node: Node, scope: Scope) -> tuple[Location, bool]:
+    """The location, and whether its component begins there."""
+    kinds = {"committed": LocationKind.COMMITTED, "atomic": LocationKind.ATOMIC}
+    written = maybe(node, 0)
+    kind = LocationKind.NORMAL
+    if written is not None:
+        kind = LocationKind.URGENT if isinstance(written, Tree) else kinds[str(written)]
+    parts = _parts_by_kind(children(node), scope)
+    invariant = parts.get("invariant")
+    clocks = parts.get("clock_guard")
+    location = Location(
+        name_of(token(node, 1)),
+        kind,
+        "final_mark" in parts,
+        None if invariant is None else read_expr(child(invariant, 0), scope),
+        () if clocks is None else tuple(_clock_constraints(clocks, scope)),
+        span_of(scope.names.source, node),
+    )
+    return location, "initial_mark" in parts
+
+
+def _parts_by_kind(nodes: Sequence[Node], scope: Scope) -> dict[str, Node]:
+    parts: dict[str, Node] = {}
+    for node in nodes:
+        if node.data in parts:
+            raise ModelError(
+                f"`{node.data.split('_')[0]}` is given twice",
+                span_of(scope.names.source, node),
+                "join the two",
+            )
+        parts[str(node.data)] = node
+    return parts
+
+
+def _clock_constraints(node: Node, scope: Scope) -> Iterator[ClockConstraint]:
+    """`x < 3` or `x - y < 3`, written as rows of which the first names are clocks."""
+    for part in children(node):
+        items = list(part.children) if part.data == "row" else [part]
+        clocks, rest = _clock_names(items)
+        if not clocks or not rest or str(rest[0]) not in COMPARISONS - {"!="}:
+            raise ModelError(
+                "a clock constraint is expected here",
+                span_of(scope.names.source, part),
+                "write `x < 3`, `x >= 2` or `x - y <= 5`",
+            )
+        bound = rest[1:]
+        # The bound is what is left of the row; it keeps the positions of its own parts.
+        row = bound[0] if len(bound) == 1 and isinstance(bound[0], Tree) else Tree("row", bound, part.meta)
+        yield ClockConstraint(
+            clocks[0],
+            clocks[1] if len(clocks) > 1 else None,
+            str(rest[0]),
+            read_expr(row, scope),
+            span_of(scope.names.source, part),
+        )
+
+
+def _clock_names(items: list[Any]) -> tuple[list[str], list[Any]]:
+    """The one or two clocks that a constraint's row begins with, and the rest of the row."""
+
+    def clock(position: int) -> str | None:
+        item = items[position] if position < len(items) else None
+        is_name = isinstance(item, Tree) and item.data == "reference"
+        return name_of(token(cast(Node, item), 0)) if is_name else None
+
+    first, second = clock(0), clock(2)
+    if first is None:
+        return [], items
+    if second is not None and str(items[1]) == "-":
+        return [first, second], items[3:]
+    return [first], items[1:]
+
+
+def read_edge(node: Node, scope: Scope) -> Edge | None:
+    """The edge; None where the template's parameters rule it out."""
+    every = [part for part in children(node) if part.data not in ("select", "slots")]
+    clauses = _parts_by_kind(every, scope)
+    syncs = [clauses[kind] for kind in ("send", "receive", "meet") if kind in clauses]
+    labels = [clauses[kind] for kind in ("action", "tau") if kind in clauses]
+    _only_one(syncs, "an edge synchronises once", scope)
+    _only_one(labels, "an edge is named once", scope)
+    selects = tuple(_selections(node, scope))
+    chosen = scope.declare(*(select.name for select in selects))
+    guard: Expr | None = None
+    sync = _sync(syncs[0], chosen) if syncs else None
+    known = chosen.declare(*_bound_names(sync))
+    if "when" in clauses:
+        test = read_value(child(clauses["when"], 0), known)
+        if test.named and isinstance(test.expr, Const) and test.expr.value == 0:
+            return None
+        guard = test.expr
+    return Edge(
+        name_of(token(node, 0)),
+        name_of(token(node, 1)),
+        _label(labels[0], known) if labels else None,
+        selects,
+        guard,
+        tuple(_clock_constraints(clauses["clock_guard"], known)) if "clock_guard" in clauses else (),
+        sync,
+        read_block(child(clauses["do"], 0), known) if "do" in clauses else (),
+        _slots(node, "fork", scope),
+        _slots(node, "join", scope),
+        _slots(node, "kill", scope),
+        "tau" not in clauses,
+        FairnessMark(str(token(clauses["fair"], 0))) if "fair" in clauses else FairnessMark.NONE,
+        span_of(scope.names.source, node),
+    )
+
+
+def _only_one(nodes: list[Node], message: str, scope: Scope) -> None:
+    if len(nodes) > 1:
+        raise ModelError(message, span_of(scope.names.source, nodes[1]), "use two edges")
+
+
+def _selections(node: Node, scope: Scope) -> Iterator[Select]:
+    for clause in children(node):
+        for part in children(clause) if clause.data == "select" else ():
+            type_ = read_type(child(part, 1), scope)
+            span = span_of(scope.names.source, part)
+            yield Select(name_of(token(part, 0)), type_.low, type_.high, span)
+
+
+def _bound_names(sync: Sync | None) -> list[str]:
+    patterns = sync.patterns if isinstance(sync, Receive) else ()
+    return [pattern.name for pattern in patterns if isinstance(pattern, Bind)]
+
+
+def _sync(node: Node, scope: Scope) -> Sync:
+    span = span_of(scope.names.source, node)
+    channel = name_of(token(node, 0))
+    indices = read_exprs(children(child(node, 1)), scope)
+    if node.data == "meet":
+        return Meet(channel, indices, span)
+    last = optional(node, 2)
+    parts = [] if last is None else children(last)
+    if node.data == "send":
+        return Send(channel, indices, read_exprs(parts, scope), span)
+    return Receive(channel, indices, tuple(_pattern(part, scope) for part in parts), span)
+
+
+def _pattern(node: Node, scope: Scope) -> Bind | Match:
+    span = span_of(scope.names.source, node)
+    if node.data == "bind":
+        return Bind(name_of(token(node, 0)), span)
+    return Match(read_expr(child(node, 0), scope), span)
+
+
+def _label(node: Node, scope: Scope) -> Label | None:
+    label = optional(node, 0)
+    if label is None:
+        return None
+    arguments = optional(label, 1)
+    return Label(
+        name_of(cast(Token, label.children[0])),
+        () if arguments is None else read_exprs(children(arguments), scope),
+        span_of(scope.names.source, label),
+    )
+
+
+def _slots(node: Node, kind: str, scope: Scope) -> tuple[str, ...]:
+    return tuple(
+        read_component(part, scope)
+        for clause in children(node)
+        if clause.data == "slots" and str(token(clause, 0)) == kind
+        for part in children(clause)
+    )

@@ -1,0 +1,373 @@
+"""Reads expressions, constants and types of the text form.
+
+Constants and a template's parameters are put in as numbers, and what is made of them alone is
+computed at once, so that `fork[(i + 1) mod N]` has a fixed index. What is written with plain numbers
+stays as it is written: the text form of a network must be read as that very network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+from lark import Token, Tree
+
+from veristream.errors import ModelError
+from veristream.ir.constant import constant_value
+from veristream.ir.expr import (
+    BOOL,
+    INT,
+    AtLocation,
+    Binary,
+    BinaryOp,
+    Call,
+    Conditional,
+    Const,
+    Expr,
+    Fold,
+    FoldOp,
+    IsDone,
+    IsIdle,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    QueueOp,
+    Type,
+    Unary,
+    UnaryOp,
+)
+from veristream.ir.read_names import Scope, Struct, find_constant, find_variable, unknown_name
+from veristream.ir.read_row import Grouping, group
+from veristream.ir.read_syntax import (
+    Node,
+    child,
+    children,
+    maybe,
+    name_of,
+    optional,
+    span_of,
+    suggest,
+    token,
+)
+from veristream.ir.spelling import BUILT_IN, COMPARISONS, LEVELS, PREFIX_LEVELS, RIGHTWARD
+from veristream.source import Span
+
+_SYNONYMS = {"->": "implies", "||": "or", "&&": "and", "!": "not"}
+_FOLDS: dict[str, tuple[FoldOp, BinaryOp]] = {
+    "forall": ("all", "and"),
+    "exists": ("any", "or"),
+    "sum": ("sum", "+"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An expression as read: `named` if it is a number that comes from a name, `literal` if written."""
+
+    expr: Expr
+    named: bool = False
+    literal: bool = False
+
+
+def read_expr(node: Node, scope: Scope) -> Expr:
+    """The expression."""
+    return read_value(node, scope).expr
+
+
+def read_exprs(nodes: Sequence[Node], scope: Scope) -> tuple[Expr, ...]:
+    """The expressions, in order."""
+    return tuple(read_expr(node, scope) for node in nodes)
+
+
+def read_constant(node: Node, scope: Scope) -> int:
+    """The number that the expression always is; an error if it depends on the state."""
+    value = constant_value(read_expr(node, scope))
+    if value is None:
+        raise ModelError(
+            "a constant is expected here",
+            span_of(scope.names.source, node),
+            "use numbers, constants, enum members and a component's parameters",
+        )
+    return value
+
+
+def read_range(node: Node, scope: Scope) -> tuple[int, int]:
+    """The bounds of `low..high`, which is not empty."""
+    low, high = (read_constant(bound, scope) for bound in children(node)[:2])
+    if low > high:
+        raise ModelError(
+            f"the range {low}..{high} is empty",
+            span_of(scope.names.source, node),
+            "the lower bound comes first",
+        )
+    return low, high
+
+
+def read_type(node: Node, scope: Scope) -> Type:
+    """The type of one value."""
+    found = read_type_or_struct(node, scope)
+    if isinstance(found, Struct):
+        raise ModelError(
+            f"`{found.name}` is a struct; one value is expected here",
+            span_of(scope.names.source, node),
+            "name a range, `bool` or an enum",
+        )
+    return found
+
+
+def read_type_or_struct(node: Node, scope: Scope) -> Type | Struct:
+    """The type: a range, `bool`, an enum or a struct."""
+    low, enum = child(node, 0), maybe(node, 2)
+    if maybe(node, 1) is not None:
+        shown = name_of(enum) if isinstance(enum, Token) else None
+        return Type(*read_range(node, scope), shown)
+    span = span_of(scope.names.source, node)
+    if low.data != "reference":
+        raise ModelError("a type is expected here", span, "write `low..high`, `bool` or an enum")
+    name = str(token(low, 0))
+    built_in = {"bool": BOOL, "int": INT}.get(name)
+    if built_in is not None:
+        return built_in
+    name = name_of(token(low, 0))
+    if name in scope.names.enums:
+        return Type(0, len(scope.names.enums[name].members) - 1, name)
+    if name in scope.names.structs:
+        return scope.names.structs[name]
+    known = ["bool", "int", *scope.names.enums, *scope.names.structs]
+    raise ModelError(
+        f"unknown type `{name}`", span, suggest(name, known, "write `low..high`, `bool` or an enum")
+    )
+
+
+def read_component(node: Node, scope: Scope) -> str:
+    """The full name of a component, written `P` or `P(0, 1)`, whose arguments are constants."""
+    base = child(node, 0) if node.data == "call" else node
+    if base.data not in ("reference", "component_ref"):
+        raise ModelError(
+            "a component is expected here", span_of(scope.names.source, node), "write `P` or `P(0)`"
+        )
+    name = name_of(token(base, 0))
+    arguments = optional(node, 1) if len(node.children) > 1 else None
+    if arguments is None:
+        return name
+    return instance_name(name, [read_constant(value, scope) for value in children(arguments)])
+
+
+def instance_name(template: str, values: Sequence[int]) -> str:
+    """The name of a template's component."""
+    return f"{template}({', '.join(map(str, values))})"
+
+
+def read_value(node: Node, scope: Scope) -> Value:
+    """The expression, with what is known of how it was written."""
+    span = span_of(scope.names.source, node)
+    match node.data:
+        case "number":
+            return Value(Const(int(token(node, 0)), span), literal=True)
+        case "paren":
+            inner = read_value(child(node, 0), scope)
+            return Value(inner.expr, inner.named)
+        case "row":
+            return _row(node, scope)
+        case "conditional":
+            return _conditional(node, scope)
+        case "fold":
+            return _fold(node, scope)
+        case "call":
+            return Value(_call(node, scope))
+        case "at":
+            component = read_component(child(node, 0), scope)
+            return Value(AtLocation(component, name_of(token(node, 1)), span))
+        case "primed":
+            return Value(_primed(node, scope))
+        case _:
+            return _path(node, scope)
+
+
+def _row(node: Node, scope: Scope) -> Value:
+    grouping = Grouping(
+        LEVELS,
+        PREFIX_LEVELS,
+        RIGHTWARD,
+        COMPARISONS,
+        _SYNONYMS,
+        lambda operand: read_value(operand, scope),
+        partial(_prefix, scope),
+        _infix,
+    )
+    return group(scope.names.source, node.children, grouping)
+
+
+def _prefix(scope: Scope, written: Token, op: str, operand: Value) -> Value:
+    start = span_of(scope.names.source, written)
+    span = Span(start.source, start.start, operand.expr.span.end)
+    if op == "-" and operand.literal and isinstance(operand.expr, Const):
+        return Value(Const(-operand.expr.value, span))
+    return _fold_constant(Unary(cast(UnaryOp, op), operand.expr, span), operand.named)
+
+
+def _infix(op: str, left: Value, right: Value) -> Value:
+    start = left.expr.span
+    span = Span(start.source, start.start, max(start.end, right.expr.span.end))
+    binary = Binary(cast(BinaryOp, op), left.expr, right.expr, span)
+    if left.named and isinstance(left.expr, Const):
+        # What a parameter rules out may be nonsense, such as a[i - 1] where i is 0.
+        truth = left.expr.value != 0
+        if (op == "and" and not truth) or (op == "or" and truth) or (op == "implies" and not truth):
+            return Value(Const(int(op != "and"), span), named=True)
+    return _fold_constant(binary, left.named or right.named)
+
+
+def _fold_constant(expr: Unary | Binary, named: bool) -> Value:
+    value = constant_value(expr) if named else None
+    return Value(expr) if value is None else Value(Const(value, expr.span), named=True)
+
+
+def _conditional(node: Node, scope: Scope) -> Value:
+    condition, then, otherwise = (read_value(inner, scope) for inner in children(node))
+    if condition.named and isinstance(condition.expr, Const):
+        return then if condition.expr.value else otherwise
+    span = span_of(scope.names.source, node)
+    return Value(Conditional(condition.expr, then.expr, otherwise.expr, span))
+
+
+def _fold(node: Node, scope: Scope) -> Value:
+    name, body = name_of(token(node, 1)), child(node, 3)
+    op, connective = _FOLDS[str(token(node, 0))]
+    low, high = read_range(child(node, 2), scope)
+    span = span_of(scope.names.source, node)
+    if not _chooses_component(body, str(token(node, 1))):
+        return Value(Fold(op, name, low, high, read_expr(body, scope.declare(name)), span))
+    # The network's expressions name components by constants, so the counter is put in.
+    parts = [read_expr(body, scope.define(name, number)) for number in range(low, high + 1)]
+    neutral = Const(int(op == "all"), span)
+    result = Binary(connective, neutral, parts[0], span) if len(parts) == 1 else parts[0]
+    for value in parts[1:]:
+        result = Binary(connective, result, value, span)
+    return Value(result)
+
+
+def _chooses_component(node: Node, counter: str) -> bool:
+    """Whether some component in the expression is chosen by the counter."""
+    return any(
+        counter == str(found)
+        for inner in node.iter_subtrees()
+        for component in _component_parts(inner)
+        for found in component.scan_values(lambda leaf: isinstance(leaf, Token))
+    )
+
+
+def _component_parts(node: Node) -> list[Node]:
+    first = node.children[0] if node.children else None
+    if not isinstance(first, Tree):
+        return []
+    if node.data == "at" or (node.data == "field" and first.data == "call"):
+        return [first]
+    is_test = node.data == "call" and first.data == "reference" and first.children[0] in ("done", "idle")
+    return [node] if is_test else []
+
+
+def _primed(node: Node, scope: Scope) -> Expr:
+    operand = read_expr(child(node, 0), scope)
+    span = span_of(scope.names.source, node)
+    if not isinstance(operand, Load):
+        raise ModelError("`'` follows a variable", span, "write `next(...)` for an expression")
+    return Primed(operand, span)
+
+
+def _call(node: Node, scope: Scope) -> Expr:
+    base, arguments = child(node, 0), children(child(node, 1))
+    span = span_of(scope.names.source, node)
+    if base.data != "reference":
+        raise ModelError("only a function can be called", span)
+    if str(token(base, 0)) in BUILT_IN:
+        return _built_in(str(token(base, 0)), arguments, scope, span)
+    name = name_of(token(base, 0))
+    if name not in scope.names.functions:
+        known = [*scope.names.functions, *BUILT_IN]
+        raise ModelError(
+            f"unknown function `{name}`", span, suggest(name, known, "declare it with `function`")
+        )
+    return Call(name, read_exprs(arguments, scope), span)
+
+
+def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> Expr:
+    counts = {"min": (2,), "max": (2,), "peek": (2, 3)}.get(name, (1,))
+    if len(arguments) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise ModelError(f"`{name}` takes {wanted} argument(s), not {len(arguments)}", span)
+    match name:
+        case "min" | "max":
+            left, right = read_exprs(arguments, scope)
+            return Binary(cast(BinaryOp, name), left, right, span)
+        case "done":
+            return IsDone(read_component(arguments[0], scope), span)
+        case "idle":
+            return IsIdle(read_component(arguments[0], scope), span)
+        case "next":
+            return Primed(read_expr(arguments[0], scope), span)
+        case "peek":
+            channel, indices = _channel(arguments[0], scope)
+            which = read_constant(arguments[2], scope) if len(arguments) > 2 else 0
+            return Peek(channel, read_expr(arguments[1], scope), which, indices, span)
+        case _:
+            channel, indices = _channel(arguments[0], scope)
+            return Queue(cast(QueueOp, name), channel, indices, span)
+
+
+def _channel(node: Node, scope: Scope) -> tuple[str, tuple[Expr, ...]]:
+    head, steps = _steps(node)
+    if head.data != "reference" or any(step.data != "index" for step in steps):
+        raise ModelError(
+            "a channel is expected here", span_of(scope.names.source, node), "write `c` or `c[i]`"
+        )
+    return name_of(token(head, 0)), read_exprs([child(step, 1) for step in steps], scope)
+
+
+def _steps(node: Node) -> tuple[Node, list[Node]]:
+    """What a path begins with, and its indices and fields in the order they are written."""
+    steps: list[Node] = []
+    while node.data in ("index", "field"):
+        steps.insert(0, node)
+        node = child(node, 0)
+    return node, steps
+
+
+def _path(node: Node, scope: Scope) -> Value:
+    """A name with its fields and indices: a local, a variable or a constant."""
+    head, steps = _steps(node)
+    span = span_of(scope.names.source, node)
+    indices = read_exprs([child(step, 1) for step in steps if step.data == "index"], scope)
+    if head.data == "call":
+        name = read_component(head, scope)
+    elif head.data in ("reference", "outermost"):
+        name = name_of(token(head, 0))
+    else:
+        raise ModelError("only a variable has indices and fields", span)
+    name = ".".join([name, *(name_of(token(step, 1)) for step in steps if step.data == "field")])
+    outermost = head.data == "outermost"
+    if node.data != "field" and head.data == "reference" and name in scope.locals:
+        return Value(_local(name, indices, span))
+    variable = None
+    if name not in scope.constants or outermost:
+        variable = find_variable(name, scope, outermost or head.data == "call")
+    if variable is not None:
+        return Value(Load(variable, indices, span))
+    if node.data == "reference" and str(token(node, 0)) in ("true", "false"):
+        return Value(Const(int(token(node, 0) == "true"), span))
+    constant = find_constant(name, scope, span)
+    if constant is None:
+        raise unknown_name(name, scope, span)
+    if indices:
+        raise ModelError(f"`{name}` is a constant and has no index", span)
+    return Value(Const(constant, span), named=True)
+
+
+def _local(name: str, indices: tuple[Expr, ...], span: Span) -> Local:
+    if len(indices) > 1:
+        raise ModelError(f"`{name}` is a local array and has one index", span)
+    return Local(name, indices[0] if indices else None, span)

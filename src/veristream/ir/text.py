@@ -1,0 +1,292 @@
+"""Prints a Network in its text form, which `read` reads back as the very same Network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from veristream.ir.network import (
+    Bind,
+    Channel,
+    ChannelKind,
+    ClockConstraint,
+    Component,
+    Edge,
+    Enumeration,
+    FairnessMark,
+    Function,
+    Location,
+    LocationKind,
+    Meet,
+    Network,
+    Receive,
+    Send,
+    Sync,
+    Variable,
+)
+from veristream.ir.property import (
+    Always,
+    Claim,
+    DeadlockFree,
+    DivergenceFree,
+    Fairness,
+    Formula,
+    Holds,
+    LeadsTo,
+    NonTerminating,
+    Occurs,
+    Property,
+    Reachable,
+    Silent,
+    Temporal,
+    TemporalBinary,
+    TemporalUnary,
+    Transition,
+)
+from veristream.ir.spelling import (
+    LEVELS,
+    LOOSEST,
+    TEMPORAL_LEVELS,
+    TEMPORAL_PREFIX_LEVELS,
+    TEMPORAL_RIGHTWARD,
+    TIGHTEST,
+    spell_component,
+    spell_function,
+    spell_label,
+    spell_name,
+    spell_occurrence,
+    spell_path,
+)
+from veristream.ir.text_expr import (
+    Spelling,
+    print_at,
+    print_block,
+    print_expr,
+    print_indices,
+    print_list,
+    print_type,
+    spelling_of,
+)
+
+__all__ = ["print_expr", "print_network", "print_property"]
+
+
+def print_network(network: Network) -> str:
+    """The text of the network, one declaration a line or paragraph."""
+    spelling = spelling_of(network)
+    lines = [f"network {spell_name(network.name)}"]
+    lines += [_print_enum(enum) for enum in network.enums]
+    lines += [_print_variable(variable, variable.name, spelling) for variable in network.variables]
+    lines += [_print_channel(channel, spelling) for channel in network.channels]
+    lines += [f"clock {spell_name(clock.name)}" for clock in network.clocks]
+    for function in network.functions:
+        lines += _print_function(function, spelling)
+    for component in network.components:
+        lines += _print_component(component, spelling)
+    lines += [print_property(property_, spelling) for property_ in network.properties]
+    return "\n".join(lines) + "\n"
+
+
+def print_property(property_: Property, spelling: Spelling | None = None) -> str:
+    """The property as its declaration."""
+    claim = _print_claim(property_.claim, Spelling() if spelling is None else spelling)
+    fairness = property_.fairness
+    under = "" if fairness is Fairness.NONE else f" under {fairness.value}"
+    return f"property {spell_name(property_.name)}: {claim}{under}"
+
+
+def _print_enum(enum: Enumeration) -> str:
+    return f"enum {spell_name(enum.name)} {{ {', '.join(map(spell_name, enum.members))} }}"
+
+
+def _print_shape(shape: tuple[int, ...]) -> str:
+    return "".join(f"[{size}]" for size in shape)
+
+
+def _print_variable(variable: Variable, name: str, spelling: Spelling) -> str:
+    """The declaration under the name, which for a component's own variable is not the full one."""
+    values = [str(value) for value in variable.initial]
+    initial = values[0] if len(set(values)) == 1 else f"[{', '.join(values)}]"
+    # The full name of one component's variable cannot be declared as a path elsewhere.
+    written = spell_path(name) if "(" not in name else spell_name(name)
+    type_ = print_type(variable.type, spelling)
+    return f"var {written}{_print_shape(variable.shape)}: {type_} = {initial}"
+
+
+def _print_channel(channel: Channel, spelling: Spelling) -> str:
+    urgent = "urgent " if channel.urgent else ""
+    head = f"{urgent}channel {spell_name(channel.name)}{_print_shape(channel.shape)}: "
+    types = ", ".join(print_type(field, spelling) for field in channel.fields)
+    fields = f" ({types})" if channel.fields else ""
+    match channel.kind:
+        case ChannelKind.BARRIER:
+            vectors = (f"({_print_components(vector)})" for vector in channel.vectors)
+            return f"{head}barrier {{ {', '.join(vectors)} }}"
+        case ChannelKind.BUFFER:
+            faults = " faults" if channel.overflow_faults else ""
+            return f"{head}buffer {channel.capacity}{fields}{faults}"
+        case ChannelKind.RENDEZVOUS | ChannelKind.BROADCAST:
+            return f"{head}{channel.kind.value}{fields}"
+        case _:
+            assert_never(channel.kind)
+
+
+def _print_components(names: Iterable[str]) -> str:
+    return ", ".join(map(spell_component, names))
+
+
+def _print_function(function: Function, spelling: Spelling) -> Iterator[str]:
+    parameters = ", ".join(
+        f"{spell_name(parameter.name)}: {print_type(parameter.type, spelling)}"
+        for parameter in function.parameters
+    )
+    result = print_type(function.result, spelling)
+    yield f"function {spell_function(function.name)}({parameters}): {result} {{"
+    yield from print_block(function.body, "  ", spelling)
+    yield "}"
+
+
+def _print_component(component: Component, spelling: Spelling) -> Iterator[str]:
+    idle = "idle " if component.idle else ""
+    yield f"{idle}component {spell_component(component.name)} {{"
+    for variable in component.variables:
+        own = variable.name.removeprefix(f"{component.name}.")
+        yield "  " + _print_variable(variable, own, spelling)
+    for location in component.locations:
+        yield "  " + _print_location(location, location.name == component.initial, spelling)
+    for edge in component.edges:
+        yield from _print_edge(edge, spelling)
+    yield "}"
+
+
+def _print_location(location: Location, initial: bool, spelling: Spelling) -> str:
+    parts = [] if location.kind is LocationKind.NORMAL else [location.kind.value]
+    parts += ["location", spell_name(location.name)]
+    if initial:
+        parts.append("initial")
+    if location.final:
+        parts.append("final")
+    if location.invariant is not None:
+        parts.append(f"invariant {print_expr(location.invariant, spelling)}")
+    if location.clock_invariant:
+        parts.append(_print_clock_constraints(location.clock_invariant, spelling))
+    return " ".join(parts)
+
+
+def _print_clock_constraints(constraints: Iterable[ClockConstraint], spelling: Spelling) -> str:
+    return "clock " + ", ".join(
+        spell_name(constraint.left)
+        + ("" if constraint.right is None else f" - {spell_name(constraint.right)}")
+        + f" {constraint.op} {print_at(constraint.bound, LEVELS['<<'], spelling)}"
+        for constraint in constraints
+    )
+
+
+def _print_edge(edge: Edge, spelling: Spelling) -> Iterator[str]:
+    head = f"  edge {spell_name(edge.source)} -> {spell_name(edge.target)}"
+    clauses = list(_print_clauses(edge, spelling))
+    if not clauses:
+        yield head
+        return
+    yield head + " {"
+    yield from ("    " + clause for clause in clauses)
+    yield "  }"
+
+
+def _print_clauses(edge: Edge, spelling: Spelling) -> Iterator[str]:
+    for select in edge.select:
+        yield f"select {spell_name(select.name)}: {select.low}..{select.high}"
+    word = "action" if edge.visible else "tau"
+    if edge.label is not None:
+        arguments = print_list(edge.label.arguments, spelling)
+        yield f"{word} {spell_label(edge.label.name)}" + (f"({arguments})" if arguments else "")
+    elif not edge.visible:
+        yield word
+    if edge.guard is not None:
+        yield f"when {print_expr(edge.guard, spelling)}"
+    if edge.clock_guard:
+        yield _print_clock_constraints(edge.clock_guard, spelling)
+    if edge.sync is not None:
+        yield _print_sync(edge.sync, spelling)
+    if edge.update:
+        yield "do {"
+        yield from print_block(edge.update, "  ", spelling)
+        yield "}"
+    for slots_word, slots in (("fork", edge.fork), ("join", edge.join), ("kill", edge.kill)):
+        if slots:
+            yield f"{slots_word} {_print_components(slots)}"
+    if edge.fairness is not FairnessMark.NONE:
+        yield f"fair {edge.fairness.value}"
+
+
+def _print_sync(sync: Sync, spelling: Spelling) -> str:
+    channel = spell_name(sync.channel) + print_indices(sync.indices, spelling)
+    match sync:
+        case Send(values=values):
+            return f"send {channel}" + (f"({print_list(values, spelling)})" if values else "")
+        case Receive(patterns=patterns):
+            parts = ", ".join(
+                f"?{spell_name(pattern.name)}"
+                if isinstance(pattern, Bind)
+                else print_expr(pattern.value, spelling)
+                for pattern in patterns
+            )
+            return f"receive {channel}" + (f"({parts})" if patterns else "")
+        case Meet():
+            return f"meet {channel}"
+        case _:
+            assert_never(sync)
+
+
+def _print_claim(claim: Claim, spelling: Spelling) -> str:
+    match claim:
+        case DeadlockFree():
+            return "deadlockfree"
+        case DivergenceFree():
+            return "divergencefree"
+        case NonTerminating():
+            return "nonterminating"
+        case Always(condition=condition):
+            return f"always {print_expr(condition, spelling)}"
+        case Reachable(condition=condition, optimise=optimise):
+            goal = f"reachable {print_expr(condition, spelling)}"
+            if optimise is None:
+                return goal
+            return f"{goal} {optimise.direction}imise {print_expr(optimise.value, spelling)}"
+        case Transition(condition=condition):
+            return f"transition {print_expr(condition, spelling)}"
+        case Temporal(formula=formula):
+            return f"ltl {_print_formula(formula, LOOSEST, spelling)}"
+        case LeadsTo(cause=cause, effect=effect):
+            return f"{print_expr(cause, spelling)} leadsto {print_expr(effect, spelling)}"
+        case _:
+            assert_never(claim)
+
+
+def _print_formula(formula: Formula, level: int, spelling: Spelling) -> str:
+    own, text = _formula_and_level(formula, spelling)
+    return text if own >= level else f"({text})"
+
+
+def _formula_and_level(formula: Formula, spelling: Spelling) -> tuple[int, str]:
+    match formula:
+        case Holds(condition=condition):
+            return TIGHTEST, f"{{{print_expr(condition, spelling)}}}"
+        case Occurs(name=name, arguments=arguments):
+            if arguments is None:
+                return TIGHTEST, spell_occurrence(name)
+            shown = ", ".join("_" if value is None else str(value) for value in arguments)
+            return TIGHTEST, f"{spell_occurrence(name)}({shown})"
+        case Silent():
+            return TIGHTEST, "tau"
+        case TemporalUnary(op=op, operand=operand):
+            level = TEMPORAL_PREFIX_LEVELS[op]
+            return level, f"{op} {_print_formula(operand, level, spelling)}"
+        case TemporalBinary(op=binary_op, left=left, right=right):
+            level = TEMPORAL_LEVELS[binary_op]
+            rightward = binary_op in TEMPORAL_RIGHTWARD
+            left_text = _print_formula(left, level + rightward, spelling)
+            right_text = _print_formula(right, level + (not rightward), spelling)
+            return level, f"{left_text} {binary_op} {right_text}"
+        case _:
+            assert_never(formula)

@@ -1,0 +1,223 @@
+"""Prints expressions and statements in the text form of a Network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import assert_never
+
+from veristream.ir.expr import (
+    BOOL,
+    INT,
+    Assign,
+    AtLocation,
+    Binary,
+    Block,
+    Call,
+    Check,
+    Conditional,
+    Const,
+    Evaluate,
+    Expr,
+    Fold,
+    For,
+    If,
+    IsDone,
+    IsIdle,
+    Let,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    Reset,
+    Return,
+    Statement,
+    Type,
+    Unary,
+    While,
+)
+from veristream.ir.network import Bind, Network, Parameter, Select
+from veristream.ir.spelling import (
+    COMPARISONS,
+    FOLDS,
+    LEVELS,
+    LOOSEST,
+    PREFIX_LEVELS,
+    RIGHTWARD,
+    TIGHTEST,
+    spell_component,
+    spell_function,
+    spell_name,
+    spell_path,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """What the spelling depends on: `shadowed` variables need `::`, a whole enum needs no range."""
+
+    shadowed: frozenset[str] = frozenset()
+    enum_sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def spelling_of(network: Network) -> Spelling:
+    """How names are spelled in the network's text."""
+    own = (
+        variable.name.removeprefix(f"{component.name}.")
+        for component in network.components
+        for variable in component.variables
+    )
+    sizes = {enum.name: len(enum.members) for enum in network.enums}
+    return Spelling(frozenset(own) | frozenset(_declared_names(network)), sizes)
+
+
+def _declared_names(node: object) -> Iterator[str]:
+    """Every local name that is declared somewhere in the node."""
+    if isinstance(node, tuple):
+        for part in node:
+            yield from _declared_names(part)
+    elif is_dataclass(node):
+        if isinstance(node, Let | For | Fold | Parameter | Select | Bind):
+            yield node.name
+        for part in fields(node):
+            if part.name != "span":
+                yield from _declared_names(getattr(node, part.name))
+
+
+def print_expr(expr: Expr, spelling: Spelling | None = None) -> str:
+    """The expression, with parentheses only where they are needed."""
+    return print_at(expr, LOOSEST, Spelling() if spelling is None else spelling)
+
+
+def print_at(expr: Expr, level: int, spelling: Spelling) -> str:
+    """The expression where operators of a lower level need parentheses."""
+    own, text = _print(expr, spelling)
+    return text if own >= level else f"({text})"
+
+
+def print_list(exprs: Iterable[Expr], spelling: Spelling) -> str:
+    """The expressions with commas between them."""
+    return ", ".join(print_expr(expr, spelling) for expr in exprs)
+
+
+def print_indices(indices: Iterable[Expr], spelling: Spelling) -> str:
+    """The indices, each in brackets."""
+    return "".join(f"[{print_expr(index, spelling)}]" for index in indices)
+
+
+def print_type(type_: Type, spelling: Spelling) -> str:
+    """The type by its name, or as a range."""
+    if type_ == BOOL:
+        return "bool"
+    if type_.enum is None:
+        return f"{type_.low}..{type_.high}"
+    if type_.low == 0 and type_.high + 1 == spelling.enum_sizes.get(type_.enum):
+        return spell_name(type_.enum)
+    name = type_.enum if type_.enum == "bool" else spell_name(type_.enum)
+    return f"{type_.low}..{type_.high} as {name}"
+
+
+def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
+    """The text, and the level of what is outermost in it."""
+    match expr:
+        case Const(value=value):
+            return TIGHTEST if value >= 0 else PREFIX_LEVELS["-"], str(value)
+        case Load(variable=name, indices=indices):
+            mark = "::" if name in spelling.shadowed else ""
+            return TIGHTEST, mark + spell_path(name) + print_indices(indices, spelling)
+        case Local(name=name, index=index):
+            return TIGHTEST, spell_name(name) + ("" if index is None else print_indices([index], spelling))
+        case Unary():
+            return PREFIX_LEVELS[expr.op], _print_unary(expr, spelling)
+        case Binary():
+            return _print_binary(expr, spelling)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            test = print_at(condition, LOOSEST + 1, spelling)
+            return LOOSEST, f"{test} ? {print_expr(then, spelling)} : {print_expr(otherwise, spelling)}"
+        case Fold(op=op, name=name, low=low, high=high, body=body):
+            inner = print_expr(body, spelling)
+            return TIGHTEST, f"({FOLDS[op]} {spell_name(name)} in {low}..{high}: {inner})"
+        case Call(function=name, arguments=arguments):
+            return TIGHTEST, f"{spell_function(name)}({print_list(arguments, spelling)})"
+        case AtLocation(component=component, location=location):
+            return TIGHTEST, f"{spell_component(component)}@{spell_name(location)}"
+        case IsDone(component=component):
+            return TIGHTEST, f"done({spell_component(component)})"
+        case IsIdle(component=component):
+            return TIGHTEST, f"idle({spell_component(component)})"
+        case Queue(op=queue_op, channel=channel, indices=indices):
+            return TIGHTEST, f"{queue_op}({spell_name(channel)}{print_indices(indices, spelling)})"
+        case Peek(channel=channel, position=position, part=part, indices=indices):
+            place = spell_name(channel) + print_indices(indices, spelling)
+            return TIGHTEST, f"peek({place}, {print_expr(position, spelling)}, {part})"
+        case Primed(operand=operand):
+            text = print_expr(operand, spelling)
+            return TIGHTEST, f"{text}'" if isinstance(operand, Load) else f"next({text})"
+        case _:
+            assert_never(expr)
+
+
+def _print_unary(expr: Unary, spelling: Spelling) -> str:
+    if expr.op == "not":
+        return f"not {print_at(expr.operand, PREFIX_LEVELS['not'], spelling)}"
+    # A number right after the sign would be read as one negative number.
+    level = TIGHTEST + 1 if isinstance(expr.operand, Const) else PREFIX_LEVELS[expr.op]
+    return expr.op + print_at(expr.operand, level, spelling)
+
+
+def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
+    if expr.op in ("min", "max"):
+        return TIGHTEST, f"{expr.op}({print_list((expr.left, expr.right), spelling)})"
+    level = LEVELS[expr.op]
+    left_level = level + (expr.op in RIGHTWARD or expr.op in COMPARISONS)
+    right_level = level + (expr.op not in RIGHTWARD)
+    left = print_at(expr.left, left_level, spelling)
+    return level, f"{left} {expr.op} {print_at(expr.right, right_level, spelling)}"
+
+
+def print_block(block: Block, indent: str, spelling: Spelling) -> Iterator[str]:
+    """The statements, one a line."""
+    for statement in block:
+        yield from _print_statement(statement, indent, spelling)
+
+
+def _print_statement(statement: Statement, indent: str, spelling: Spelling) -> Iterator[str]:
+    match statement:
+        case Assign(target=target, value=value):
+            yield f"{indent}{print_expr(target, spelling)} := {print_expr(value, spelling)};"
+        case Let():
+            yield indent + _print_let(statement, spelling)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            yield f"{indent}if ({print_expr(condition, spelling)}) {{"
+            yield from print_block(then, indent + "  ", spelling)
+            if otherwise:
+                yield f"{indent}}} else {{"
+                yield from print_block(otherwise, indent + "  ", spelling)
+            yield f"{indent}}}"
+        case While(condition=condition, body=body, limit=limit):
+            yield f"{indent}while ({print_expr(condition, spelling)}) limit {limit} {{"
+            yield from print_block(body, indent + "  ", spelling)
+            yield f"{indent}}}"
+        case For(name=name, low=low, high=high, body=body):
+            yield f"{indent}for {spell_name(name)} in {low}..{high} {{"
+            yield from print_block(body, indent + "  ", spelling)
+            yield f"{indent}}}"
+        case Return(value=value):
+            yield f"{indent}return {print_expr(value, spelling)};"
+        case Evaluate(value=value):
+            yield f"{indent}{print_expr(value, spelling)};"
+        case Check(condition=condition, message=message):
+            text = json.dumps(message, ensure_ascii=False)
+            yield f"{indent}check ({print_expr(condition, spelling)}) {text};"
+        case Reset(clock=clock, value=value):
+            yield f"{indent}reset {spell_name(clock)} := {print_expr(value, spelling)};"
+        case _:
+            assert_never(statement)
+
+
+def _print_let(let: Let, spelling: Spelling) -> str:
+    size = "" if let.size is None else f"[{let.size}]"
+    type_ = "" if let.type == INT else f": {print_type(let.type, spelling)}"
+    return f"let {spell_name(let.name)}{size}{type_} = {print_expr(let.value, spelling)};"

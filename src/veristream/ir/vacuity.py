@@ -1,0 +1,264 @@
+"""Vacuity: properties that are true for no good reason.
+
+An implication whose left side never holds says nothing of its right side, and a goal that the initial
+state already meets says nothing of the actions (Beer, Ben-David, Eisner, Rodeh, "Efficient detection
+of vacuity in temporal model checking", FMSD 2001). What is asked here is sufficient for vacuity, not
+necessary. The conditions are made of parts of the property; each can be evaluated wherever the
+property can, except that in a state that violates the property a `Fold` may reach elements at which
+the property itself had stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from veristream.ir.expr import (
+    AtLocation,
+    Binary,
+    Call,
+    Conditional,
+    Const,
+    Expr,
+    Fold,
+    IsDone,
+    IsIdle,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    Unary,
+)
+from veristream.ir.property import (
+    Always,
+    DeadlockFree,
+    DivergenceFree,
+    Formula,
+    Holds,
+    LeadsTo,
+    NonTerminating,
+    Occurs,
+    Property,
+    Reachable,
+    Silent,
+    Temporal,
+    TemporalBinary,
+    TemporalUnary,
+    Transition,
+)
+
+
+def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
+    """Conditions that must each hold in some reachable state, else the property is vacuously true."""
+    match property.claim:
+        case Always(condition=condition):
+            found = _premises(condition)
+        case Transition(condition=condition):
+            found = (premise for premise in _premises(condition) if not _speaks_of_next(premise))
+        case LeadsTo(cause=cause):
+            found = iter((cause,))
+        case Temporal(formula=formula):
+            found = _premises_of_run(formula)
+        case DeadlockFree() | DivergenceFree() | NonTerminating() | Reachable():
+            found = iter(())
+        case _:
+            assert_never(property.claim)
+    return tuple(dict.fromkeys(found))
+
+
+def initially(property: Property) -> Expr | None:  # noqa: A002
+    """A condition that makes the property true if the initial state meets it; None if there is none.
+
+    A goal with a value to optimise has none, for the best value may need actions.
+    """
+    match property.claim:
+        case Reachable(condition=condition, optimise=None):
+            return condition
+        case Temporal(formula=formula) if as_condition(formula) is None:
+            return _at_once(formula)
+        case _:
+            return None
+
+
+def sentence_never(expr_text: str) -> str:
+    """Says that a condition of `antecedents` holds nowhere."""
+    return f"the left side of the implication, `{expr_text}`, never holds"
+
+
+def sentence_initial(expr_text: str) -> str:
+    """Says that the condition of `initially` holds at once."""
+    return f"`{expr_text}` holds already in the initial state; no action is needed"
+
+
+def as_condition(formula: Formula) -> Expr | None:
+    """The formula as an expression, where it speaks of the present state only."""
+    match formula:
+        case Holds(condition=condition):
+            return condition
+        case Occurs() | Silent():
+            return None
+        case TemporalUnary(op="!", operand=operand, span=span):
+            inner = as_condition(operand)
+            return None if inner is None else Unary("not", inner, span)
+        case TemporalUnary():
+            return None
+        case TemporalBinary(op=op, left=left, right=right, span=span):
+            one, other = as_condition(left), as_condition(right)
+            if one is None or other is None:
+                return None
+            match op:
+                case "&&":
+                    return Binary("and", one, other, span)
+                case "||":
+                    return Binary("or", one, other, span)
+                case "->":
+                    return Binary("implies", one, other, span)
+                case "<->":  # any number but 0 is true, so the numbers themselves may differ
+                    return Binary("==", Unary("not", one, span), Unary("not", other, span), span)
+                case "U" | "R":
+                    return None
+                case _:
+                    assert_never(op)
+        case _:
+            assert_never(formula)
+
+
+def _premises(condition: Expr) -> Iterator[Expr]:
+    """Left sides of the implications that a condition consists of."""
+    implication = _as_implication(condition)
+    if implication is not None:
+        left, right = implication
+        yield left
+        for premise in _premises(right):
+            yield Binary("and", left, premise, premise.span)
+        return
+    match condition:
+        case Binary(op="and", left=left, right=right):
+            yield from _premises(left)
+            for premise in _premises(right):
+                # where the left side fails, the right one was never meant to be evaluated
+                yield Binary("and", left, premise, premise.span) if _may_fault(premise) else premise
+        case Fold(op="all", name=name, low=low, high=high, body=body, span=span):
+            for premise in _premises(body):
+                yield Fold("any", name, low, high, premise, span)
+        case _:
+            return
+
+
+def _as_implication(condition: Expr) -> tuple[Expr, Expr] | None:
+    """The two sides of `a implies b`, also where it is written `not a or b`."""
+    match condition:
+        case Binary(op="implies", left=left, right=right):
+            return left, right
+        case Binary(op="or", left=Unary(op="not", operand=operand), right=right):
+            return operand, right
+        case Binary(op="or", left=Binary(op="or") as left, right=right, span=span):
+            inner = _as_implication(left)
+            return None if inner is None else (inner[0], Binary("or", inner[1], right, span))
+        case _:
+            return None
+
+
+def _premises_of_run(formula: Formula) -> Iterator[Expr]:
+    match formula:
+        case TemporalUnary(op="[]", operand=operand):
+            yield from _premises_at_all_times(operand, None)
+        case TemporalBinary(op="&&", left=left, right=right):
+            yield from _premises_of_run(left)
+            yield from _premises_of_run(right)
+        case _:
+            return
+
+
+def _premises_at_all_times(formula: Formula, given: Expr | None) -> Iterator[Expr]:
+    """The premises of a formula that is claimed of every moment at which `given` holds."""
+    condition = as_condition(formula)
+    if condition is not None:
+        yield from (_both(given, premise) for premise in _premises(condition))
+        return
+    match formula:
+        case TemporalBinary(op="->", left=left, right=right):
+            yield from _premises_of_implication(left, right, given)
+        case TemporalBinary(op="||", left=TemporalUnary(op="!", operand=left), right=right):
+            yield from _premises_of_implication(left, right, given)
+        case TemporalBinary(op="&&", left=left, right=right):
+            yield from _premises_at_all_times(left, given)
+            yield from _premises_at_all_times(right, given)
+        case TemporalUnary(op="[]", operand=operand):
+            # of later moments too, at which `given` need not hold any more
+            yield from _premises_at_all_times(operand, None)
+        case _:
+            return
+
+
+def _premises_of_implication(left: Formula, right: Formula, given: Expr | None) -> Iterator[Expr]:
+    cause = as_condition(left)
+    if cause is None:
+        return
+    yield _both(given, cause)
+    yield from _premises_at_all_times(right, _both(given, cause))
+
+
+def _both(given: Expr | None, premise: Expr) -> Expr:
+    return premise if given is None else Binary("and", given, premise, premise.span)
+
+
+def _at_once(formula: Formula) -> Expr | None:
+    """A condition of the present state that makes the formula true whatever comes."""
+    condition = as_condition(formula)
+    if condition is not None:
+        return condition
+    match formula:
+        case TemporalUnary(op="<>", operand=operand):
+            return _at_once(operand)
+        case TemporalBinary(op="U", right=right):
+            return _at_once(right)
+        case TemporalBinary(op="&&", left=left, right=right, span=span):
+            one, other = _at_once(left), _at_once(right)
+            return None if one is None or other is None else Binary("and", one, other, span)
+        case _:
+            return None
+
+
+def _speaks_of_next(expr: Expr) -> bool:
+    return isinstance(expr, Primed) or any(map(_speaks_of_next, _operands(expr)))
+
+
+def _may_fault(expr: Expr) -> bool:
+    """Whether an evaluation might fault, as far as the shape tells."""
+    match expr:
+        case Load(indices=indices) | Queue(indices=indices):
+            return bool(indices)
+        case Local(index=index):
+            return index is not None
+        case Call() | Peek():
+            return True
+        case Binary(op="div" | "rem" | "mod" | "<<" | ">>"):
+            return True
+        case _:
+            return any(map(_may_fault, _operands(expr)))
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    match expr:
+        case Const() | AtLocation() | IsDone() | IsIdle():
+            return ()
+        case Load(indices=indices) | Queue(indices=indices):
+            return indices
+        case Local(index=index):
+            return () if index is None else (index,)
+        case Unary(operand=operand) | Primed(operand=operand):
+            return (operand,)
+        case Binary(left=left, right=right):
+            return (left, right)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            return (condition, then, otherwise)
+        case Fold(body=body):
+            return (body,)
+        case Call(arguments=arguments):
+            return arguments
+        case Peek(position=position, indices=indices):
+            return (position, *indices)
+        case _:
+            assert_never(expr)

@@ -1,0 +1,437 @@
+"""Whether a Network makes sense, so that engines need not ask again.
+
+Every language's networks pass here. What can only be known at run time (an index out of bounds, a
+value that leaves its range) is a fault there; what is wrong in every run is an error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import assert_never
+
+from veristream.errors import ModelError
+from veristream.ir.bounds import check_overflow
+from veristream.ir.expr import Assign, Call, Expr, Load, Reset
+from veristream.ir.network import (
+    Bind,
+    Channel,
+    ChannelKind,
+    ClockConstraint,
+    Component,
+    Edge,
+    Enumeration,
+    Function,
+    Meet,
+    Network,
+    Receive,
+    Send,
+    Variable,
+    all_variables,
+)
+from veristream.ir.property import (
+    Always,
+    DeadlockFree,
+    DivergenceFree,
+    Formula,
+    Holds,
+    LeadsTo,
+    NonTerminating,
+    Occurs,
+    Property,
+    Reachable,
+    Silent,
+    Temporal,
+    TemporalBinary,
+    TemporalUnary,
+    Transition,
+)
+from veristream.ir.verify_scope import (
+    Declared,
+    Known,
+    Place,
+    check_block,
+    check_expr,
+    check_name,
+    check_range,
+    check_type,
+    check_value,
+    find_channel,
+    find_component,
+    unknown,
+)
+from veristream.source import Span
+
+ACTION_PROPOSITIONS_MAX = 31
+STATE_PROPOSITIONS_MAX = 60
+ELEMENTS_MAX = 2**20
+_COMPARISONS = ("<", "<=", "==", ">=", ">")
+
+
+def verify(network: Network) -> None:
+    """Raises ModelError at the first thing that makes no sense."""
+    _check_names(network)
+    declared = Declared(
+        {enum.name: len(enum.members) for enum in network.enums},
+        {variable.name: variable for variable in all_variables(network)},
+        {channel.name: channel for channel in network.channels},
+        frozenset(clock.name for clock in network.clocks),
+        {function.name: function for function in network.functions},
+        {component.name: component for component in network.components},
+    )
+    for variable in all_variables(network):
+        _check_variable(variable, declared)
+    for channel in network.channels:
+        _check_channel(channel, declared)
+    _check_recursion(declared)
+    declared = replace(declared, impure=_impure(declared))
+    for function in network.functions:
+        _check_function(function, declared)
+    for component in network.components:
+        _check_component(component, declared)
+    for property_ in network.properties:
+        _check_property(property_, declared)
+    check_overflow(network)
+
+
+def _check_unique(what: str, names: Iterable[tuple[str, Span]]) -> None:
+    seen = set()
+    for name, span in names:
+        check_name(name, f"the name of {what}", span)
+        if name in seen:
+            raise ModelError(f"{what} `{name}` is declared twice", span, "give one of them another name")
+        seen.add(name)
+
+
+def _check_names(network: Network) -> None:
+    check_name(network.name, "the network's name", network.span)
+    _check_unique("enum", ((enum.name, enum.span) for enum in network.enums))
+    for enum in network.enums:
+        _check_enum(enum)
+    _check_unique("variable", ((part.name, part.span) for part in all_variables(network)))
+    _check_unique("channel", ((part.name, part.span) for part in network.channels))
+    _check_unique("clock", ((part.name, part.span) for part in network.clocks))
+    _check_unique("function", ((part.name, part.span) for part in network.functions))
+    _check_unique("component", ((part.name, part.span) for part in network.components))
+    _check_unique("property", ((part.name, part.span) for part in network.properties))
+
+
+def _check_enum(enum: Enumeration) -> None:
+    if enum.name == "bool":
+        raise ModelError("`bool` is built in", enum.span, "give the enum another name")
+    if not enum.members:
+        raise ModelError(f"enum `{enum.name}` has no members", enum.span, "give it at least one")
+    _check_unique(f"member of `{enum.name}`", ((member, enum.span) for member in enum.members))
+
+
+def _check_shape(what: str, shape: tuple[int, ...], span: Span) -> None:
+    if any(size < 1 for size in shape):
+        raise ModelError(f"{what} has no elements", span, "every dimension is at least 1")
+    if prod(shape) > ELEMENTS_MAX:
+        raise ModelError(f"{what} has {prod(shape)} elements", span, f"at most {ELEMENTS_MAX} fit")
+
+
+def _check_variable(variable: Variable, declared: Declared) -> None:
+    check_type(variable.type, declared, variable.span)
+    _check_shape(f"variable `{variable.name}`", variable.shape, variable.span)
+    count = prod(variable.shape)
+    if len(variable.initial) != count:
+        raise ModelError(
+            f"`{variable.name}` has {count} element(s) and {len(variable.initial)} initial value(s)",
+            variable.span,
+            "give one value for each element",
+        )
+    for value in variable.initial:
+        if not variable.type.low <= value <= variable.type.high:
+            raise ModelError(
+                f"the initial value {value} is outside the range "
+                f"{variable.type.low}..{variable.type.high} of `{variable.name}`",
+                variable.span,
+                "widen the type or change the value",
+            )
+
+
+def _check_channel(channel: Channel, declared: Declared) -> None:
+    for field in channel.fields:
+        check_type(field, declared, channel.span)
+    _check_shape(f"channel `{channel.name}`", channel.shape, channel.span)
+    is_buffer = channel.kind is ChannelKind.BUFFER
+    if is_buffer and channel.capacity < 1:
+        raise ModelError(
+            f"buffer `{channel.name}` holds no message",
+            channel.span,
+            "give it room for at least one, or make it `rendezvous`",
+        )
+    if not is_buffer and (channel.capacity or channel.overflow_faults):
+        raise ModelError(f"only a buffer has a capacity, not `{channel.name}`", channel.span)
+    if channel.kind is ChannelKind.BARRIER:
+        _check_vectors(channel, declared)
+    elif channel.vectors:
+        raise ModelError(f"only a barrier has vectors, not `{channel.name}`", channel.span)
+
+
+def _check_vectors(channel: Channel, declared: Declared) -> None:
+    if channel.fields:
+        raise ModelError(f"barrier `{channel.name}` passes no values", channel.span)
+    for vector in channel.vectors:
+        if not vector:
+            raise ModelError(f"a vector of `{channel.name}` is empty", channel.span)
+        for name in vector:
+            find_component(name, declared, channel.span)
+        if len(set(vector)) < len(vector):
+            raise ModelError(
+                f"a vector of `{channel.name}` names a component twice",
+                channel.span,
+                "a component meets others, not itself",
+            )
+
+
+def _calls_and_effects(node: object) -> tuple[set[str], bool]:
+    """The functions called somewhere in the node, and whether it assigns state itself."""
+    called: set[str] = set()
+    assigns = isinstance(node, Reset) or (isinstance(node, Assign) and isinstance(node.target, Load))
+    if isinstance(node, Call):
+        called.add(node.function)
+    parts: list[object] = []
+    if isinstance(node, tuple):
+        parts = list(node)
+    elif is_dataclass(node):
+        parts = [getattr(node, part.name) for part in fields(node) if part.name != "span"]
+    for part in parts:
+        inner_called, inner_assigns = _calls_and_effects(part)
+        called |= inner_called
+        assigns = assigns or inner_assigns
+    return called, assigns
+
+
+def _check_recursion(declared: Declared) -> None:
+    calls = {name: _calls_and_effects(part.body)[0] for name, part in declared.functions.items()}
+    finished: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> None:
+        if name in path:
+            circle = [*path[path.index(name) :], name]
+            raise ModelError(
+                f"function `{name}` calls itself"
+                if len(circle) == 2
+                else "functions call each other: " + " -> ".join(circle),
+                declared.functions[name].span,
+                "use a loop",
+            )
+        if name in finished:
+            return
+        for other in sorted(calls.get(name, ())):
+            visit(other, [*path, name])
+        finished.add(name)
+
+    for name in declared.functions:
+        visit(name, [])
+
+
+def _impure(declared: Declared) -> frozenset[str]:
+    """The functions that assign state, themselves or through what they call."""
+    found = {name: _calls_and_effects(part.body) for name, part in declared.functions.items()}
+    impure = {name for name, (_, assigns) in found.items() if assigns}
+    while True:
+        more = {name for name, (called, _) in found.items() if called & impure} - impure
+        if not more:
+            return frozenset(impure)
+        impure |= more
+
+
+def _check_function(function: Function, declared: Declared) -> None:
+    check_type(function.result, declared, function.span)
+    place = Place(declared, pure=False, result=function.result)
+    for parameter in function.parameters:
+        check_type(parameter.type, declared, parameter.span)
+        known = Known(parameter.type, assignable=True)
+        place = place.declare(parameter.name, known, parameter.span)
+    check_block(function.body, place)
+
+
+def _check_component(component: Component, declared: Declared) -> None:
+    for variable in component.variables:
+        if not variable.name.startswith(f"{component.name}.") or variable.name.endswith("."):
+            raise ModelError(
+                f"`{variable.name}` does not begin with its component's name",
+                variable.span,
+                f"call it `{component.name}.{variable.name}`",
+            )
+    _check_unique(
+        f"location of `{component.name}`", ((part.name, part.span) for part in component.locations)
+    )
+    locations = [location.name for location in component.locations]
+    if component.initial not in locations:
+        raise unknown("initial location", component.initial, locations, component.span)
+    for location in component.locations:
+        if location.invariant is not None:
+            check_expr(location.invariant, Place(declared))
+        _check_clock_constraints(location.clock_invariant, Place(declared))
+    for edge in component.edges:
+        for end in (edge.source, edge.target):
+            if end not in locations:
+                hint = f"`{component.name}` has {', '.join(locations)}"
+                raise unknown("location", end, locations, edge.span, hint)
+        _check_edge(edge, component, declared)
+
+
+def _check_clock_constraints(constraints: Iterable[ClockConstraint], place: Place) -> None:
+    for constraint in constraints:
+        for name in (constraint.left, constraint.right):
+            if name is not None and name not in place.declared.clocks:
+                raise unknown(
+                    "clock", name, place.declared.clocks, constraint.span, "declare it with `clock`"
+                )
+        if constraint.op not in _COMPARISONS:
+            raise ModelError(
+                f"a clock cannot be compared by `{constraint.op}`",
+                constraint.span,
+                f"use one of {' '.join(_COMPARISONS)}",
+            )
+        check_expr(constraint.bound, place)
+
+
+def _check_edge(edge: Edge, component: Component, declared: Declared) -> None:
+    place = Place(declared)
+    for select in edge.select:
+        known = Known(check_range(select.low, select.high, select.span))
+        place = place.declare(select.name, known, select.span)
+    place = _check_sync(edge, component, place)
+    if edge.guard is not None:
+        check_expr(edge.guard, place)
+    _check_clock_constraints(edge.clock_guard, place)
+    if edge.label is not None:
+        check_name(edge.label.name, "the action's name", edge.label.span)
+        for argument in edge.label.arguments:
+            check_expr(argument, place)
+    check_block(edge.update, replace(place, pure=False))
+    for slots in (edge.fork, edge.join, edge.kill):
+        _check_slots(slots, edge, declared)
+    for name in edge.fork:
+        if not declared.components[name].idle:
+            raise ModelError(
+                f"`{name}` cannot be forked: it runs from the start",
+                edge.span,
+                "declare it with `idle component`",
+            )
+
+
+def _check_slots(names: tuple[str, ...], edge: Edge, declared: Declared) -> None:
+    for name in names:
+        find_component(name, declared, edge.span)
+    for first, second in pairwise(sorted(names)):
+        if first == second:
+            raise ModelError(f"`{first}` is named twice", edge.span, "name it once")
+
+
+def _check_sync(edge: Edge, component: Component, place: Place) -> Place:
+    """Checks the synchronisation and gives the place that also knows the received fields."""
+    sync = edge.sync
+    if sync is None:
+        return place
+    channel = find_channel(sync.channel, sync.indices, place, sync.span)
+    is_barrier = channel.kind is ChannelKind.BARRIER
+    match sync:
+        case Meet(span=span):
+            if not is_barrier:
+                raise ModelError(
+                    f"`{channel.name}` is not a barrier", span, "use `send` and `receive` on it"
+                )
+            if not any(component.name in vector for vector in channel.vectors):
+                raise ModelError(
+                    f"no vector of `{channel.name}` names `{component.name}`",
+                    span,
+                    "add the component to a vector, or leave the edge out",
+                )
+            return place
+        case Send() | Receive() if is_barrier:
+            raise ModelError(f"`{channel.name}` is a barrier", sync.span, "take part in it with `meet`")
+        case Send(values=values, span=span):
+            _check_count(channel, len(values), span)
+            for field, value in zip(channel.fields, values, strict=True):
+                check_value(value, field, f"a field of `{channel.name}`", place, span)
+            return place
+        case Receive():
+            return _check_receive(sync, channel, place)
+        case _:
+            assert_never(sync)
+
+
+def _check_count(channel: Channel, count: int, span: Span) -> None:
+    if count != len(channel.fields):
+        raise ModelError(
+            f"a message of `{channel.name}` has {len(channel.fields)} field(s), not {count}",
+            span,
+            "give one value or pattern for each field",
+        )
+
+
+def _check_receive(receive: Receive, channel: Channel, place: Place) -> Place:
+    _check_count(channel, len(receive.patterns), receive.span)
+    after = place
+    for field, pattern in zip(channel.fields, receive.patterns, strict=True):
+        if isinstance(pattern, Bind):
+            after = after.declare(pattern.name, Known(field), pattern.span)
+        else:
+            check_expr(pattern.value, place)
+    return after
+
+
+def _check_property(property_: Property, declared: Declared) -> None:
+    place = Place(declared)
+    match property_.claim:
+        case DeadlockFree() | DivergenceFree() | NonTerminating():
+            pass
+        case Always(condition=condition):
+            check_expr(condition, place)
+        case Transition(condition=condition):
+            check_expr(condition, replace(place, primes=True))
+        case Reachable(condition=condition, optimise=optimise):
+            check_expr(condition, place)
+            if optimise is not None:
+                check_expr(optimise.value, place)
+        case LeadsTo(cause=cause, effect=effect):
+            check_expr(cause, place)
+            check_expr(effect, place)
+        case Temporal(formula=formula):
+            _check_formula(formula, property_, place)
+        case _:
+            assert_never(property_.claim)
+
+
+def _check_formula(formula: Formula, property_: Property, place: Place) -> None:
+    states: set[Expr] = set()
+    actions: set[Occurs | Silent] = set()
+    _collect_propositions(formula, states, actions)
+    for condition in states:
+        check_expr(condition, place)
+    for kind, count, most in (
+        ("action", len(actions), ACTION_PROPOSITIONS_MAX),
+        ("state", len(states), STATE_PROPOSITIONS_MAX),
+    ):
+        if count > most:
+            raise ModelError(
+                f"property `{property_.name}` has {count} {kind} propositions",
+                property_.span,
+                f"at most {most} fit; split the property",
+            )
+
+
+def _collect_propositions(formula: Formula, states: set[Expr], actions: set[Occurs | Silent]) -> None:
+    match formula:
+        case Holds(condition=condition):
+            states.add(condition)
+        case Occurs(name=name, span=span):
+            check_name(name, "the action's name", span)
+            actions.add(formula)
+        case Silent():
+            actions.add(formula)
+        case TemporalUnary(operand=operand):
+            _collect_propositions(operand, states, actions)
+        case TemporalBinary(left=left, right=right):
+            _collect_propositions(left, states, actions)
+            _collect_propositions(right, states, actions)
+        case _:
+            assert_never(formula)

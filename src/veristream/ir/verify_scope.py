@@ -1,0 +1,359 @@
+"""Whether expressions and statements make sense where they stand.
+
+A local name is known from its declaration to the end of its block, and is declared once in what
+encloses it: an inner name never hides an outer one, so engines may keep locals in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import assert_never
+
+from veristream.errors import ModelError
+from veristream.ir.constant import constant_value
+from veristream.ir.expr import (
+    Assign,
+    AtLocation,
+    Binary,
+    Block,
+    Call,
+    Check,
+    Conditional,
+    Const,
+    Evaluate,
+    Expr,
+    Fold,
+    For,
+    If,
+    IsDone,
+    IsIdle,
+    Let,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    Reset,
+    Return,
+    Statement,
+    Type,
+    Unary,
+    While,
+)
+from veristream.ir.network import Channel, ChannelKind, Component, Function, Variable
+from veristream.source import NOWHERE, Span
+
+BOUND_MAX = 2**62 - 1
+"""The largest magnitude of a declared value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the network declares, by name; `impure` are the functions that assign state."""
+
+    enums: Mapping[str, int]  # how many members
+    variables: Mapping[str, Variable]
+    channels: Mapping[str, Channel]
+    clocks: frozenset[str]
+    functions: Mapping[str, Function]
+    components: Mapping[str, Component]
+    impure: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A local name: its type, its size if it is an array, and whether it can be assigned."""
+
+    type: Type
+    size: int | None = None
+    assignable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an expression stands: the names it may use and what it may do."""
+
+    declared: Declared
+    locals: Mapping[str, Known] = field(default_factory=dict)
+    pure: bool = True  # only functions that assign no state may be called
+    primes: bool = False  # `Primed` may be used
+    result: Type | None = None  # of the function, where `Return` may be used
+
+    def declare(self, name: str, known: Known, span: Span) -> Place:
+        """The place with one more local name."""
+        check_name(name, "a local name", span)
+        if name in self.locals:
+            raise ModelError(f"`{name}` is declared already", span, "give this one a name of its own")
+        return replace(self, locals={**self.locals, name: known})
+
+
+def check_name(name: str, what: str, span: Span) -> None:
+    """Every name has at least one character."""
+    if not name:
+        raise ModelError(f"{what} is empty", span, "give it a name")
+
+
+def unknown(kind: str, name: str, known: Iterable[str], span: Span, hint: str = "") -> ModelError:
+    """The error for a name that nothing of the kind has, with the nearest that something has."""
+    close = get_close_matches(name, list(known), n=1)
+    return ModelError(f"unknown {kind} `{name}`", span, f"did you mean `{close[0]}`?" if close else hint)
+
+
+def check_type(type_: Type, declared: Declared, span: Span) -> None:
+    """The range is not empty, fits, and lies within its enum."""
+    if type_.low > type_.high:
+        raise ModelError(
+            f"the range {type_.low}..{type_.high} is empty", span, "the lower bound comes first"
+        )
+    if type_.low < -BOUND_MAX or type_.high > BOUND_MAX:
+        raise ModelError(
+            f"the range {type_.low}..{type_.high} is too large", span, "stay below 2 to the 62"
+        )
+    if type_.enum is None:
+        return
+    size = 2 if type_.enum == "bool" else declared.enums.get(type_.enum)
+    if size is None:
+        raise unknown("enum", type_.enum, ["bool", *declared.enums], span, "declare it with `enum`")
+    if type_.low < 0 or type_.high >= size:
+        raise ModelError(
+            f"the range {type_.low}..{type_.high} is not within `{type_.enum}`",
+            span,
+            f"its members are 0..{size - 1}",
+        )
+
+
+def check_range(low: int, high: int, span: Span) -> Type:
+    """The type of a counter from `low` to `high`."""
+    type_ = Type(low, high)
+    if low > high:
+        raise ModelError(f"the range {low}..{high} is empty", span, "the lower bound comes first")
+    if low < -BOUND_MAX or high > BOUND_MAX:
+        raise ModelError(f"the range {low}..{high} is too large", span, "stay below 2 to the 62")
+    return type_
+
+
+def check_value(expr: Expr, type_: Type, owner: str, place: Place, span: Span | None = None) -> None:
+    """The expression makes sense, and is not a constant that the owner's type cannot hold."""
+    check_expr(expr, place)
+    value = constant_value(expr)
+    if value is not None and not type_.low <= value <= type_.high:
+        where = span if span is not None and expr.span is NOWHERE else expr.span
+        raise ModelError(
+            f"{value} is outside the range {type_.low}..{type_.high} of {owner}",
+            where,
+            "widen the type or change the value",
+        )
+
+
+def check_indices(
+    owner: str, shape: tuple[int, ...], indices: tuple[Expr, ...], place: Place, span: Span
+) -> None:
+    """As many indices as dimensions, and no constant one out of bounds."""
+    if len(indices) != len(shape):
+        form = owner + "".join(f"[{size}]" for size in shape)
+        message = f"`{owner}` has {len(shape)} dimension(s), and {len(indices)} index(es) are given"
+        raise ModelError(
+            message if shape else f"`{owner}` is not an array", span, f"it is declared as `{form}`"
+        )
+    for size, index in zip(shape, indices, strict=True):
+        check_expr(index, place)
+        value = constant_value(index)
+        if value is not None and not 0 <= value < size:
+            raise ModelError(
+                f"index {value} is outside 0..{size - 1} of `{owner}`",
+                span if index.span is NOWHERE else index.span,
+                "the first element has index 0",
+            )
+
+
+def find_channel(name: str, indices: tuple[Expr, ...], place: Place, span: Span) -> Channel:
+    """The channel, with its indices checked."""
+    channel = place.declared.channels.get(name)
+    if channel is None:
+        raise unknown("channel", name, place.declared.channels, span, "declare it with `channel`")
+    check_indices(name, channel.shape, indices, place, span)
+    return channel
+
+
+def find_component(name: str, declared: Declared, span: Span) -> Component:
+    """The component of that name."""
+    component = declared.components.get(name)
+    if component is None:
+        instance = next((known for known in declared.components if known.startswith(f"{name}(")), None)
+        if instance is not None:
+            raise ModelError(f"`{name}` has parameters", span, f"write `{instance}`")
+        raise unknown("component", name, declared.components, span, "declare it with `component`")
+    return component
+
+
+def check_expr(expr: Expr, place: Place) -> None:
+    """All names in the expression are known and used as what they are."""
+    match expr:
+        case Const(value=value, span=span):
+            check_range(value, value, span)
+        case Load(variable=name, indices=indices, span=span):
+            check_indices(name, _find_variable(name, place, span).shape, indices, place, span)
+        case Local():
+            _check_local(expr, place)
+        case Unary(operand=operand):
+            check_expr(operand, place)
+        case Binary(left=left, right=right):
+            check_expr(left, place)
+            check_expr(right, place)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            for part in (condition, then, otherwise):
+                check_expr(part, place)
+        case Fold(name=name, low=low, high=high, body=body, span=span):
+            known = Known(check_range(low, high, span))
+            check_expr(body, place.declare(name, known, span))
+        case Call():
+            _check_call(expr, place)
+        case AtLocation(component=name, location=location, span=span):
+            locations = [part.name for part in find_component(name, place.declared, span).locations]
+            if location not in locations:
+                hint = f"`{name}` has {', '.join(locations)}"
+                raise unknown("location", location, locations, span, hint)
+        case IsDone(component=name, span=span) | IsIdle(component=name, span=span):
+            find_component(name, place.declared, span)
+        case Queue() | Peek():
+            _check_queue(expr, place)
+        case Primed(operand=operand, span=span):
+            if not place.primes:
+                raise ModelError(
+                    "the state after a step has no meaning here",
+                    span,
+                    "primes belong in `transition` properties, and are not nested",
+                )
+            check_expr(operand, replace(place, primes=False))
+        case _:
+            assert_never(expr)
+
+
+def _find_variable(name: str, place: Place, span: Span) -> Variable:
+    variable = place.declared.variables.get(name)
+    if variable is None:
+        raise unknown("variable", name, place.declared.variables, span, "declare it with `var`")
+    return variable
+
+
+def _check_local(local: Local, place: Place) -> Known:
+    known = place.locals.get(local.name)
+    if known is None:
+        raise unknown("local name", local.name, place.locals, local.span, "declare it before this place")
+    shape = () if known.size is None else (known.size,)
+    indices = () if local.index is None else (local.index,)
+    check_indices(local.name, shape, indices, place, local.span)
+    return known
+
+
+def _check_call(call: Call, place: Place) -> None:
+    function = place.declared.functions.get(call.function)
+    if function is None:
+        raise unknown("function", call.function, place.declared.functions, call.span, "declare it first")
+    if len(call.arguments) != len(function.parameters):
+        names = ", ".join(parameter.name for parameter in function.parameters)
+        raise ModelError(
+            f"`{call.function}` takes {len(function.parameters)} argument(s), not {len(call.arguments)}",
+            call.span,
+            f"call it as `{call.function}({names})`",
+        )
+    if place.pure and call.function in place.declared.impure:
+        raise ModelError(
+            f"`{call.function}` assigns variables and cannot be called here",
+            call.span,
+            "only an update may change the state",
+        )
+    for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+        check_value(argument, parameter.type, f"`{parameter.name}`", place, call.span)
+
+
+def _check_queue(expr: Queue | Peek, place: Place) -> None:
+    channel = find_channel(expr.channel, expr.indices, place, expr.span)
+    if channel.kind is not ChannelKind.BUFFER:
+        raise ModelError(
+            f"`{channel.name}` is a {channel.kind.value} channel and holds no messages",
+            expr.span,
+            "only a `buffer` has a length and messages to look at",
+        )
+    if isinstance(expr, Peek):
+        check_expr(expr.position, place)
+        if not 0 <= expr.part < len(channel.fields):
+            raise ModelError(
+                f"a message of `{channel.name}` has no part {expr.part}",
+                expr.span,
+                f"it has {len(channel.fields)}, counted from 0",
+            )
+
+
+def check_block(block: Block, place: Place) -> None:
+    """The statements make sense, one after the other."""
+    for statement in block:
+        place = _check_statement(statement, place)
+
+
+def _check_statement(statement: Statement, place: Place) -> Place:
+    """Checks the statement and gives the place after it."""
+    match statement:
+        case Assign():
+            _check_assign(statement, place)
+        case Let():
+            return _check_let(statement, place)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            check_expr(condition, place)
+            check_block(then, place)
+            check_block(otherwise, place)
+        case While(condition=condition, body=body, limit=limit, span=span):
+            check_expr(condition, place)
+            if not 0 <= limit <= BOUND_MAX:
+                raise ModelError(f"a loop cannot have the limit {limit}", span, "give it at least 1")
+            check_block(body, place)
+        case For(name=name, low=low, high=high, body=body, span=span):
+            known = Known(check_range(low, high, span))
+            check_block(body, place.declare(name, known, span))
+        case Return(value=value, span=span):
+            if place.result is None:
+                raise ModelError("`return` belongs in a function", span, "leave it out")
+            check_value(value, place.result, "the result", place, span)
+        case Evaluate(value=value, span=span):
+            if not isinstance(value, Call):
+                raise ModelError("this value is not used", span, "call a function, or assign")
+            check_expr(value, place)
+        case Check(condition=condition):
+            check_expr(condition, place)
+        case Reset(clock=clock, value=value, span=span):
+            if clock not in place.declared.clocks:
+                raise unknown("clock", clock, place.declared.clocks, span, "declare it with `clock`")
+            check_expr(value, place)
+        case _:
+            assert_never(statement)
+    return place
+
+
+def _check_assign(statement: Assign, place: Place) -> None:
+    target = statement.target
+    match target:
+        case Load(variable=name, indices=indices, span=span):
+            variable = _find_variable(name, place, span)
+            check_indices(name, variable.shape, indices, place, span)
+            type_ = variable.type
+        case Local(name=name, span=span):
+            known = _check_local(target, place)
+            if not known.assignable:
+                raise ModelError(f"`{name}` cannot be assigned", span, "only what `let` declares can be")
+            type_ = known.type
+        case _:
+            assert_never(target)
+    check_value(statement.value, type_, f"`{name}`", place, statement.span)
+
+
+def _check_let(statement: Let, place: Place) -> Place:
+    check_type(statement.type, place.declared, statement.span)
+    if statement.size is not None and statement.size < 1:
+        raise ModelError(
+            f"the array `{statement.name}` has no elements", statement.span, "give it at least one"
+        )
+    check_value(statement.value, statement.type, f"`{statement.name}`", place, statement.span)
+    known = Known(statement.type, statement.size, assignable=True)
+    return place.declare(statement.name, known, statement.span)

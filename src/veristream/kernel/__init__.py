@@ -1,0 +1,1 @@
+"""Native code for Networks: the only package that knows llvmlite."""

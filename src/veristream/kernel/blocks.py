@@ -1,0 +1,171 @@
+"""LLVM code for statements and for the model's functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from veristream.ir.expr import (
+    Assign,
+    Block,
+    Check,
+    Evaluate,
+    For,
+    If,
+    Let,
+    Load,
+    Local,
+    Reset,
+    Return,
+    Statement,
+    Type,
+    While,
+)
+from veristream.ir.network import Function
+from veristream.kernel.values import (
+    I64,
+    WORDS,
+    Model,
+    Place,
+    Stored,
+    Value,
+    constant,
+    counting,
+    fault_if,
+    flat_index,
+    local_pointer,
+    new_slot,
+    require_range,
+    store_slot,
+    truth,
+    value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """Where a function's `return` goes: its result slot, type and last block."""
+
+    result: Value
+    type: Type
+    block: Any
+
+
+def run_block(place: Place, block: Block, leave: Exit | None = None) -> Place:
+    """Emits the statements in order; gives the place with the locals they declared."""
+    for statement in block:
+        place = _statement(place, statement, leave)
+    return place
+
+
+def _statement(place: Place, statement: Statement, leave: Exit | None) -> Place:
+    match statement:
+        case Assign(target=target):
+            _assign(place, target, statement)
+        case Let(name=name):
+            return place.with_local(name, _declare(place, statement))
+        case If():
+            _if(place, statement, leave)
+        case While():
+            _while(place, statement, leave)
+        case For(name=name, low=low, high=high, body=body):
+            with counting(place, low, high) as (inside, counter):
+                run_block(inside.with_local(name, Stored(counter, Type(low, high))), body, leave)
+        case Return(value=expr):
+            assert leave is not None, "verify lets no return through outside functions"
+            result = value(place, expr)
+            require_range(place, result, expr, leave.type.low, leave.type.high)
+            place.builder.store(result, leave.result)
+            place.builder.branch(leave.block)
+            place.builder.position_at_end(place.builder.append_basic_block("unreachable"))
+        case Evaluate(value=expr):
+            value(place, expr)
+        case Check(condition=condition):
+            fault_if(place, place.builder.not_(truth(place, condition)))
+        case Reset():
+            raise AssertionError("networks with clocks have no untimed kernel")
+    return place
+
+
+def _assign(place: Place, target: Load | Local, statement: Assign) -> None:
+    result = value(place, statement.value)
+    if isinstance(target, Local):
+        pointer = local_pointer(place, target)
+        type_ = place.locals[target.name].type
+        require_range(place, result, statement.value, type_.low, type_.high)
+        place.builder.store(result, pointer)
+        return
+    index = flat_index(place, target.variable, target.indices)
+    type_ = place.model.names.variables[target.variable]
+    require_range(place, result, statement.value, type_.low, type_.high)
+    slot = place.model.layout.variables[target.variable]
+    store_slot(place, slot, place.builder.sub(result, constant(slot.low)), index)
+
+
+def _declare(place: Place, statement: Let) -> Stored:
+    result = value(place, statement.value)
+    require_range(place, result, statement.value, statement.type.low, statement.type.high)
+    pointer = new_slot(place, statement.size)
+    if statement.size is None:
+        place.builder.store(result, pointer)
+    else:
+        with counting(place, 0, statement.size - 1) as (inside, counter):
+            index = inside.builder.load(counter)
+            inside.builder.store(result, inside.builder.gep(pointer, [constant(0), index]))
+    return Stored(pointer, statement.type, statement.size)
+
+
+def _if(place: Place, statement: If, leave: Exit | None) -> None:
+    builder = place.builder
+    then, otherwise = builder.append_basic_block("then"), builder.append_basic_block("else")
+    after = builder.append_basic_block("endif")
+    builder.cbranch(truth(place, statement.condition), then, otherwise)
+    for block, body in ((then, statement.then), (otherwise, statement.otherwise)):
+        builder.position_at_end(block)
+        run_block(place, body, leave)
+        builder.branch(after)
+    builder.position_at_end(after)
+
+
+def _while(place: Place, statement: While, leave: Exit | None) -> None:
+    builder = place.builder
+    rounds = new_slot(place)
+    builder.store(constant(0), rounds)
+    head, body = builder.append_basic_block("while"), builder.append_basic_block("body")
+    after = builder.append_basic_block("endwhile")
+    builder.branch(head)
+    builder.position_at_end(head)
+    builder.cbranch(truth(place, statement.condition), body, after)
+    builder.position_at_end(body)
+    count = builder.load(rounds)
+    fault_if(place, builder.icmp_unsigned(">=", count, constant(statement.limit)))
+    builder.store(builder.add(count, constant(1)), rounds)
+    run_block(place, statement.body, leave)
+    builder.branch(head)
+    builder.position_at_end(after)
+
+
+def emit_function(module: Any, model: Model, function: Function) -> None:
+    """Emits a function of the model: (state, fault flag, arguments...) -> result."""
+    signature = llvm.FunctionType(I64, [WORDS, WORDS] + [I64] * len(function.parameters))
+    code = llvm.Function(module, signature, f"model.{function.name}")
+    code.linkage = "internal"
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    fault, last = code.append_basic_block("fault"), code.append_basic_block("last")
+    place = Place(model, builder, code.args[0], fault, {})
+    result = new_slot(place)
+    builder.store(constant(0), result)
+    for parameter, argument in zip(function.parameters, code.args[2:], strict=True):
+        pointer = new_slot(place)
+        builder.store(argument, pointer)
+        place = place.with_local(parameter.name, Stored(pointer, parameter.type))
+    run_block(place, function.body, Exit(result, function.result, last))
+    builder.branch(last if function.result.low <= 0 <= function.result.high else fault)
+    builder.position_at_end(fault)
+    builder.store(constant(1), code.args[1])
+    builder.branch(last)
+    builder.position_at_end(last)
+    builder.ret(builder.load(result))
+    model.functions[function.name] = code

@@ -1,0 +1,200 @@
+"""A Network as an LLVM module with five entries.
+
+- `successors(row, out_rows, out_actions, capacity) -> count`: the steps of a state. An entry of
+  `out_actions` has the action's index in its low 32 bits and the mask of action propositions above;
+  bit 63 marks an action that fails instead of stepping. -1 where `capacity` does not suffice.
+- `propositions(row) -> mask` of the state propositions; bit 63 where one of them fails.
+- `measure(row, number) -> value` of an expression whose extremes are asked for.
+- `product(row, out_rows, out_actions, capacity) -> count`: see `product`; only with a monitor.
+- `terminated(row) -> 0 or 1`: every component is idle or at a final location.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from veristream.ir.actions import list_actions
+from veristream.ir.bounds import names_of
+from veristream.ir.expr import Call, Expr
+from veristream.ir.network import Function, LocationKind, Network
+from veristream.kernel.blocks import emit_function
+from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT, FAULT, ActionTest
+from veristream.kernel.layout import Layout
+from veristream.kernel.product import Monitor, emit_product
+from veristream.kernel.steps import STEP, emit_component
+from veristream.kernel.values import (
+    I1,
+    I64,
+    WORDS,
+    Model,
+    Place,
+    Value,
+    at_any,
+    constant,
+    model_of,
+    truth,
+    value,
+)
+
+MEASURE_FAULT = -(1 << 63)
+"""What `measure` gives for an expression that fails; `verify` keeps true values away from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What a kernel tells of states and actions, beside the steps."""
+
+    states: tuple[Expr, ...] = ()
+    premises: tuple[Expr, ...] = ()  # bits after those of `states`; one that fails does not hold
+    actions: tuple[ActionTest, ...] = ()
+    measures: tuple[Expr, ...] = ()
+    monitor: Monitor | None = None
+
+
+def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
+    """The module's text and the layout of its rows."""
+    module = llvm.Module("kernel")
+    model = model_of(network, names_of(network))
+    for function in _callees_first(network):
+        emit_function(module, model, function)
+    actions = list(enumerate(list_actions(network)))
+    steps = []
+    for component in range(len(network.components)):
+        mine = [(i, action) for i, action in actions if action.leader == component]
+        if mine:
+            steps.append(emit_component(module, model, component, mine, watch.actions))
+    successors = _emit_successors(module, model, steps)
+    propositions = _emit_propositions(module, model, watch)
+    if watch.monitor is not None:
+        emit_product(module, model.layout.word_count, watch.monitor, successors, propositions)
+    _emit_measure(module, model, watch.measures)
+    _emit_terminated(module, model)
+    return str(module), model.layout
+
+
+def _callees_first(network: Network) -> list[Function]:
+    """The functions, each after those it calls."""
+    functions = {function.name: function for function in network.functions}
+    ordered: dict[str, Function] = {}
+
+    def visit(function: Function) -> None:
+        if function.name not in ordered:
+            for name in _called(function.body):
+                visit(functions[name])
+            ordered[function.name] = function
+
+    for function in network.functions:
+        visit(function)
+    return list(ordered.values())
+
+
+def _called(node: object) -> list[str]:
+    """Names of all functions called anywhere below a statement or expression."""
+    if isinstance(node, tuple):
+        return [name for part in node for name in _called(part)]
+    if not hasattr(node, "__dataclass_fields__"):
+        return []
+    own = [node.function] if isinstance(node, Call) else []
+    return own + [name for key in node.__dataclass_fields__ for name in _called(getattr(node, key))]
+
+
+def _emit_successors(module: Any, model: Model, steps: list[Value]) -> Value:
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "successors")
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    row = code.args[0]
+    committed = _any_at(model, builder, row, LocationKind.COMMITTED)
+    first = builder.select(committed, constant(COMMITTED_BIT), constant(0))
+    atomic = _any_at(model, builder, row, LocationKind.ATOMIC)
+    urgent = builder.and_(atomic, builder.not_(committed))
+    first = builder.select(urgent, constant(ATOMIC_BIT), first)
+    count = _run_all(builder, code, steps, first)
+    none = builder.icmp_unsigned("==", count, constant(0))
+    again = builder.append_basic_block("again")
+    done = builder.append_basic_block("done")
+    builder.cbranch(builder.and_(urgent, none), again, done)
+    builder.position_at_end(done)
+    builder.ret(count)
+    builder.position_at_end(again)
+    builder.ret(_run_all(builder, code, steps, constant(0)))
+    return code
+
+
+def _any_at(model: Model, builder: Any, row: Value, kind: LocationKind) -> Value:
+    place = Place(model, builder, row, None, {})
+    found = llvm.Constant(I1, 0)
+    for number, component in enumerate(model.network.components):
+        numbers = [i for i, location in enumerate(component.locations) if location.kind is kind]
+        if numbers:
+            found = builder.or_(found, at_any(place, number, numbers))
+    return found
+
+
+def _run_all(builder: Any, code: Any, steps: list[Value], priority: Value) -> Value:
+    """Calls every component's function in turn; returns from `code` where the buffers are full."""
+    row, out_rows, out_actions, capacity = code.args
+    count = constant(0)
+    for step in steps:
+        assert step.function_type == STEP
+        count = builder.call(step, [row, out_rows, out_actions, count, capacity, priority])
+        full, room = builder.append_basic_block("full"), builder.append_basic_block("room")
+        builder.cbranch(builder.icmp_signed("<", count, constant(0)), full, room)
+        builder.position_at_end(full)
+        builder.ret(count)
+        builder.position_at_end(room)
+    return count
+
+
+def _emit_propositions(module: Any, model: Model, watch: Watch) -> Value:
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS]), "propositions")
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    mask = builder.alloca(I64)
+    builder.store(constant(0), mask)
+    body = builder.append_basic_block("body")
+    builder.branch(body)
+    builder.position_at_end(body)
+    for bit, expr in enumerate(watch.states + watch.premises):
+        fault, after = builder.append_basic_block("fault"), builder.append_basic_block("after")
+        place = Place(model, builder, code.args[0], fault, {})
+        holds = builder.shl(builder.zext(truth(place, expr), I64), constant(bit))
+        builder.store(builder.or_(builder.load(mask), holds), mask)
+        builder.branch(after)
+        builder.position_at_end(fault)
+        if bit < len(watch.states):
+            failed = constant(FAULT - (1 << 64))
+            builder.store(builder.or_(builder.load(mask), failed), mask)
+        builder.branch(after)
+        builder.position_at_end(after)
+    builder.ret(builder.load(mask))
+    return code
+
+
+def _emit_measure(module: Any, model: Model, measures: tuple[Expr, ...]) -> None:
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, I64]), "measure")
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    last = builder.append_basic_block("last")
+    here = builder.append_basic_block("here")
+    builder.branch(here)
+    builder.position_at_end(here)
+    switch = builder.switch(code.args[1], last)
+    for number, expr in enumerate(measures):
+        block = builder.append_basic_block("measure")
+        switch.add_case(constant(number), block)
+        builder.position_at_end(block)
+        builder.ret(value(Place(model, builder, code.args[0], last, {}), expr))
+    builder.position_at_end(last)
+    builder.ret(constant(MEASURE_FAULT))
+
+
+def _emit_terminated(module: Any, model: Model) -> None:
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS]), "terminated")
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    place = Place(model, builder, code.args[0], None, {})
+    all_done = llvm.Constant(I1, 1)
+    for number, component in enumerate(model.network.components):
+        final = [i for i, location in enumerate(component.locations) if location.final]
+        idle = [model.layout.idle[number]]
+        all_done = builder.and_(all_done, at_any(place, number, final + idle))
+    builder.ret(builder.zext(all_done, I64))

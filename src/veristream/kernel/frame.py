@@ -1,0 +1,139 @@
+"""What the code of one component's steps shares while it is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from veristream.ir.actions import leaves_priority
+from veristream.ir.expr import Expr, Type
+from veristream.ir.network import Edge, LocationKind
+from veristream.ir.property import Occurs, Silent
+from veristream.kernel.values import I1, Model, Place, Stored, Value, at_any, constant, counting
+
+ActionTest = Occurs | Silent | Expr
+"""A proposition of actions: of its label, or an expression over the states before and after it."""
+
+FAULT = 1 << 63
+COMMITTED_BIT, ATOMIC_BIT = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One component's function while it is emitted."""
+
+    model: Model
+    tests: tuple[ActionTest, ...]
+    builder: Any
+    row: Value
+    out_rows: Value
+    out_actions: Value
+    capacity: Value
+    priority: Value
+    count: Value  # stack slot
+    full: Any  # block that gives up
+
+
+@dataclass(frozen=True, slots=True)
+class Mover:
+    """A component that moves along an edge, with the scope of that edge."""
+
+    component: int
+    edge: Edge
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the leader brings to its followers."""
+
+    indices: tuple[Value, ...]
+    values: tuple[Value, ...]
+
+
+@contextmanager
+def choosing(
+    frame: Frame, index: int, edge: Edge, locals_: dict[str, Stored]
+) -> Iterator[tuple[Place, Any]]:
+    """Loops over the edge's selected values; yields the place inside and the block to go on at."""
+    place = Place(frame.model, frame.builder, frame.row, frame.full, locals_)
+    with ExitStack() as loops:
+        for select in edge.select:
+            _, counter = loops.enter_context(counting(place, select.low, select.high))
+            place = place.with_local(select.name, Stored(counter, Type(select.low, select.high)))
+        stop = frame.builder.append_basic_block("next")
+        yield replace(place, fault=fault_block(frame, index, stop)), stop
+        frame.builder.branch(stop)
+        frame.builder.position_at_end(stop)
+
+
+def fault_block(frame: Frame, index: int, stop: Any) -> Any:
+    """A block that appends the failing action and goes on."""
+    block = frame.builder.append_basic_block("fault")
+    with frame.builder.goto_block(block):
+        _append(frame, constant((FAULT | index) - (1 << 64)))
+        frame.builder.branch(stop)
+    return block
+
+
+def _append(frame: Frame, entry: Value) -> None:
+    builder = frame.builder
+    count = builder.load(frame.count)
+    room = builder.append_basic_block("room")
+    builder.cbranch(builder.icmp_signed("<", count, frame.capacity), room, frame.full)
+    builder.position_at_end(room)
+    builder.store(entry, builder.gep(frame.out_actions, [count]))
+    builder.store(builder.add(count, constant(1)), frame.count)
+
+
+def unless(frame: Frame, condition: Value, skip: Any) -> None:
+    """Goes on only where the bit is set."""
+    go_on = frame.builder.append_basic_block("so")
+    frame.builder.cbranch(condition, go_on, skip)
+    frame.builder.position_at_end(go_on)
+
+
+def priority_of(frame: Frame, component: int, edge: int) -> int:
+    network = frame.model.network
+    committed = leaves_priority(network, component, edge, LocationKind.COMMITTED)
+    atomic = leaves_priority(network, component, edge, LocationKind.ATOMIC)
+    return COMMITTED_BIT * committed | ATOMIC_BIT * atomic
+
+
+def require_priority(frame: Frame, bits: Value, static: int, skip: Any) -> None:
+    """Goes on only for a step that leaves a location of the kind that has priority now."""
+    if static == COMMITTED_BIT | ATOMIC_BIT or not has_priorities(frame.model):
+        return
+    builder = frame.builder
+    same = builder.and_(frame.priority, bits)
+    unless(frame, builder.icmp_unsigned("==", same, frame.priority), skip)
+
+
+def has_priorities(model: Model) -> bool:
+    """Whether some location is committed or atomic."""
+    special = (LocationKind.COMMITTED, LocationKind.ATOMIC)
+    places = [place for c in model.network.components for place in c.locations]
+    return any(place.kind in special for place in places)
+
+
+def at_source(frame: Frame, component: int, edge: Edge) -> Value:
+    place = Place(frame.model, frame.builder, frame.row, frame.full, {})
+    locations = frame.model.network.components[component].locations
+    numbers = [i for i, location in enumerate(locations) if location.name == edge.source]
+    return at_any(place, component, numbers)
+
+
+def joined(frame: Frame, edge: Edge) -> Value:
+    """Whether every component that the edge joins is done."""
+    place = Place(frame.model, frame.builder, frame.row, frame.full, {})
+    done = llvm.Constant(I1, 1)
+    for name in edge.join:
+        component = frame.model.components[name]
+        locations = frame.model.network.components[component].locations
+        final = [i for i, location in enumerate(locations) if location.final]
+        done = frame.builder.and_(done, at_any(place, component, final))
+    return done

@@ -1,0 +1,153 @@
+"""Kernels in memory: compiled once, then loaded from a cache on disk.
+
+The cache's key covers the Network, what is watched, the code of this package, llvmlite's version and
+the processor, so an entry is never stale; a damaged entry is compiled anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as binding
+
+from veristream.ir.network import Network
+from veristream.kernel.emit import Watch, emit
+from veristream.kernel.layout import Layout, lay_out
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Native code of a Network: the addresses of its entries, and the layout of its rows.
+
+    The addresses are good as long as the kernel itself is kept.
+    """
+
+    layout: Layout
+    successors: int
+    propositions: int
+    measure: int
+    terminated: int
+    product: int  # 0 without a monitor
+    engine: Any  # owns the memory that the addresses point into
+
+
+def load_kernel(network: Network, watch: Watch) -> Kernel:
+    """The network's kernel, from the cache where it is there."""
+    path = cache_directory() / f"{_digest(network, watch)}.o"
+    engine = _load_object(path)
+    if engine is None:
+        text, _ = emit(network, watch)
+        engine = _engine()
+        code = _compile(text)
+        _write(path, code)
+        _add(engine, code)
+    return Kernel(
+        lay_out(network),
+        engine.get_function_address("successors"),
+        engine.get_function_address("propositions"),
+        engine.get_function_address("measure"),
+        engine.get_function_address("terminated"),
+        engine.get_function_address("product") if watch.monitor is not None else 0,
+        engine,
+    )
+
+
+def cache_directory() -> Path:
+    """Where compiled kernels are kept: $VERISTREAM_CACHE, else the user's cache directory."""
+    own = os.environ.get("VERISTREAM_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "veristream" / "kernels"
+
+
+@cache
+def _initialize() -> None:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+
+
+def _machine() -> Any:
+    """A target machine for this processor."""
+    _initialize()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=binding.get_host_cpu_name(),
+        features=binding.get_host_cpu_features().flatten(),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
+    )
+
+
+@cache
+def _code_version() -> bytes:
+    """A digest of everything but the network that decides what code comes out."""
+    digest = hashlib.sha256(llvmlite.__version__.encode())
+    digest.update(binding.get_host_cpu_name().encode())
+    digest.update(binding.get_host_cpu_features().flatten().encode())
+    here = Path(__file__).parent
+    for path in sorted([*here.glob("*.py"), *(here.parent / "ir").glob("*.py")]):
+        digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def _digest(network: Network, watch: Watch) -> str:
+    digest = hashlib.sha256(_code_version())
+    digest.update(repr(replace(network, properties=())).encode())
+    digest.update(repr(watch).encode())
+    return digest.hexdigest()[:40]
+
+
+def _compile(text: str) -> bytes:
+    machine = _machine()
+    module = binding.parse_assembly(text)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    builder = binding.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    code: bytes = machine.emit_object(module)
+    return code
+
+
+def _engine() -> Any:
+    """An empty execution engine."""
+    _initialize()
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+
+
+def _add(engine: Any, code: bytes) -> None:
+    engine.add_object_file(binding.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+
+
+def _load_object(path: Path) -> Any | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    stamp, code = content[:32], content[32:]
+    if hashlib.sha256(code).digest() != stamp:
+        return None
+    engine = _engine()
+    _add(engine, code)
+    return engine
+
+
+def _write(path: Path, code: bytes) -> None:
+    """Writes the entry whole or not at all; a cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(name, path)
+    except OSError:
+        return

@@ -1,0 +1,142 @@
+"""What Numba lacks for the search loops: calls through an address, raw memory, atomics, prefetch.
+
+Every function here takes and gives 64-bit signed integers; an address is one of them. They are
+Numba intrinsics, so they vanish into the loop that uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir as llvm
+from numba import extending, types
+
+I8, I32, I64 = llvm.IntType(8), llvm.IntType(32), llvm.IntType(64)
+
+intrinsic: Any = extending.intrinsic  # to a type checker, what it makes has no signature
+
+Build = Callable[[Any, list[Any]], Any]
+
+
+def _signature(count: int) -> Any:
+    return types.int64(*[types.int64] * count)
+
+
+def _code(build: Build) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: list[Any]) -> Any:
+        return build(builder, args)
+
+    return codegen
+
+
+def _call(builder: Any, args: list[Any]) -> Any:
+    address, *rest = args
+    function = llvm.FunctionType(I64, [I64] * len(rest))
+    return builder.call(builder.inttoptr(address, function.as_pointer()), rest)
+
+
+def _cell(builder: Any, address: Any, kind: Any = I64) -> Any:
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+@intrinsic
+def call_1(typing: Any, address: Any, a: Any) -> Any:
+    """Calls a native function of one argument."""
+    return _signature(2), _code(_call)
+
+
+@intrinsic
+def call_2(typing: Any, address: Any, a: Any, b: Any) -> Any:
+    """Calls a native function of two arguments."""
+    return _signature(3), _code(_call)
+
+
+@intrinsic
+def call_4(typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
+    """Calls a native function of four arguments."""
+    return _signature(5), _code(_call)
+
+
+@intrinsic
+def load_word(typing: Any, address: Any) -> Any:
+    """The 64-bit word at the address."""
+    return _signature(1), _code(lambda builder, args: builder.load(_cell(builder, args[0])))
+
+
+@intrinsic
+def store_word(typing: Any, address: Any, value: Any) -> Any:
+    """Stores a 64-bit word; gives it back."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        builder.store(args[1], _cell(builder, args[0]))
+        return args[1]
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def load_half(typing: Any, address: Any) -> Any:
+    """The unsigned 32-bit number at the address."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.zext(builder.load(_cell(builder, args[0], I32)), I64)
+
+    return _signature(1), _code(build)
+
+
+@intrinsic
+def store_half(typing: Any, address: Any, value: Any) -> Any:
+    """Stores the low 32 bits; gives the value back."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        builder.store(builder.trunc(args[1], I32), _cell(builder, args[0], I32))
+        return args[1]
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def load_shared(typing: Any, address: Any) -> Any:
+    """The word at the address, with all that its writer wrote before it (acquire)."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.load_atomic(_cell(builder, args[0]), "acquire", 8)
+
+    return _signature(1), _code(build)
+
+
+@intrinsic
+def claim(typing: Any, address: Any, value: Any) -> Any:
+    """Stores the value if the word is 0, all earlier writes first; gives what was there before."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        zero = llvm.Constant(I64, 0)
+        pair = builder.cmpxchg(_cell(builder, args[0]), zero, args[1], "acq_rel", "acquire")
+        return builder.extract_value(pair, 0)
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def fetch_add(typing: Any, address: Any, value: Any) -> Any:
+    """Adds to the word as one step; gives what was there before."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.atomic_rmw("add", _cell(builder, args[0]), args[1], "monotonic")
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def prefetch(typing: Any, address: Any) -> Any:
+    """Asks for the cache line at the address; gives the address."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        pointer = _cell(builder, args[0], I8)
+        kind = llvm.FunctionType(llvm.VoidType(), [I8.as_pointer(), I32, I32, I32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [I8.as_pointer()], kind)
+        builder.call(function, [pointer] + [llvm.Constant(I32, n) for n in (1, 3, 1)])
+        return args[0]
+
+    return _signature(1), _code(build)

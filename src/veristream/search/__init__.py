@@ -1,0 +1,1 @@
+"""Searches of state spaces: reachability, liveness, traces."""

@@ -1,0 +1,256 @@
+"""The breadth-first loop, in native code: expand states, look their successors up, keep the new ones.
+
+It knows neither the model's language nor how a level's work is shared out: it takes pieces of the
+current level from all arenas, its own first, until the level or its quantum is used up. What it finds
+on the way it notes as *hits*, the first of each kind, for the driver to look at. Successors are looked
+up a buffer at a time, so that the table's cache lines are on their way before they are needed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import call_1, call_2, call_4, fetch_add, store_half, store_word
+from veristream.search.visited import Store, expect, find_or_add, fingerprint
+
+# What `expand` came back for.
+QUANTUM, LEVEL, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_ARENA = range(7)
+
+# Hits: state propositions 0..62, action propositions 64..94, then these.
+ACTION_HIT, DEADLOCK, TERMINAL, FAULT, WATCH_FAULT, HIT_COUNT = 64, 96, 97, 98, 99, 100
+
+# The control words that all workers read.
+WATCH_STATES, WATCH_ACTIONS, WATCH_ENDS, TABLE_LIMIT, ARENA_SIZE, WIDE, DEPTH, CONTROL_COUNT = range(8)
+DEADLOCK_END, TERMINAL_END = 1, 2
+
+# What each worker counts.
+TRANSITIONS, SEEN, EDGES, TALLY_COUNT = range(4)
+
+PIECE = 256
+FLUSH = 512
+STRIDE = 16  # words between the counters of two workers, so that they share no cache line
+
+
+class Code(NamedTuple):
+    """Addresses of the kernel's entries; `propositions` is 0 where nothing is watched."""
+
+    successors: int
+    propositions: int
+    measure: int
+    terminated: int
+
+
+class Work(NamedTuple):
+    """What workers share: per arena its count, the next state to expand, the end of the level."""
+
+    counts: NDArray[np.int64]
+    cursors: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    control: NDArray[np.int64]
+
+
+class Own(NamedTuple):
+    """What one worker has to itself."""
+
+    out_rows: NDArray[np.int64]
+    out_actions: NDArray[np.int64]
+    prints: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    pending: NDArray[np.int64]  # first and end of the piece in hand
+    hits: NDArray[np.int64]  # per kind: source, target or action; -1 where there is none
+    tally: NDArray[np.int64]
+    goals: NDArray[np.int64]  # per measure: its goal's bit, and 1 for greatest or -1 for least
+    best: NDArray[np.int64]  # per measure: value and state, -1 where there is none
+    edges: NDArray[np.int64]  # addresses: first edge of a state, targets, entries; 0: not kept
+
+
+@njit(nogil=True, cache=True)
+def next_level(work):  # type: ignore[no-untyped-def]
+    """Makes what was found the level to expand; gives its size."""
+    size = 0
+    for arena in range(work.ends.size // STRIDE):
+        place = arena * STRIDE
+        end = arena * work.control[ARENA_SIZE] + work.counts[place]
+        work.cursors[place] = work.ends[place]
+        size += end - work.ends[place]
+        work.ends[place] = end
+    if size > 0:
+        work.control[DEPTH] += 1
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _take(work, own, worker):  # type: ignore[no-untyped-def]
+    """Puts the next piece of the level in hand; False where none is left."""
+    arenas = work.ends.size // STRIDE
+    for offset in range(arenas):
+        place = ((worker + offset) % arenas) * STRIDE
+        if work.cursors[place] < work.ends[place]:
+            first = fetch_add(work.cursors.ctypes.data + 8 * place, PIECE)
+            if first < work.ends[place]:
+                own.pending[0] = first
+                own.pending[1] = min(first + PIECE, work.ends[place])
+                return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _note(own, kind, source, other):  # type: ignore[no-untyped-def]
+    if own.hits[kind, 0] < 0:
+        own.hits[kind, 0] = source
+        own.hits[kind, 1] = other
+
+
+@njit(nogil=True, cache=True)
+def _note_bits(own, bits, first_kind, source, other):  # type: ignore[no-untyped-def]
+    kind = first_kind
+    while bits != 0:
+        if bits & 1:
+            _note(own, kind, source, other)
+        bits >>= 1
+        kind += 1
+
+
+@njit(nogil=True, cache=True)
+def observe(code, work, own, row, source, index):  # type: ignore[no-untyped-def]
+    """Notes what holds in a new state."""
+    bits = call_1(code.propositions, row)
+    if bits < 0:
+        _note(own, WATCH_FAULT, source, index)
+        bits &= 0x7FFFFFFFFFFFFFFF
+    own.tally[SEEN] |= bits
+    hit = bits & work.control[WATCH_STATES]
+    if hit != 0:
+        _note_bits(own, hit, 0, source, index)
+    for m in range(own.goals.shape[0]):
+        if bits & own.goals[m, 0]:
+            value = call_2(code.measure, row, m)
+            if value == np.int64(-0x8000000000000000):
+                _note(own, WATCH_FAULT, source, index)
+            elif own.best[m, 1] < 0 or (value - own.best[m, 0]) * own.goals[m, 1] > 0:
+                own.best[m, 0] = value
+                own.best[m, 1] = index
+
+
+@njit(nogil=True, cache=True)
+def _end(code, work, own, row, index):  # type: ignore[no-untyped-def]
+    """Notes a state without a step."""
+    watched = work.control[WATCH_ENDS]
+    if watched & TERMINAL_END:
+        _note(own, TERMINAL, index, index)
+    if watched & DEADLOCK_END and call_1(code.terminated, row) == 0:
+        _note(own, DEADLOCK, index, index)
+
+
+@njit(nogil=True, cache=True)
+def _fill(code, store, work, own):  # type: ignore[no-untyped-def]
+    """Expands states of the piece in hand into the buffer; gives how many successors it holds, or
+    -1 where the buffer is too small for one state."""
+    rows, actions = own.out_rows.ctypes.data, own.out_actions.ctypes.data
+    capacity = own.out_actions.size
+    used = 0
+    index, end = own.pending[0], own.pending[1]
+    while index < end and used < FLUSH:
+        row = store.rows + 8 * store.word_count * index
+        first = rows + 8 * store.word_count * used
+        count = call_4(code.successors, row, first, actions + 8 * used, capacity - used)
+        if count < 0:
+            if used == 0:
+                return -1
+            break
+        if count == 0:
+            _end(code, work, own, row, index)
+        if own.edges[0] != 0:
+            store_word(own.edges[0] + 8 * index, own.tally[EDGES] + used)
+        for k in range(used, used + count):
+            print_ = fingerprint(rows + 8 * store.word_count * k, store.word_count)
+            own.prints[k] = print_
+            expect(store.table, store.mask, print_)
+            own.sources[k] = index
+        used += count
+        index += 1
+    own.pending[0] = index
+    return used
+
+
+@njit(nogil=True, cache=True)
+def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-def]
+    """Finds or adds every successor in the buffer."""
+    base = worker * work.control[ARENA_SIZE]
+    place = worker * STRIDE
+    rows = own.out_rows.ctypes.data
+    watch_actions = work.control[WATCH_ACTIONS]
+    count = work.counts[place]
+    for k in range(used):
+        entry = own.out_actions[k]
+        source = own.sources[k]
+        if entry < 0:
+            _note(own, FAULT, source, entry & 0xFFFFFFFF)
+            continue
+        row = rows + 8 * store.word_count * k
+        fresh = base + count
+        index = find_or_add(store, row, own.prints[k], fresh, source)
+        if index == fresh:
+            count += 1
+            if code.propositions != 0:
+                observe(code, work, own, row, source, index)
+        hit = (entry >> 32) & watch_actions
+        if hit != 0:
+            _note_bits(own, hit, ACTION_HIT, source, index)
+        if own.edges[0] != 0:
+            edge = own.tally[EDGES]
+            store_half(own.edges[1] + 4 * edge, index)
+            store_word(own.edges[2] + 8 * edge, entry)
+            own.tally[EDGES] = edge + 1
+        own.tally[TRANSITIONS] += 1
+    work.counts[place] = count
+
+
+@njit(nogil=True, cache=True)
+def _hit_any(own):  # type: ignore[no-untyped-def]
+    for kind in range(HIT_COUNT):
+        if own.hits[kind, 0] >= 0:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _state_count(work):  # type: ignore[no-untyped-def]
+    total = 0
+    for arena in range(work.ends.size // STRIDE):
+        total += work.counts[arena * STRIDE]
+    return total
+
+
+@njit(nogil=True, cache=True)
+def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: bool, quantum: int) -> int:
+    """Expands about `quantum` states; says why it came back. A worker that is alone goes on to the
+    next level by itself, until one is wide enough to share."""
+    done = 0
+    while done < quantum:
+        if own.pending[0] >= own.pending[1] and not _take(work, own, worker):
+            if not alone:
+                return LEVEL
+            size = next_level(work)
+            if size == 0:
+                return COMPLETE
+            if size >= work.control[WIDE]:
+                return QUANTUM
+            continue
+        before = own.pending[0]
+        used = _fill(code, store, work, own)
+        if used < 0:
+            return NEED_BUFFER
+        done += own.pending[0] - before
+        _look_up(code, store, work, own, worker, used)
+        if _hit_any(own):
+            return HIT
+        if _state_count(work) > work.control[TABLE_LIMIT]:
+            return NEED_TABLE
+        if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
+            return NEED_ARENA
+    return QUANTUM

@@ -1,0 +1,330 @@
+"""Breadth-first exploration: drives the native loop, on one or more threads, within a memory budget."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.kernel.layout import Row
+from veristream.search import expand as native
+from veristream.search.expand import STRIDE, Code, Own, Work, expand, next_level, observe
+from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
+from veristream.search.visited import ROOT, Store, enter_again, find_or_add, fingerprint
+
+QUANTUM = 1 << 17
+WIDE = 1 << 12  # a level of fewer states is not worth sharing
+LOAD_MAX = 0.66
+BUFFER = 2048
+
+
+class OutOfMemory(Exception):
+    """The budget does not allow another state; what is explored so far stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something watched for: its kind, the state it was seen from, and the state or action it led to."""
+
+    kind: int
+    source: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to watch: masks of state and action propositions, ends, measures; whether to keep edges."""
+
+    states: int = 0
+    actions: int = 0
+    ends: int = 0
+    goals: tuple[tuple[int, int], ...] = ()
+    observes: bool = False  # evaluate the state propositions at all
+    keeps_edges: bool = False
+
+
+@dataclass(slots=True)
+class Memory:
+    """Reserved arrays; the table is replaced as it grows."""
+
+    rows: Reserve
+    parents: Reserve
+    table: Reserve
+    slot_count: int
+    edges: tuple[Reserve, ...] = ()
+
+
+@dataclass(slots=True)
+class Exploration:
+    """A search under way. `advance` goes on for a while; everything else is there to look at."""
+
+    code: Code
+    word_count: int
+    workers: int
+    budget: int
+    plan: Plan
+    work: Work
+    own: list[Own]
+    memory: Memory
+    arena_size: int
+    pool: ThreadPoolExecutor | None
+    hits: list[Hit] = field(default_factory=list)
+    complete: bool = False
+
+    @property
+    def state_count(self) -> int:
+        """States found."""
+        return int(self.work.counts[::STRIDE].sum())
+
+    @property
+    def transition_count(self) -> int:
+        """Steps seen."""
+        return sum(int(own.tally[native.TRANSITIONS]) for own in self.own)
+
+    @property
+    def depth(self) -> int:
+        """The number of the level that is expanded; after the end, the greatest distance."""
+        return int(self.work.control[native.DEPTH])
+
+    @property
+    def frontier(self) -> int:
+        """States found but not yet expanded."""
+        bases = np.arange(self.workers) * self.arena_size
+        left = self.work.counts[::STRIDE] + bases - self.work.cursors[::STRIDE]
+        return int(np.maximum(left, 0).sum())
+
+    @property
+    def seen(self) -> int:
+        """The state propositions that held somewhere."""
+        bits = 0
+        for own in self.own:
+            bits |= int(own.tally[native.SEEN])
+        return bits
+
+    @property
+    def edge_count(self) -> int:
+        """Edges kept."""
+        return int(self.own[0].tally[native.EDGES])
+
+    @property
+    def expanded(self) -> int:
+        """With one worker, which expands in the order of the indices: how many are expanded."""
+        first, end = self.own[0].pending
+        return int(first if first < end else min(self.work.cursors[0], self.work.ends[0]))
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use for states, table and edges."""
+        used = self.state_count * (8 * self.word_count + 4) + 8 * self.memory.slot_count
+        if self.plan.keeps_edges:
+            used += 8 * self.state_count + 12 * self.edge_count
+        return used
+
+    def best(self, measure: int) -> tuple[int, int] | None:
+        """The best value of a measure so far and the state that has it."""
+        goal = self.plan.goals[measure][1]
+        found = [own.best[measure] for own in self.own if own.best[measure, 1] >= 0]
+        if not found:
+            return None
+        value, index = max(found, key=lambda entry: int(entry[0]) * goal)
+        return int(value), int(index)
+
+    def row(self, index: int) -> Row:
+        """The row of a state."""
+        first = index * self.word_count
+        words = self.memory.rows.words[first : first + self.word_count]
+        return words.view(np.uint64).copy()
+
+    def path(self, index: int) -> list[int]:
+        """The states from the initial one to this one, along the breadth-first tree."""
+        parents = self.memory.parents.words.view(np.uint32)
+        path = [index]
+        while parents[path[-1]] != ROOT:
+            path.append(int(parents[path[-1]]))
+        return path[::-1]
+
+    def unwatch(self, kind: int) -> None:
+        """Stops noting hits of a kind."""
+        control = self.work.control
+        if kind < native.ACTION_HIT:
+            control[native.WATCH_STATES] &= ~(1 << kind)
+        elif kind < native.DEADLOCK:
+            control[native.WATCH_ACTIONS] &= ~(1 << (kind - native.ACTION_HIT))
+        elif kind == native.DEADLOCK:
+            control[native.WATCH_ENDS] &= ~native.DEADLOCK_END
+        elif kind == native.TERMINAL:
+            control[native.WATCH_ENDS] &= ~native.TERMINAL_END
+
+    def close(self) -> None:
+        """Waits for the workers and lets them go; what was found stays."""
+        if self.pool is not None:
+            self.pool.shutdown(wait=True)
+
+    def advance(self, quantum: int = QUANTUM) -> None:
+        """Expands about `quantum` states a worker; afterwards `hits` holds what was noted, and
+        `complete` says whether all is explored. Raises OutOfMemory where the budget is used up."""
+        self.hits.clear()
+        reasons = self._run(quantum)
+        for own in self.own:
+            self._collect(own)
+        for worker, reason in enumerate(reasons):
+            if reason == native.NEED_BUFFER:
+                self.own[worker] = _enlarge(self.own[worker], self.word_count)
+        if native.NEED_ARENA in reasons or self.byte_count > self.budget:
+            raise OutOfMemory
+        self._grow_table()
+        if native.COMPLETE in reasons:
+            self.complete = True
+        elif all(reason == native.LEVEL for reason in reasons):
+            self.complete = next_level(self.work) == 0
+
+    def _run(self, quantum: int) -> list[int]:
+        store = self._store()
+        # A piece in hand is finished by its owner, so that no state of a level is left behind.
+        held = any(own.pending[0] < own.pending[1] for own in self.own[1:])
+        if self.pool is None or (self.frontier < WIDE and not held):
+            return [self._turn(store, 0, True, quantum)]
+        turns = range(1, self.workers)
+        others = [self.pool.submit(self._turn, store, w, False, quantum) for w in turns]
+        first = self._turn(store, 0, False, quantum)
+        return [first, *(other.result() for other in others)]
+
+    def _turn(self, store: Store, worker: int, alone: bool, quantum: int) -> int:
+        return int(expand(self.code, store, self.work, self.own[worker], worker, alone, quantum))
+
+    def _store(self) -> Store:
+        memory = self.memory
+        return Store(
+            memory.table.address,
+            memory.slot_count - 1,
+            memory.rows.address,
+            memory.parents.address,
+            self.word_count,
+        )
+
+    def _collect(self, own: Own) -> None:
+        for kind in np.nonzero(own.hits[:, 0] >= 0)[0]:
+            source, other = own.hits[kind]
+            self.hits.append(Hit(int(kind), int(source), int(other)))
+        own.hits[:] = -1
+
+    def _grow_table(self) -> None:
+        in_flight = sum(own.out_actions.size for own in self.own)
+        slots = self.memory.slot_count
+        while self.state_count > LOAD_MAX * slots or (1 - LOAD_MAX) * slots < in_flight:
+            slots *= 4 if slots < 1 << 20 else 2
+        if slots == self.memory.slot_count:
+            return
+        if self.byte_count + 8 * slots > self.budget + 8 * self.memory.slot_count:
+            raise OutOfMemory
+        self.memory.table = reserve(8 * slots)
+        self.memory.slot_count = slots
+        self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
+        store = self._store()
+        ranges = [
+            (arena * self.arena_size, arena * self.arena_size + int(self.work.counts[arena * STRIDE]))
+            for arena in range(self.workers)
+        ]
+        if self.pool is None:
+            enter_again(store, *ranges[0])
+        else:
+            list(self.pool.map(lambda bounds: enter_again(store, *bounds), ranges))
+
+
+def begin(
+    code: Code, initial: Row, plan: Plan, workers: int = 1, memory_max_mib: int | None = None
+) -> Exploration:
+    """An exploration with its initial state found and looked at."""
+    budget = (default_budget_mib() if memory_max_mib is None else memory_max_mib) * MIB
+    word_count = len(initial)
+    per_state = 8 * word_count + 4
+    arena_size = min(budget // per_state + 2 * BUFFER, (1 << 32) // workers - 2)
+    slots = 1 << 12
+    while (1 - LOAD_MAX) * slots < workers * BUFFER:
+        slots *= 2
+    memory = Memory(
+        reserve(8 * word_count * arena_size * workers),
+        reserve(4 * arena_size * workers),
+        reserve(8 * slots),
+        slots,
+        _reserve_edges(budget) if plan.keeps_edges else (),
+    )
+    exploration = Exploration(
+        code,
+        word_count,
+        workers,
+        budget,
+        plan,
+        _shared(workers, arena_size, plan, slots),
+        [_own(word_count, plan, memory, BUFFER) for _ in range(workers)],
+        memory,
+        arena_size,
+        ThreadPoolExecutor(workers) if workers > 1 else None,
+    )
+    _enter_initial(exploration, initial)
+    return exploration
+
+
+def _reserve_edges(budget: int) -> tuple[Reserve, ...]:
+    """Room for the first edge of each state, and for edges' targets and entries."""
+    return (reserve(budget), reserve(budget // 2), reserve(budget))
+
+
+def _shared(workers: int, arena_size: int, plan: Plan, slots: int) -> Work:
+    control = np.zeros(native.CONTROL_COUNT, np.int64)
+    control[native.WATCH_STATES] = plan.states
+    control[native.WATCH_ACTIONS] = plan.actions
+    control[native.WATCH_ENDS] = plan.ends
+    control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
+    control[native.ARENA_SIZE] = arena_size
+    control[native.WIDE] = WIDE if workers > 1 else 1 << 62
+    starts = np.zeros(workers * STRIDE, np.int64)
+    starts[::STRIDE] = np.arange(workers) * arena_size
+    return Work(np.zeros(workers * STRIDE, np.int64), starts.copy(), starts.copy(), control)
+
+
+def _own(word_count: int, plan: Plan, memory: Memory, capacity: int) -> Own:
+    edges = [part.address for part in memory.edges] or [0, 0, 0]
+    rows, actions, prints, sources = _buffers(word_count, capacity)
+    return Own(
+        rows,
+        actions,
+        prints,
+        sources,
+        np.zeros(2, np.int64),
+        np.full((native.HIT_COUNT, 2), -1, np.int64),
+        np.zeros(native.TALLY_COUNT, np.int64),
+        np.array(plan.goals, np.int64).reshape(-1, 2),
+        np.full((len(plan.goals), 2), -1, np.int64),
+        np.array(edges, np.int64),
+    )
+
+
+def _buffers(word_count: int, capacity: int) -> tuple[NDArray[np.int64], ...]:
+    return (
+        np.zeros(capacity * word_count, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+    )
+
+
+def _enlarge(own: Own, word_count: int) -> Own:
+    """The same worker with room for four times as many successors."""
+    rows, actions, prints, sources = _buffers(word_count, 4 * own.out_actions.size)
+    return own._replace(out_rows=rows, out_actions=actions, prints=prints, sources=sources)
+
+
+def _enter_initial(exploration: Exploration, initial: Row) -> None:
+    row = initial.view(np.int64).copy()
+    address = int(row.ctypes.data)
+    print_ = fingerprint(address, exploration.word_count)
+    find_or_add(exploration._store(), address, print_, 0, ROOT)
+    exploration.work.counts[0] = 1
+    if exploration.plan.observes:
+        observe(exploration.code, exploration.work, exploration.own[0], address, 0, 0)
+        exploration._collect(exploration.own[0])
+    next_level(exploration.work)
+    exploration.work.control[native.DEPTH] = 0

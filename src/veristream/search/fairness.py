@@ -1,0 +1,185 @@
+"""Fair components: which strongly connected components hold a fair accepting run.
+
+A component is fair when a run that visits all of it for ever is. Weak fairness of a unit fails only
+if the unit is enabled in every state and never taken, and then it fails for every part of the
+component too. Strong fairness fails if the unit is enabled somewhere and never taken; a fair run must
+then avoid the states that enable it, so they are removed and what remains is taken apart again
+(Emerson and Lei, "Modalities for model checking", 1987; Streett acceptance).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.ir.actions import Action
+from veristream.ir.expr import Const
+from veristream.ir.network import FairnessMark, Label
+from veristream.ir.property import Fairness
+from veristream.search.graph import (
+    NONE,
+    Graph,
+    components,
+    enabled_units,
+    summarise,
+    taken_units,
+)
+
+Words = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Fairness units as bits: those of each action, and which units are weak and which strong."""
+
+    of_action: Words  # one row of bit words an action
+    weak: Words
+    strong: Words
+
+    @property
+    def exist(self) -> bool:
+        """Whether runs owe anything."""
+        return bool(self.weak.any() or self.strong.any())
+
+
+def list_units(actions: tuple[Action, ...], fairness: Fairness) -> Units:
+    """The units of a fairness assumption, and of the edges' own marks."""
+    keys: dict[tuple[str, object], int] = {}
+    strong: set[int] = set()
+    of_action: list[set[int]] = []
+    by_name = fairness in (Fairness.WEAK_ACTION, Fairness.STRONG_ACTION)
+    by_process = fairness in (Fairness.WEAK_PROCESS, Fairness.STRONG_PROCESS)
+    is_strong = fairness in (Fairness.STRONG_ACTION, Fairness.STRONG_PROCESS)
+    for action in actions:
+        mine: list[tuple[tuple[str, object], bool]] = []
+        if action.fairness is not FairnessMark.NONE:
+            edge = (action.leader, action.edge, action.follower, action.follower_edge)
+            mine.append((("edge", edge), action.fairness is FairnessMark.STRONG))
+        if by_name:
+            mine.append((("action", _name(action.label)), is_strong))
+        if by_process:
+            mine += [(("process", process), is_strong) for process in action.processes]
+        bits = set()
+        for key, needs_strong in mine:
+            bit = keys.setdefault(key, len(keys))
+            bits.add(bit)
+            if needs_strong:
+                strong.add(bit)
+        of_action.append(bits)
+    width = max(1, -(-len(keys) // 63))
+    weak = set(range(len(keys))) - strong
+    table = np.zeros((max(1, len(actions)), width), np.int64)
+    for position, bits in enumerate(of_action):
+        table[position] = _words(bits, width)
+    return Units(table, _words(weak, width), _words(strong, width))
+
+
+def _name(label: Label) -> tuple[object, ...]:
+    """A label's name with those of its arguments that are fixed."""
+    fixed = [part.value if isinstance(part, Const) else None for part in label.arguments]
+    return (label.name, *fixed)
+
+
+def _words(bits: set[int], width: int) -> Words:
+    words = np.zeros(width, np.int64)
+    for bit in bits:
+        words[bit // 63] |= 1 << (bit % 63)
+    return words
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What is needed to ask a state for its enabled actions: code, rows, words a row and a product row."""
+
+    successors: int
+    rows: int
+    word_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class FairComponent:
+    """A component with a fair accepting run: its number in `found`, its nodes, what they enable."""
+
+    component: int
+    nodes: Words
+    found: NDArray[np.int64]
+    taken: Words
+    enabled: Words  # one row of bit words a node
+
+
+def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> FairComponent | None:
+    """A fair accepting component, the one nearest to the initial state of those tried first."""
+    node_count = graph.first.size - 1
+    region = np.zeros(node_count, np.int32)
+    pending: list[tuple[int, Words]] = [(0, np.arange(node_count, dtype=np.int64))]
+    fresh = 1
+    while pending:
+        mine, nodes = pending.pop()
+        found = np.full(node_count, NONE, np.int64)
+        count = components(graph, nodes, region, mine, found)
+        marks, cyclic, least = summarise(graph, nodes, found, count)
+        candidates = np.nonzero(cyclic & (marks & all_marks == all_marks))[0]
+        members = _members(nodes, found, candidates)
+        for component in candidates[np.argsort(least[candidates], kind="stable")]:
+            inside = members[int(component)]
+            taken, enabled = np.zeros_like(units.weak), _no_bits(inside, units)
+            candidate = FairComponent(int(component), inside, found, taken, enabled)
+            fair, rest = _judge(graph, units, system, candidate)
+            if fair is not None:
+                return fair
+            if rest.size:
+                region[rest] = fresh
+                pending.append((fresh, rest))
+                fresh += 1
+    return None
+
+
+def _no_bits(nodes: Words, units: Units) -> Words:
+    return np.zeros((nodes.size if units.exist else 0, units.weak.size), np.int64)
+
+
+def _members(nodes: Words, found: NDArray[np.int64], candidates: NDArray[np.int64]) -> dict[int, Words]:
+    """The nodes of each candidate, each list in ascending order."""
+    if candidates.size == 0:
+        return {}
+    wanted = np.zeros(int(found.max()) + 1, np.bool_)
+    wanted[candidates] = True
+    inside = nodes[wanted[found[nodes]]]
+    order = np.argsort(found[inside], kind="stable")
+    inside = inside[order]
+    numbers, starts = np.unique(found[inside], return_index=True)
+    parts = np.split(inside, starts[1:])
+    return {int(number): np.sort(part) for number, part in zip(numbers, parts, strict=True)}
+
+
+def _judge(
+    graph: Graph, units: Units, system: System, candidate: FairComponent
+) -> tuple[FairComponent | None, Words]:
+    """The candidate itself if it is fair, else the nodes in which a fair run might still be."""
+    nothing = np.empty(0, np.int64)
+    if not units.exist:
+        return candidate, nothing
+    nodes, component = candidate.nodes, candidate.component
+    _fill_enabled(units, system, candidate)
+    taken_units(graph, nodes, candidate.found, component, units.of_action, candidate.taken)
+    everywhere = np.bitwise_and.reduce(candidate.enabled, axis=0)
+    if (everywhere & units.weak & ~candidate.taken).any():
+        return None, nothing
+    somewhere = np.bitwise_or.reduce(candidate.enabled, axis=0)
+    owed = somewhere & units.strong & ~candidate.taken
+    if not owed.any():
+        return candidate, nothing
+    return None, nodes[~(candidate.enabled & owed).any(axis=1)]
+
+
+def _fill_enabled(units: Units, system: System, candidate: FairComponent) -> None:
+    capacity = 1024
+    while True:
+        candidate.enabled[:] = 0
+        scratch = np.empty(capacity * system.word_count, np.int64)
+        arguments = (system.word_count, candidate.nodes, units.of_action, scratch, candidate.enabled)
+        if enabled_units(system.successors, system.rows, *arguments):
+            return
+        capacity *= 4

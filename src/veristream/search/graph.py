@@ -1,0 +1,167 @@
+"""Strongly connected components and paths in an explored graph, in native code.
+
+The graph is in compressed rows: node v has the edges first[v]..first[v + 1] - 1, each with a target
+and an entry (the action's index below, acceptance marks above). Only nodes of one *region* are looked
+at, so that a component from which nodes were removed can be taken apart again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import call_4
+
+NONE = -1
+
+
+class Graph(NamedTuple):
+    """The explored part: `first` has one element more than there are nodes."""
+
+    first: NDArray[np.int64]
+    targets: NDArray[np.uint32]
+    entries: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def components(graph, nodes, region, mine, found):  # type: ignore[no-untyped-def]
+    """Tarjan's algorithm over the nodes v with region[v] == mine, starting from each of `nodes`.
+
+    Writes into `found` for each such node the number of its component, counted from 0 in the order
+    in which they are completed; gives how many there are. No recursion: the path is a stack.
+    """
+    size = nodes.size
+    order = np.full(graph.first.size - 1, -1, np.int64)  # when a node was reached
+    low = np.zeros(graph.first.size - 1, np.int64)
+    waiting = np.empty(size, np.int64)  # Tarjan's stack
+    path = np.empty(size, np.int64)
+    turn = np.empty(size, np.int64)  # the next edge of each node on the path
+    waiting_count = path_count = reached = count = 0
+    for start in nodes:
+        if order[start] >= 0:
+            continue
+        order[start] = low[start] = reached
+        reached += 1
+        waiting[waiting_count] = path[path_count] = start
+        turn[path_count] = graph.first[start]
+        waiting_count += 1
+        path_count += 1
+        while path_count > 0:
+            node = path[path_count - 1]
+            edge = turn[path_count - 1]
+            if edge < graph.first[node + 1]:
+                turn[path_count - 1] = edge + 1
+                target = np.int64(graph.targets[edge])
+                if target >= order.size or region[target] != mine:
+                    continue
+                if order[target] < 0:
+                    order[target] = low[target] = reached
+                    reached += 1
+                    waiting[waiting_count] = path[path_count] = target
+                    turn[path_count] = graph.first[target]
+                    waiting_count += 1
+                    path_count += 1
+                elif found[target] == NONE:
+                    low[node] = min(low[node], order[target])
+                continue
+            path_count -= 1
+            if path_count > 0:
+                parent = path[path_count - 1]
+                low[parent] = min(low[parent], low[node])
+            if low[node] == order[node]:
+                while True:
+                    waiting_count -= 1
+                    member = waiting[waiting_count]
+                    found[member] = count
+                    if member == node:
+                        break
+                count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def summarise(graph, nodes, found, count):  # type: ignore[no-untyped-def]
+    """Per component: the marks on its inner edges, whether it has an inner edge, its least node."""
+    marks = np.zeros(count, np.int64)
+    cyclic = np.zeros(count, np.bool_)
+    least = np.full(count, np.int64(1) << 62, np.int64)
+    for node in nodes:
+        component = found[node]
+        least[component] = min(least[component], node)
+        for edge in range(graph.first[node], graph.first[node + 1]):
+            target = np.int64(graph.targets[edge])
+            if target < found.size and found[target] == component:
+                cyclic[component] = True
+                marks[component] |= graph.entries[edge] >> 32
+    return marks, cyclic, least
+
+
+@njit(nogil=True, cache=True)
+def enabled_units(successors, rows, width, nodes, units, scratch, enabled):  # type: ignore[no-untyped-def]
+    """Per node of `nodes`, into `enabled`: the fairness units with an enabled action in its state.
+
+    `units` has a row of bit words for each action. Gives False where the scratch is too small.
+    """
+    capacity = scratch.shape[0] // width
+    actions = np.empty(capacity, np.int64)
+    for k in range(nodes.size):
+        row = rows + 8 * width * nodes[k]
+        count = call_4(successors, row, scratch.ctypes.data, actions.ctypes.data, capacity)
+        if count < 0:
+            return False
+        for step in range(count):
+            for word in range(units.shape[1]):
+                enabled[k, word] |= units[actions[step] & 0xFFFFFFFF, word]
+    return True
+
+
+@njit(nogil=True, cache=True)
+def taken_units(graph, nodes, found, component, units, taken):  # type: ignore[no-untyped-def]
+    """Into `taken`: the fairness units with an action on an inner edge of the component."""
+    for node in nodes:
+        for edge in range(graph.first[node], graph.first[node + 1]):
+            target = np.int64(graph.targets[edge])
+            action = graph.entries[edge] & 0xFFFFFFFF
+            if target < found.size and found[target] == component and action < units.shape[0]:
+                for word in range(units.shape[1]):
+                    taken[word] |= units[action, word]
+
+
+@njit(nogil=True, cache=True)
+def nearest(graph, found, component, start, goal, came):  # type: ignore[no-untyped-def]
+    """Breadth-first inside the component from `start` to the nearest edge with goal[edge].
+
+    Gives that edge, or NONE; came[v] is the edge by which v was reached, NONE for `start`.
+    """
+    queue = [start]
+    came[start] = NONE
+    head = 0
+    while head < len(queue):
+        node = queue[head]
+        head += 1
+        for edge in range(graph.first[node], graph.first[node + 1]):
+            target = np.int64(graph.targets[edge])
+            if target >= found.size or found[target] != component:
+                continue
+            if goal[edge]:
+                return edge
+            if came[target] == -2:
+                came[target] = edge
+                queue.append(target)
+    return NONE
+
+
+@njit(nogil=True, cache=True)
+def source_of(graph, edge):  # type: ignore[no-untyped-def]
+    """The node that the edge leaves, by bisection."""
+    low, high = 0, graph.first.size - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if graph.first[middle] <= edge:
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,123 @@
+"""Runs of the form stem and loop: built from a fair component, and judged by the formula itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.ir.property import Formula, Holds, Occurs, Silent, TemporalBinary, TemporalUnary
+from veristream.search.fairness import FairComponent, Units
+from veristream.search.graph import NONE, Graph, nearest, source_of
+
+EdgeSet = NDArray[np.bool_]
+
+
+def loop_edges(graph: Graph, fair: FairComponent, marks: int, units: Units, start: int) -> list[int]:
+    """The edges of a cycle from `start` that meets every acceptance mark and every debt of fairness."""
+    path: list[int] = []
+    here = start
+    entries, targets = graph.entries, graph.targets
+    for mark in (1 << bit for bit in range(marks.bit_length())):
+        if not any(entries[edge] >> 32 & mark for edge in path):
+            path += _walk(graph, fair, here, (entries >> 32 & mark) != 0)
+            here = int(targets[path[-1]])
+    for goal in _debts(graph, fair, units):
+        if not any(goal[edge] for edge in path):
+            path += _walk(graph, fair, here, goal)
+            here = int(targets[path[-1]])
+    if not path or here != start:
+        path += _walk(graph, fair, here, targets == start)
+    return path
+
+
+def _walk(graph: Graph, fair: FairComponent, start: int, goal: EdgeSet) -> list[int]:
+    """The edges from `start` to the nearest goal edge, that edge included."""
+    came = np.full(graph.first.size - 1, -2, np.int64)
+    edge = int(nearest(graph, fair.found, fair.component, start, goal, came))
+    assert edge != NONE, "a component reaches all its own edges"
+    path = [edge]
+    node = int(source_of(graph, edge))
+    while came[node] != NONE:
+        path.append(int(came[node]))
+        node = int(source_of(graph, came[node]))
+    return path[::-1]
+
+
+def _debts(graph: Graph, fair: FairComponent, units: Units) -> Iterator[EdgeSet]:
+    """Per unit that the component owes something: which edges pay it."""
+    if not units.exist:
+        return
+    actions = np.minimum(graph.entries & 0xFFFFFFFF, units.of_action.shape[0] - 1)
+    is_step = (graph.entries & 0xFFFFFFFF) < units.of_action.shape[0]
+    somewhere = np.bitwise_or.reduce(fair.enabled, axis=0)
+    for word in range(units.weak.size):
+        for bit in range(63):
+            unit = np.int64(1 << bit)
+            owed = (units.weak | units.strong)[word] & unit & somewhere[word]
+            if not owed:
+                continue
+            pays = is_step & (units.of_action[actions, word] & unit != 0)
+            if not fair.taken[word] & unit:
+                # Only a weak unit may stay untaken, and then some node does not enable it.
+                disabled = np.zeros(graph.first.size - 1, np.bool_)
+                disabled[fair.nodes[fair.enabled[:, word] & unit == 0]] = True
+                known = graph.targets < disabled.size
+                pays = known & disabled[np.minimum(graph.targets, disabled.size - 1)]
+            yield pays
+
+
+def satisfies(formula: Formula, letters: Sequence[frozenset[Holds | Occurs | Silent]], loop: int) -> bool:
+    """Whether the run letters[0], letters[1], ... that goes back to `loop` satisfies the formula.
+
+    An obvious evaluation, position by position, so that it can vouch for what the automaton found.
+    """
+    return _positions(formula, letters, loop)[0]
+
+
+def _positions(
+    formula: Formula, letters: Sequence[frozenset[Holds | Occurs | Silent]], loop: int
+) -> list[bool]:
+    size = len(letters)
+    after = [*range(1, size), loop]
+    match formula:
+        case Holds() | Occurs() | Silent():
+            return [formula in letter for letter in letters]
+        case TemporalUnary(op=op, operand=operand):
+            inner = _positions(operand, letters, loop)
+            match op:
+                case "!":
+                    return [not value for value in inner]
+                case "X":
+                    return [inner[after[i]] for i in range(size)]
+                case "<>":
+                    return _until([True] * size, inner, after)
+                case "[]":
+                    return [not v for v in _until([True] * size, [not v for v in inner], after)]
+        case TemporalBinary(op=op, left=left, right=right):
+            a, b = _positions(left, letters, loop), _positions(right, letters, loop)
+            pairs = list(zip(a, b, strict=True))
+            match op:
+                case "&&":
+                    return [x and y for x, y in pairs]
+                case "||":
+                    return [x or y for x, y in pairs]
+                case "->":
+                    return [not x or y for x, y in pairs]
+                case "<->":
+                    return [x == y for x, y in pairs]
+                case "U":
+                    return _until(a, b, after)
+                case "R":
+                    return [not v for v in _until([not v for v in a], [not v for v in b], after)]
+
+
+def _until(left: list[bool], right: list[bool], after: list[int]) -> list[bool]:
+    """The least fixpoint of: right, or left and the same at the next position."""
+
+    def step(value: list[bool], _: int) -> list[bool]:
+        return [right[i] or (left[i] and value[after[i]]) for i in range(len(value))]
+
+    return reduce(step, range(len(left) + 1), [False] * len(left))

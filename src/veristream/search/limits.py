@@ -1,0 +1,37 @@
+"""What a search may use, and what it says while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of a search; a bound that is hit gives `Unknown`. None is no bound of the user's."""
+
+    workers: int = 1
+    states_max: int | None = None
+    seconds_max: float | None = None
+    memory_max_mib: int | None = None  # None: a share of the machine's memory
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a search is."""
+
+    task: str  # what is searched, such as a property's name
+    states: int
+    transitions: int
+    depth: int
+    frontier: int
+    memory_mib: float
+    seconds: float
+
+
+Report = Callable[[Progress], None]
+"""Called now and then while a search runs, from its driver."""
+
+
+def silent(progress: Progress) -> None:
+    """Reports nothing."""

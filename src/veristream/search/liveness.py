@@ -1,0 +1,265 @@
+"""Liveness: properties of infinite runs, by the product with a Büchi automaton.
+
+The automaton accepts the runs that break the property. The product is explored breadth-first, with
+its edges kept; whenever it has doubled, and at the end, its strongly connected components are
+searched for a fair accepting one. A component of the part explored so far is one of the whole, so a
+violation is often found long before the product is complete.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from veristream.ir.evaluate import ModelFault
+from veristream.ir.interpret import Interpreter, Taken
+from veristream.ir.network import Network
+from veristream.ir.property import (
+    DivergenceFree,
+    Formula,
+    LeadsTo,
+    Occurs,
+    Property,
+    Silent,
+    Temporal,
+    TemporalBinary,
+    TemporalUnary,
+)
+from veristream.ir.property import (
+    Holds as HoldsIn,
+)
+from veristream.ir.state import State
+from veristream.ir.text import print_expr
+from veristream.ir.vacuity import antecedents, initially, sentence_initial, sentence_never
+from veristream.kernel.emit import Watch
+from veristream.kernel.layout import decode, encode
+from veristream.kernel.load import load_kernel
+from veristream.kernel.product import STUTTER, WATCH_FAILED, Monitor
+from veristream.search import expand as native
+from veristream.search.buchi import Automaton, translate
+from veristream.search.expand import Code
+from veristream.search.explore import Hit, Plan, begin
+from veristream.search.fairness import FairComponent, System, find_fair, list_units
+from veristream.search.graph import Graph, source_of
+from veristream.search.lasso import loop_edges, satisfies
+from veristream.search.limits import Limits, Report
+from veristream.search.session import Session
+from veristream.search.trace import STUTTER_TEXT, failing_trace, find_step, first_step, replay
+from veristream.verdict import Fault, Holds, Result, Step, Trace, Unknown, Verdict, Violated
+
+FIRST_LOOK = 1 << 15  # states before the first search for components
+
+
+def formula_of(property_: Property) -> Formula:
+    """The temporal property as a formula."""
+    match property_.claim:
+        case Temporal(formula=formula):
+            return formula
+        case LeadsTo(cause=cause, effect=effect):
+            follows = TemporalUnary("<>", HoldsIn(effect))
+            return TemporalUnary("[]", TemporalBinary("->", HoldsIn(cause), follows))
+        case DivergenceFree():
+            return TemporalUnary("[]", TemporalUnary("<>", TemporalUnary("!", Silent())))
+        case _:
+            raise AssertionError(f"{property_.claim} is not temporal")
+
+
+def kind_of(property_: Property) -> str:
+    """The claim's word in reports."""
+    match property_.claim:
+        case Temporal():
+            return "ltl"
+        case LeadsTo():
+            return "leadsto"
+        case _:
+            return "divergencefree"
+
+
+def check_liveness(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    """The result of a temporal property."""
+    search = _Search(network, property_, limits, report)
+    verdict = search.run()
+    return Result(property_.name, kind_of(property_), verdict, search.session.effort())
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """A step of the product: states of the Network, states of the automaton, action."""
+
+    before: State
+    after: State
+    from_state: int
+    to_state: int
+    action: int
+
+
+class _Search:
+    """One product search."""
+
+    def __init__(self, network: Network, property_: Property, limits: Limits, report: Report) -> None:
+        started = time.monotonic()
+        self.network, self.property = network, property_
+        self.formula = formula_of(property_)
+        self.automaton: Automaton = translate(TemporalUnary("!", self.formula))
+        self.interpreter = Interpreter(network)
+        self.units = list_units(self.interpreter.actions, property_.fairness)
+        conditions = tuple(atom.condition for atom in self.automaton.states)
+        self.premises = antecedents(property_)[: 62 - len(conditions)]
+        monitor = Monitor(
+            self.automaton.first,
+            self.automaton.positive,
+            self.automaton.negative,
+            self.automaton.target,
+            self.automaton.acceptance,
+        )
+        watch = Watch(conditions, self.premises, self.automaton.actions, (), monitor)
+        self.kernel = load_kernel(network, watch)
+        row = encode(self.kernel.layout, network, self.interpreter.initial())
+        initial = np.append(row, np.uint64(self.automaton.initial))
+        code = Code(self.kernel.product, self.kernel.propositions, 0, 0)
+        plan = Plan(observes=True, keeps_edges=True)
+        # Edges are numbered in the order of their states, so one worker explores.
+        exploration = begin(code, initial, plan, 1, limits.memory_max_mib)
+        self.session = Session(exploration, limits, report, property_.name, started)
+
+    def run(self) -> Verdict:
+        """Explores until a violation is found or there is nothing left to explore."""
+        look_at = FIRST_LOOK
+        for _ in self.session.rounds():
+            for hit in self.session.exploration.hits:
+                if hit.kind in (native.FAULT, native.WATCH_FAULT):
+                    return self._failed(hit)
+            if self.session.exploration.state_count >= look_at:
+                look_at = 2 * self.session.exploration.state_count
+                violated = self._look()
+                if violated is not None:
+                    return violated
+        if self.session.stopped:
+            return Unknown(self.session.stopped)
+        violated = self._look()
+        return violated if violated is not None else Holds(vacuous=self._vacuity())
+
+    def _look(self) -> Violated | None:
+        graph = self._graph()
+        rows = self.session.exploration.memory.rows.address
+        system = System(self.kernel.successors, rows, self.session.exploration.word_count)
+        all_marks = (1 << self.automaton.acceptance_count) - 1
+        fair = find_fair(graph, all_marks, self.units, system)
+        return None if fair is None else self._violated(graph, fair, all_marks)
+
+    def _graph(self) -> Graph:
+        """The part of the product whose states are expanded."""
+        exploration = self.session.exploration
+        count = exploration.expanded
+        edge_count = exploration.edge_count
+        first, targets, entries = (part.words for part in exploration.memory.edges)
+        first[count] = edge_count
+        return Graph(
+            first[: count + 1],
+            targets.view(np.uint32)[:edge_count],
+            entries[:edge_count],
+        )
+
+    def _state(self, index: int) -> tuple[State, int]:
+        """A product state: the Network's state and the automaton's."""
+        row = self.session.exploration.row(index)
+        return decode(self.kernel.layout, self.network, row[:-1]), int(row[-1])
+
+    def _edge(self, graph: Graph, edge: int) -> _Edge:
+        before, from_state = self._state(int(source_of(graph, edge)))
+        after, to_state = self._state(int(graph.targets[edge]))
+        action = int(graph.entries[edge]) & 0xFFFFFFFF
+        return _Edge(before, after, from_state, to_state, action)
+
+    def _violated(self, graph: Graph, fair: FairComponent, all_marks: int) -> Violated:
+        entry = int(fair.nodes[0])
+        stem = self._stem(graph, entry)
+        loop = loop_edges(graph, fair, all_marks, self.units, entry)
+        edges = [self._edge(graph, edge) for edge in stem + loop]
+        steps = [first_step(self.interpreter, self.interpreter.initial())]
+        letters = []
+        for edge in edges:
+            step, letter = self._replay(edge)
+            steps.append(step)
+            letters.append(letter)
+        assert not satisfies(self.formula, letters, len(stem)), "the lasso keeps the property"
+        reason = f"the run repeats for ever: step {len(steps) - 1} leads back to step {len(stem)}"
+        return Violated(reason, Trace(tuple(steps), loop=len(stem)))
+
+    def _stem(self, graph: Graph, entry: int) -> list[int]:
+        """Edges of the breadth-first tree from the initial state to the entry."""
+        path = self.session.exploration.path(entry)
+        edges = []
+        for source, target in pairwise(path):
+            first, last = int(graph.first[source]), int(graph.first[source + 1])
+            offset = int(np.nonzero(graph.targets[first:last] == target)[0][0])
+            edges.append(first + offset)
+        return edges
+
+    def _replay(self, edge: _Edge) -> tuple[Step, frozenset[HoldsIn | Occurs | Silent]]:
+        """The edge as a step that the interpreter takes, with the propositions true at its source."""
+        here = frozenset(
+            atom for atom in self.automaton.states if self.interpreter.holds(atom.condition, edge.before)
+        )
+        if edge.action == STUTTER:
+            assert not self.interpreter.steps(edge.before) and edge.before == edge.after
+            show = first_step(self.interpreter, edge.after).state
+            return Step(STUTTER_TEXT, None, show), here
+        letters: list[frozenset[HoldsIn | Occurs | Silent]] = []
+
+        def matches(taken: Taken) -> bool:
+            occurring = frozenset(
+                atom for atom in self.automaton.actions if self.interpreter.occurs(atom, taken)
+            )
+            fits = taken.action == edge.action and self._can_move(edge, here | occurring)
+            if fits:
+                letters.append(here | occurring)
+            return fits
+
+        step = find_step(self.interpreter, edge.before, edge.after, matches)
+        return step, letters[-1]
+
+    def _can_move(self, edge: _Edge, letter: frozenset[HoldsIn | Occurs | Silent]) -> bool:
+        automaton = self.automaton
+        bits = sum(1 << i for i, atom in enumerate(automaton.states) if atom in letter)
+        bits |= sum(1 << (32 + i) for i, atom in enumerate(automaton.actions) if atom in letter)
+        first, last = automaton.first[edge.from_state], automaton.first[edge.from_state + 1]
+        return any(
+            automaton.target[t] == edge.to_state
+            and bits & automaton.positive[t] == automaton.positive[t]
+            and bits & automaton.negative[t] == 0
+            for t in range(first, last)
+        )
+
+    def _failed(self, hit: Hit) -> Unknown:
+        at = hit.source if hit.kind == native.FAULT else hit.other
+        states = [self._state(i)[0] for i in self.session.exploration.path(at)]
+        states = [s for i, s in enumerate(states) if i == 0 or s != states[i - 1]]
+        if hit.kind == native.FAULT and hit.other != WATCH_FAILED:
+            trace, failed = failing_trace(self.interpreter, states, hit.other)
+            where = f"the action {failed.label} of {failed.process} fails: {failed.fault.message}"
+            return Unknown(where, trace, failed.fault)
+        for atom in self.automaton.states:
+            try:
+                self.interpreter.holds(atom.condition, states[-1])
+            except ModelFault as fault:
+                trace = Trace(replay(self.interpreter, states))
+                where = f"a property cannot be evaluated: {fault.message}"
+                return Unknown(where, trace, Fault(fault.message, fault.span))
+        raise AssertionError("the interpreter evaluates what the kernel could not")
+
+    def _vacuity(self) -> str | None:
+        """Why the property holds for a reason that says little, if so."""
+        condition = initially(self.property)
+        try:
+            if condition is not None and self.interpreter.holds(condition, self.interpreter.initial()):
+                return sentence_initial(print_expr(condition))
+        except ModelFault:
+            pass
+        for position, premise in enumerate(self.premises):
+            if not self.session.exploration.seen >> (len(self.automaton.states) + position) & 1:
+                return sentence_never(print_expr(premise))
+        return None

@@ -1,0 +1,49 @@
+"""The local engine: checks properties on one machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from veristream.errors import ModelError
+from veristream.ir.network import Network
+from veristream.ir.property import DivergenceFree, LeadsTo, Property, Temporal
+from veristream.search.limits import Limits, Report, silent
+from veristream.search.liveness import check_liveness, kind_of
+from veristream.search.safety import check_safety
+from veristream.search.session import INTERRUPTED, peak_memory_mib
+from veristream.verdict import Effort, Result, Unknown
+
+
+def check(
+    network: Network, properties: Sequence[Property], limits: Limits, report: Report = silent
+) -> tuple[Result, ...]:
+    """The result of each property, in their order; the network must have been verified.
+
+    A bound that is hit or an interrupt gives `Unknown` for what is not decided by then.
+    """
+    if network.clocks:
+        raise ModelError(
+            f"{network.name} has clocks, and only untimed networks can be searched so far",
+            network.clocks[0].span,
+            "remove the clocks, or wait for timed search",
+        )
+    safety = [p for p in properties if not is_temporal(p)]
+    results = check_safety(network, safety, limits, report) if safety else {}
+    for property_ in properties:
+        if is_temporal(property_):
+            if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
+                results[property_.name] = _not_begun(property_)
+            else:
+                results[property_.name] = check_liveness(network, property_, limits, report)
+    return tuple(results[property_.name] for property_ in properties)
+
+
+def _not_begun(property_: Property) -> Result:
+    """The result of a property that an interrupt came before."""
+    effort = Effort(0, 0, 0, 0.0, peak_memory_mib())
+    return Result(property_.name, kind_of(property_), Unknown(INTERRUPTED), effort)
+
+
+def is_temporal(property_: Property) -> bool:
+    """Whether the property speaks of infinite runs."""
+    return isinstance(property_.claim, Temporal | LeadsTo | DivergenceFree)

@@ -1,0 +1,63 @@
+"""Large arrays that cost memory only where they are used.
+
+Address space is reserved once, so an array that grows is never copied; the system gives pages as
+they are touched.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.errors import EnvironmentFailure
+
+MIB = 1 << 20
+DEFAULT_SHARE = 0.6
+"""The part of the machine's memory that a search may use where the user set no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Reserved memory, seen as 64-bit words; it lives as long as this value."""
+
+    words: NDArray[np.int64]
+    mapping: Any
+
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+        return int(self.words.ctypes.data)
+
+
+def reserve(byte_count: int) -> Reserve:
+    """Reserves zeroed memory; pages are taken when they are first written."""
+    size = max(mmap.PAGESIZE, byte_count)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    try:
+        mapping = mmap.mmap(-1, size, flags=flags)
+    except (OSError, ValueError) as error:
+        raise EnvironmentFailure(
+            f"the system does not lend {size // MIB} MiB of address space ({error})",
+            "set a smaller --max-memory-mib, or raise the limit on virtual memory (ulimit -v)",
+        ) from error
+    if hasattr(mmap, "MADV_HUGEPAGE") and size >= 4 * MIB:
+        mapping.madvise(mmap.MADV_HUGEPAGE)  # random look-ups miss the page tables less
+    return Reserve(np.frombuffer(mapping, dtype=np.int64, count=size // 8), mapping)
+
+
+def default_budget_mib() -> int:
+    """A share of the memory this process may use, the control group's limit included."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+            limit = file.read().strip()
+        if limit.isdigit():
+            total = min(total, int(limit))
+    except OSError:
+        pass
+    return int(total * DEFAULT_SHARE) // MIB

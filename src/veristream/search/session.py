@@ -1,0 +1,96 @@
+"""One search from begin to end: limits, progress, and why it stopped."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from veristream.search.explore import Exploration, OutOfMemory
+from veristream.search.limits import Limits, Progress, Report
+from veristream.verdict import Effort
+
+INTERRUPTED = "interrupted"
+
+
+def peak_memory_mib() -> float:
+    """The most memory this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@dataclass(slots=True)
+class Session:
+    """An exploration within limits; `stopped` says which bound ended it, empty where none did."""
+
+    exploration: Exploration
+    limits: Limits
+    report: Report
+    task: str
+    started: float
+    stopped: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began, the compiling of its kernel included."""
+        return time.monotonic() - self.started
+
+    def effort(self) -> Effort:
+        """What it cost so far."""
+        exploration = self.exploration
+        return Effort(
+            exploration.state_count,
+            exploration.transition_count,
+            exploration.depth,
+            self.seconds,
+            peak_memory_mib(),
+        )
+
+    def rounds(self) -> Iterator[None]:
+        """Explores round by round, until all is explored or a bound is hit; the caller looks at the
+        hits in between, and may stop at any time."""
+        try:
+            yield None  # the initial state itself may be a hit
+            while not self.exploration.complete and not self.stopped:
+                self.exploration.advance(self._quantum())
+                self._tell()
+                yield None
+                self._check_limits()
+        except OutOfMemory:
+            budget = self.exploration.budget >> 20
+            self.stopped = f"the memory budget of {budget} MiB is used up (--max-memory-mib)"
+        except KeyboardInterrupt:
+            self.stopped = INTERRUPTED
+        finally:
+            self.exploration.close()
+
+    def _quantum(self) -> int:
+        """How many states to expand before looking up again; few where few are allowed."""
+        most = 1 << 17
+        if self.limits.states_max is not None:
+            most = min(most, max(1, self.limits.states_max - self.exploration.state_count))
+        if self.limits.seconds_max is not None:
+            most = min(most, 1 << 14)
+        return most
+
+    def _tell(self) -> None:
+        exploration = self.exploration
+        progress = Progress(
+            self.task,
+            exploration.state_count,
+            exploration.transition_count,
+            exploration.depth,
+            exploration.frontier,
+            exploration.byte_count / (1 << 20),
+            self.seconds,
+        )
+        self.report(progress)
+
+    def _check_limits(self) -> None:
+        if self.exploration.complete:
+            return
+        states_max, seconds_max = self.limits.states_max, self.limits.seconds_max
+        if states_max is not None and self.exploration.state_count >= states_max:
+            self.stopped = f"the limit of {states_max} states was reached (--max-states)"
+        elif seconds_max is not None and self.seconds >= seconds_max:
+            self.stopped = f"the limit of {seconds_max:g} seconds was reached (--max-seconds)"

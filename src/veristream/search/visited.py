@@ -1,0 +1,112 @@
+"""The visited set: rows in arenas, found through one hash table that workers share.
+
+A state's index is its arena's base plus its number within the arena; every worker appends to an arena
+of its own. A slot of the table is 0 or holds 32 bits of the row's fingerprint above the state's index
+plus 1. Rows are compared whole, so no two states are ever taken for one. A worker writes the row
+before it claims the slot, so whoever sees the slot can read the row.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from veristream.kernel.native import (
+    claim,
+    load_shared,
+    load_word,
+    prefetch,
+    store_half,
+    store_word,
+)
+
+ROOT = 0xFFFFFFFF
+"""The parent of an initial state."""
+
+INDEX_BITS = 32
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+_K1 = np.uint64(0xBF58476D1CE4E5B9)
+_K2 = np.uint64(0x94D049BB133111EB)
+_S32, _S29, _S31 = np.uint64(32), np.uint64(29), np.uint64(31)
+
+
+class Store(NamedTuple):
+    """Addresses of the table, the rows and the parents; `mask` is the table's size less 1."""
+
+    table: int
+    mask: int
+    rows: int
+    parents: int
+    word_count: int
+
+
+@njit(nogil=True, cache=True)
+def fingerprint(row: int, word_count: int) -> int:
+    """64 bits of the row at the address; the same on every machine and in every run."""
+    h = _SEED
+    for k in range(word_count):
+        h = (h ^ np.uint64(load_word(row + 8 * k))) * _K1
+        h ^= h >> _S32
+    h *= _K2
+    h ^= h >> _S29
+    return np.int64(h)  # type: ignore[return-value]
+
+
+@njit(nogil=True, cache=True)
+def same_row(left: int, right: int, word_count: int) -> bool:
+    """Whether two rows are equal."""
+    for k in range(word_count):
+        if load_word(left + 8 * k) != load_word(right + 8 * k):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def expect(table: int, mask: int, print_: int) -> None:
+    """Asks for the table's line that the fingerprint will be looked up in."""
+    prefetch(table + 8 * (print_ & mask))
+
+
+@njit(nogil=True, cache=True)
+def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-def]
+    """The index of the row; where it is new, it becomes state `fresh` with the parent.
+
+    The caller owns the place `fresh` and must move on to another once it is taken.
+    """
+    tag = np.int64(np.uint64(print_) >> _S32)
+    entry = np.int64((np.uint64(tag) << _S32) | np.uint64(fresh + 1))
+    position = print_ & store.mask
+    written = False
+    while True:
+        slot = store.table + 8 * position
+        found = load_shared(slot)
+        if found == 0:
+            if not written:
+                target = store.rows + 8 * store.word_count * fresh
+                for k in range(store.word_count):
+                    store_word(target + 8 * k, load_word(row + 8 * k))
+                store_half(store.parents + 4 * fresh, parent)
+                written = True
+            found = claim(slot, entry)
+            if found == 0:
+                return fresh
+        if np.int64(np.uint64(found) >> _S32) == tag:
+            index = (found & 0xFFFFFFFF) - 1
+            if same_row(store.rows + 8 * store.word_count * index, row, store.word_count):
+                return index
+        position = (position + 1) & store.mask
+
+
+@njit(nogil=True, cache=True)
+def enter_again(store, first, last):  # type: ignore[no-untyped-def]
+    """Puts states first..last-1, all different, into a new table."""
+    for index in range(first, last):
+        row = store.rows + 8 * store.word_count * index
+        print_ = fingerprint(row, store.word_count)
+        tag = np.int64(np.uint64(print_) >> _S32)
+        entry = np.int64((np.uint64(tag) << _S32) | np.uint64(index + 1))
+        position = print_ & store.mask
+        while claim(store.table + 8 * position, entry) != 0:
+            position = (position + 1) & store.mask

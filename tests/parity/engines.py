@@ -1,0 +1,99 @@
+"""The same question put to every engine: what is reachable, and what happens on the way."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+import numpy as np
+
+from veristream.ir.interpret import Interpreter, explore
+from veristream.ir.network import Network
+from veristream.ir.state import State
+from veristream.kernel.emit import Watch
+from veristream.kernel.layout import decode, encode
+from veristream.kernel.load import Kernel, load_kernel
+from veristream.search import expand as native
+from veristream.search.expand import Code
+from veristream.search.explore import Plan, begin
+
+Steps = list[tuple[int, State]]
+
+
+@dataclass(frozen=True)
+class Space:
+    """A fully explored state space."""
+
+    states: frozenset[State]
+    transitions: int
+    depth: int
+    deadlocks: frozenset[State]
+    terminated: frozenset[State]
+
+
+def interpreted(network: Network, state_count_max: int) -> Space | None:
+    """The space as the interpreter finds it; None where it fails or is too large."""
+    found = explore(network, state_count_max)
+    if found.failures or len(found.states) >= state_count_max:
+        return None
+    return Space(
+        frozenset(found.states),
+        found.transitions,
+        found.depth,
+        frozenset(found.deadlocks),
+        frozenset(found.terminated),
+    )
+
+
+def searched(network: Network, workers: int) -> Space | None:
+    """The space as kernel and search find it; None where an action fails."""
+    kernel = load_kernel(network, Watch())
+    code = Code(kernel.successors, 0, kernel.measure, kernel.terminated)
+    initial = encode(kernel.layout, network, Interpreter(network).initial())
+    exploration = begin(code, initial, Plan(), workers, memory_max_mib=64)
+    while not exploration.complete:
+        exploration.advance()
+        if any(hit.kind == native.FAULT for hit in exploration.hits):
+            return None
+    exploration.close()
+    states, deadlocks, terminated = set(), set(), set()
+    for arena in range(workers):
+        first = arena * exploration.arena_size
+        for index in range(first, first + int(exploration.work.counts[arena * native.STRIDE])):
+            state = decode(kernel.layout, network, exploration.row(index))
+            states.add(state)
+            if not kernel_steps(kernel, network, state)[0]:
+                (terminated if is_terminated(kernel, network, state) else deadlocks).add(state)
+    assert len(states) == exploration.state_count, "a state is stored twice"
+    return Space(
+        frozenset(states),
+        exploration.transition_count,
+        exploration.depth,
+        frozenset(deadlocks),
+        frozenset(terminated),
+    )
+
+
+def kernel_steps(kernel: Kernel, network: Network, state: State) -> tuple[Steps, set[int]]:
+    """The steps of one state straight from the kernel, sorted, and the actions that fail."""
+    row = encode(kernel.layout, network, state)
+    capacity = 4096
+    rows = np.zeros((capacity, len(row)), np.uint64)
+    entries = np.zeros(capacity, np.int64)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, ctypes.c_int64)
+    count = kind(kernel.successors)(row.ctypes.data, rows.ctypes.data, entries.ctypes.data, capacity)
+    assert count >= 0
+    steps = [
+        (int(entries[i]) & 0xFFFFFFFF, decode(kernel.layout, network, rows[i]))
+        for i in range(count)
+        if entries[i] >= 0
+    ]
+    failing = {int(entry) & 0xFFFFFFFF for entry in entries[:count] if entry < 0}
+    return sorted(steps, key=repr), failing
+
+
+def is_terminated(kernel: Kernel, network: Network, state: State) -> bool:
+    """What the kernel says of a state without a step."""
+    row = encode(kernel.layout, network, state)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+    return bool(kind(kernel.terminated)(row.ctypes.data))

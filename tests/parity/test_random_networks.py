@@ -1,0 +1,51 @@
+"""Interpreter, kernel, and search with one and two workers agree on random Networks."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.parity.engines import interpreted, kernel_steps, searched
+from tests.strategies import networks
+from veristream.ir.interpret import Interpreter, explore
+from veristream.ir.network import LocationKind, Network
+from veristream.ir.verify import verify
+from veristream.kernel.emit import Watch
+from veristream.kernel.load import load_kernel
+from veristream.search import explore as driver
+
+STATE_COUNT_MAX = 3000
+RANDOM = settings(
+    max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+
+
+@RANDOM
+@given(networks())
+def test_every_engine_finds_the_same_space(network: Network) -> None:
+    verify(network)
+    expected = interpreted(network, STATE_COUNT_MAX)
+    if expected is None:
+        return  # test_every_step_agrees looks at networks that fail
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "WIDE", 2)  # else levels this small are not shared between workers
+        assert searched(network, workers=1) == expected
+        assert searched(network, workers=2) == expected
+
+
+@RANDOM
+@given(networks())
+def test_every_step_agrees(network: Network) -> None:
+    interpreter = Interpreter(network)
+    kernel = load_kernel(network, Watch())
+    kinds = {place.kind for component in network.components for place in component.locations}
+    has_atomic = LocationKind.ATOMIC in kinds
+    for state in sorted(explore(network, 60).states, key=repr):
+        steps, failing = kernel_steps(kernel, network, state)
+        expansion = interpreter.expand(state)
+        assert bool(failing) == bool(expansion.failures)
+        if not has_atomic:  # an atomic action that fails keeps the kernel from looking further
+            assert failing == {failed.action for failed in expansion.failures}
+        if not failing:
+            taken = [(step.action, step.state) for step in expansion.steps]
+            assert steps == sorted(taken, key=repr)

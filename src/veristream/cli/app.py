@@ -1,0 +1,60 @@
+"""The verbs, put together."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+from typing import Annotated
+
+import typer
+
+from veristream import __version__
+from veristream.cli.check import check
+from veristream.cli.export import export
+from veristream.cli.reproduce import reproduce
+from veristream.cli.simulate import simulate
+
+app = typer.Typer(
+    name="veristream",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command()(check)
+app.command()(simulate)
+app.command()(reproduce)
+app.command()(export)
+
+
+def run() -> None:
+    """Runs the command; a terminal that lacks a character gets a stand-in, not an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    app()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"veristream {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def veristream(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Trust in message streams: check the design of a messaging system by looking at all its states.
+
+    \b
+    veristream check models/philosophers/philosophers.net    every property of a model
+    veristream simulate models/philosophers/philosophers.net one random run, drawn
+    veristream reproduce                                     all models against what is known of them
+    veristream export models/philosophers/philosophers.net --to promela
+
+    Each verb explains itself: veristream check --help
+    """

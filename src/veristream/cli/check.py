@@ -1,0 +1,97 @@
+"""`veristream check`: the verdict of each property of a model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from veristream import library
+from veristream.cli.failure import exit_of, failures, tell_faults
+from veristream.cli.options import (
+    ConstantOptions,
+    Engine,
+    EngineOption,
+    FullTraceOption,
+    JsonOption,
+    MemoryOption,
+    ModelPath,
+    SecondsOption,
+    StatesOption,
+    WorkersOption,
+    look,
+    read_constants,
+    read_limits,
+)
+from veristream.cli.progress import showing_progress
+from veristream.ir.property import Fairness
+from veristream.report import json, text
+
+
+class FairnessChoice(StrEnum):
+    """The fairness that every property is checked under."""
+
+    NONE = "none"
+    WEAK_ACTION = "weak-action"
+    STRONG_ACTION = "strong-action"
+    WEAK_PROCESS = "weak-process"
+    STRONG_PROCESS = "strong-process"
+
+
+PropertyOptions = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--property", metavar="NAME", help="Check only this property. May be repeated."),
+]
+FairnessOption = Annotated[
+    FairnessChoice | None,
+    typer.Option("--fairness", help="Check under this fairness, whatever the properties say themselves."),
+]
+
+
+def check(
+    model: ModelPath,
+    properties: PropertyOptions = None,
+    define: ConstantOptions = None,
+    fairness: FairnessOption = None,
+    engine: EngineOption = Engine.LOCAL,
+    workers: WorkersOption = 1,
+    max_states: StatesOption = None,
+    max_seconds: SecondsOption = None,
+    max_memory_mib: MemoryOption = None,
+    full_trace: FullTraceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the properties of a model in every state that it can reach.
+
+    Each property gets a verdict: it holds, it is violated (a run shows it), or it is unknown because
+    a bound was hit. Ctrl-C ends the search with what is known so far.
+
+    \b
+    veristream check queue.net                          all properties
+    veristream check queue.net -p no_loss -p in_order   two of them
+    veristream check queue.net -D CAPACITY=3            with another constant
+    veristream check queue.net --fairness weak-process  no process waits for ever
+    veristream check queue.net --json | jq '.results[].verdict'
+
+    \b
+    Exit code: 0 all hold, 1 some are violated, 4 some are unknown and none is violated,
+               2 the model is wrong, 3 the machine failed.
+    """
+    with failures():
+        constants = read_constants(define)
+        network = library.load(model, constants)
+        with showing_progress() as report:
+            results = library.check(
+                network,
+                properties or (),
+                fairness=None if fairness is None else Fairness(fairness.value),
+                limits=read_limits(workers, max_states, max_seconds, max_memory_mib),
+                report=report,
+            )
+        if as_json:
+            typer.echo(json.render_check(str(model), engine.value, results))
+        else:
+            typer.echo(text.render_results(results, look(full_trace)))
+        tell_faults(results)
+        raise typer.Exit(exit_of(results))

@@ -1,0 +1,81 @@
+"""`veristream export`: a model for another checker, so that nobody has to trust us alone."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veristream import library
+from veristream.cli.failure import failures
+from veristream.cli.options import ConstantOptions, ModelPath, read_constants
+from veristream.errors import EnvironmentFailure, ModelError
+
+
+class Target(StrEnum):
+    """The language to write."""
+
+    PROMELA = "promela"
+    TLA = "tla"
+
+
+TargetOption = Annotated[Target, typer.Option("--to", help="promela is for SPIN, tla for TLC.")]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write here, not to stdout."),
+]
+
+
+def export(
+    model: ModelPath, to: TargetOption, define: ConstantOptions = None, output: OutputOption = None
+) -> None:
+    """Write a model in the language of another checker, to compare its verdict with ours.
+
+    The written model has the same states and the same steps, so the other checker must count the
+    same number of distinct states.
+
+    \b
+    veristream export queue.net --to promela -o queue.pml
+    spin -o2 -a queue.pml && cc -O2 -DSAFETY -DNOREDUCE -o pan pan.c && ./pan
+
+    \b
+    veristream export queue.net --to tla -o Queue.tla    writes Queue.cfg beside it
+    java -cp tla2tools.jar tlc2.TLC Queue
+    """
+    with failures():
+        network = library.load(model, read_constants(define))
+        match to:
+            case Target.PROMELA:
+                _write({output: library.export_promela(network)})
+            case Target.TLA:
+                module = _module_name(model if output is None else output, given=output is not None)
+                exported = library.export_tla(network, module=module)
+                if output is None:
+                    _write({None: exported.spec})
+                else:
+                    _write({output: exported.spec, output.with_suffix(".cfg"): exported.config})
+
+
+def _module_name(path: Path, given: bool) -> str:
+    """TLC wants a module to be called as its file is."""
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
+        return path.stem
+    if given:
+        raise ModelError(
+            f"{path.stem} is no name of a TLA+ module", hint="letters, digits and _ only, as in Queue.tla"
+        )
+    return "M" + re.sub(r"[^A-Za-z0-9_]", "_", path.stem)
+
+
+def _write(texts: dict[Path | None, str]) -> None:
+    for path, text in texts.items():
+        if path is None:
+            typer.echo(text, nl=not text.endswith("\n"))
+            continue
+        try:
+            path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFailure(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,97 @@
+"""The options that several verbs share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veristream.errors import ModelError
+from veristream.report.chart import ASCII, UNICODE
+from veristream.report.text import Look
+from veristream.search.limits import Limits
+
+
+class Engine(StrEnum):
+    """Where a search runs."""
+
+    LOCAL = "local"
+
+
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model, a .net file.")]
+ConstantOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-D",
+        "--define",
+        metavar="NAME=VALUE",
+        help="Give a constant of the model another value. May be repeated.",
+    ),
+]
+EngineOption = Annotated[Engine, typer.Option("--engine", help="Where the search runs.")]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", metavar="N", min=1, max=256, help="How many cores search.")
+]
+StatesOption = Annotated[
+    int | None,
+    typer.Option("--max-states", metavar="N", min=1, help="Give up, as unknown, at so many states."),
+]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option("--max-seconds", metavar="S", min=0, help="Give up, as unknown, after so long."),
+]
+MemoryOption = Annotated[
+    int | None,
+    typer.Option(
+        "--max-memory-mib",
+        metavar="MIB",
+        min=1,
+        help="Give up, as unknown, at so much memory. By default a share of the machine's.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+FullTraceOption = Annotated[
+    bool, typer.Option("--full-trace", help="Draw long traces whole, not only their ends.")
+]
+
+
+def read_constants(texts: Sequence[str] | None) -> dict[str, int]:
+    """The constants of `-D`; a value is a whole number, true or false."""
+    constants: dict[str, int] = {}
+    for text in texts or ():
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or not name.isidentifier():
+            raise ModelError(
+                f"-D {text} does not define a constant", hint="write -D NAME=VALUE, as in -D N=5"
+            )
+        constants[name] = _read_value(text, value)
+    return constants
+
+
+def _read_value(text: str, value: str) -> int:
+    words = {"true": 1, "false": 0}
+    if value in words:
+        return words[value]
+    try:
+        return int(value)
+    except ValueError:
+        raise ModelError(
+            f"-D {text}: {value or 'nothing'} is no value of a constant",
+            hint="a whole number, true or false",
+        ) from None
+
+
+def read_limits(workers: int, states: int | None, seconds: float | None, memory_mib: int | None) -> Limits:
+    """The bounds that the options name."""
+    return Limits(workers, states, seconds, memory_mib)
+
+
+def look(full_trace: bool) -> Look:
+    """How to draw on this stdout: plain characters where it has no others, colour only on a terminal."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
+    marks = UNICODE if encoding.startswith("utf") else ASCII
+    return Look(marks, sys.stdout.isatty(), full_trace)

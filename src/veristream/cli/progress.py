@@ -1,0 +1,71 @@
+"""How far a search is, on stderr, for a person who waits."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from veristream.report.text import show_memory, show_seconds
+from veristream.search.limits import Progress, Report, silent
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+QUIET_SECONDS = 2.0
+"""Nobody reads a progress line of a search that ends sooner than this."""
+
+
+@contextmanager
+def showing_progress(quiet_seconds: float = QUIET_SECONDS) -> Iterator[Report]:
+    """A report that draws one line while the search runs; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield silent
+        return
+    line = _Line(time.monotonic, quiet_seconds)
+    try:
+        yield line.report
+    finally:
+        line.close()
+
+
+def describe(progress: Progress) -> str:
+    """The one line."""
+    rate = progress.states / progress.seconds if progress.seconds > 0 else 0.0
+    return (
+        f"{progress.states:,} states ({rate:,.0f}/s), frontier {progress.frontier:,}, "
+        f"depth {progress.depth:,}, {show_memory(progress.memory_mib)}, "
+        f"{show_seconds(progress.seconds)}: {progress.task}"
+    )
+
+
+class _Line:
+    """A status line that appears once the search has taken a while."""
+
+    def __init__(self, clock: Callable[[], float], quiet_seconds: float) -> None:
+        self.clock = clock
+        self.visible_from = clock() + quiet_seconds
+        self.status: Status | None = None
+
+    def report(self, progress: Progress) -> None:
+        if self.status is None:
+            if self.clock() < self.visible_from:
+                return
+            self.status = self._start()
+        from rich.text import Text
+
+        room = self.status.console.width - 4  # a line that wraps would not be wiped whole
+        self.status.update(Text(describe(progress)[:room]))
+
+    def _start(self) -> Status:
+        from rich.console import Console
+
+        status = Console(stderr=True).status("", spinner="dots")
+        status.start()
+        return status
+
+    def close(self) -> None:
+        if self.status is not None:
+            self.status.stop()

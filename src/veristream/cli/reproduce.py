@@ -1,0 +1,78 @@
+"""`veristream reproduce`: known models against what is known of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veristream import library
+from veristream.cli.failure import Exit, failures, faults_of, tell_faults
+from veristream.cli.options import (
+    Engine,
+    EngineOption,
+    JsonOption,
+    MemoryOption,
+    SecondsOption,
+    StatesOption,
+    WorkersOption,
+    look,
+    read_limits,
+)
+from veristream.cli.progress import showing_progress
+from veristream.report import json, text
+
+NameArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these models; all by default.")
+]
+ModelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--models",
+        metavar="FOLDER",
+        help="Where the models are. By default ./models, or else that of the source checkout.",
+    ),
+]
+
+
+def reproduce(
+    names: NameArguments = None,
+    models: ModelsOption = None,
+    engine: EngineOption = Engine.LOCAL,
+    workers: WorkersOption = 1,
+    max_states: StatesOption = None,
+    max_seconds: SecondsOption = None,
+    max_memory_mib: MemoryOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check known models and put the expected verdicts beside ours.
+
+    A known model is a folder with a model and an expected.toml: where it was published, and for each
+    property the verdict and, where known, the number of states.
+
+    \b
+    veristream reproduce                       every model
+    veristream reproduce philosophers          one of them
+    veristream reproduce --models ../models    from another place
+
+    Exit code: 0 only if every verdict is the expected one.
+    """
+    assert engine is Engine.LOCAL
+    with failures():
+        with showing_progress() as report:
+            reproductions = library.reproduce(
+                names or (),
+                models=models,
+                limits=read_limits(workers, max_states, max_seconds, max_memory_mib),
+                report=report,
+            )
+        if as_json:
+            typer.echo(json.render_reproductions(reproductions))
+        else:
+            typer.echo(text.render_reproductions(reproductions, look(full_trace=False)))
+        results = [outcome.result for one in reproductions for outcome in one.outcomes]
+        tell_faults(results)
+        if all(one.as_expected for one in reproductions):
+            return
+        raise typer.Exit(Exit.MODEL_WRONG if faults_of(results) else Exit.VIOLATED)

@@ -1,0 +1,77 @@
+"""Results as JSON: the keys that other programs may rely on, and no others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from veristream.expected import Outcome, Reproduction
+from veristream.verdict import Holds, Result, Trace, Verdict, word
+
+
+def render_check(model: str, engine: str, results: Sequence[Result]) -> str:
+    """The document that `veristream check --json` prints."""
+    return _dump({"model": model, "engine": engine, "results": [_result(one) for one in results]})
+
+
+def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
+    """The document that `veristream reproduce --json` prints."""
+    return _dump({"models": [_reproduction(one) for one in reproductions]})
+
+
+def render_run(model: str, seed: int, trace: Trace) -> str:
+    """The document that `veristream simulate --json` prints."""
+    return _dump({"model": model, "seed": seed, "trace": _trace(trace)})
+
+
+def full_reason(verdict: Verdict) -> str:
+    """The verdict's reason, and for a lasso where its loop begins, which the list of steps cannot say."""
+    trace, reason = verdict.trace, verdict.reason
+    if trace is None or trace.loop is None or "leads back to" in reason:
+        return reason
+    loop = f"the last step leads back to step {trace.loop}"
+    return f"{reason}; {loop}" if reason else loop
+
+
+def _dump(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _result(result: Result) -> dict[str, Any]:
+    verdict, effort = result.verdict, result.effort
+    return {
+        "property": result.property,
+        "kind": result.kind,
+        "verdict": word(verdict),
+        "reason": full_reason(verdict),
+        "vacuous": verdict.vacuous if isinstance(verdict, Holds) else None,
+        "states": effort.states,
+        "transitions": effort.transitions,
+        "depth": effort.depth,
+        "seconds": round(effort.seconds, 6),
+        "memory_mib": round(effort.memory_mib, 3),
+        "trace": None if verdict.trace is None else _trace(verdict.trace),
+    }
+
+
+def _trace(trace: Trace) -> list[dict[str, Any]]:
+    return [
+        {"action": step.action, "process": step.process, "state": dict(step.state)} for step in trace.steps
+    ]
+
+
+def _reproduction(reproduction: Reproduction) -> dict[str, Any]:
+    model = reproduction.model
+    results = [_outcome(outcome) for outcome in reproduction.outcomes]
+    return {"model": model.name, "paper": model.paper, "results": results}
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    expectation = outcome.expectation
+    document = _result(outcome.result)
+    document["expected"] = expectation.verdict
+    document["source"] = expectation.source
+    if expectation.meant_by is not None:
+        document["meant_by"] = expectation.meant_by
+    return document

@@ -1,0 +1,96 @@
+"""What the documents tell a reader to type does what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import veristream as vs
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def snippets(document: str) -> list[str]:
+    """The code blocks of a document that name no language: models, or parts of one."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [block for language, block in blocks if not language]
+
+
+def verdicts(run: Any, *arguments: object) -> dict[str, str]:
+    done = run("check", *arguments, "--json")
+    return {one["property"]: one["verdict"] for one in json.loads(done.stdout)["results"]}
+
+
+@pytest.fixture
+def printer(tmp_path: Path) -> Path:
+    model, repair, *_ = snippets("docs/tutorial.md")
+    path = tmp_path / "printer.net"
+    path.write_text(model, encoding="utf-8")
+    broken = next(line for line in model.splitlines() if "action begin(i)" in line)
+    (tmp_path / "repaired.net").write_text(model.replace(broken, repair.rstrip()), encoding="utf-8")
+    return path
+
+
+def test_tutorial_finds_the_bug(run: Any, printer: Path) -> None:
+    assert verdicts(run, printer) == {
+        "no_deadlock": "holds",
+        "one_at_a_time": "violated",
+        "busy_is_known": "holds",
+        "served": "violated",
+    }
+    assert "busy_is_known is vacuous" in run("check", printer).stdout
+    assert run("simulate", printer, "--seed", 1, "--steps", 8).exit_code == 0
+
+
+def test_tutorial_repairs_it(run: Any, printer: Path) -> None:
+    repaired = printer.with_name("repaired.net")
+    assert verdicts(run, repaired) == {
+        "no_deadlock": "holds",
+        "one_at_a_time": "holds",
+        "busy_is_known": "holds",
+        "served": "violated",
+    }
+    shown = run("check", repaired).stdout
+    assert "vacuous" not in shown
+    assert "loop begins" in shown
+    served = (repaired, "-p", "served", "--fairness")
+    assert verdicts(run, *served, "weak-process") == {"served": "violated"}
+    assert verdicts(run, *served, "strong-process") == {"served": "holds"}
+    assert verdicts(run, repaired, "-D", "CLIENTS=3", "-p", "one_at_a_time") == {"one_at_a_time": "holds"}
+
+
+def test_readme(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "door.net"
+    path.write_text(snippets("README.md")[0], encoding="utf-8")
+    assert verdicts(run, path) == {
+        "room": "violated",
+        "empty": "holds",
+        "busy": "holds",
+        "quiet": "violated",
+    }
+
+
+def test_reference_is_read(tmp_path: Path) -> None:
+    """The reference's snippets together are a network that is read."""
+    declarations, components, statements, properties = snippets("docs/network.md")
+    declarations = declarations.replace("clock t ", "// ")
+    others = "component A { location a initial edge a -> a { meet meeting } }\n"
+    others += "".join(
+        f"component {n} {{ location a initial edge a -> a {{ meet meeting }} }}\n" for n in "BC"
+    )
+    others += "var a[N]: 0..9\nvar y: 0..9\nfunction f(x: int): int { x := x; return x }\n"
+    others += f"function all_statements(x: int): int {{ {statements} }}\n"
+    path = tmp_path / "shop.net"
+    path.write_text(declarations + components + others + properties, encoding="utf-8")
+    network = vs.load(path)
+    assert [component.name for component in network.components][:3] == [
+        "Client(0)",
+        "Client(1)",
+        "Client(2)",
+    ]
+    assert len(network.properties) == 7

@@ -1,0 +1,76 @@
+"""The JSON documents: their keys are a promise to other programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from veristream.expected import Expectation, KnownModel, Reproduction, compare
+from veristream.report.json import full_reason, render_check, render_reproductions, render_run
+from veristream.verdict import Effort, Holds, Result, Step, Trace, Unknown, Violated
+
+RESULT_KEYS = [
+    "property",
+    "kind",
+    "verdict",
+    "reason",
+    "vacuous",
+    "states",
+    "transitions",
+    "depth",
+    "seconds",
+    "memory_mib",
+    "trace",
+]
+EFFORT = Effort(5, 9, 2, 0.25, 0.5)
+TRACE = Trace((Step(None, None, {"n": 0}), Step("go", "A", {"n": 1})), loop=0)
+
+
+def test_check_has_these_keys_and_no_others() -> None:
+    results = (
+        Result("a", "always", Holds(vacuous="true at once"), EFFORT),
+        Result("b", "ltl", Violated("", TRACE), EFFORT),
+        Result("c", "always", Unknown("time is up"), EFFORT),
+    )
+    document = json.loads(render_check("m.net", "local", results))
+    assert list(document) == ["model", "engine", "results"]
+    assert [list(one) for one in document["results"]] == [RESULT_KEYS] * 3
+    first, second, third = document["results"]
+    assert (first["verdict"], first["vacuous"], first["trace"]) == ("holds", "true at once", None)
+    assert second["trace"] == [
+        {"action": None, "process": None, "state": {"n": 0}},
+        {"action": "go", "process": "A", "state": {"n": 1}},
+    ]
+    assert second["reason"] == "the last step leads back to step 0"
+    assert (third["verdict"], third["reason"]) == ("unknown", "time is up")
+    assert (first["states"], first["seconds"], first["memory_mib"]) == (5, 0.25, 0.5)
+
+
+def test_reason_of_a_lasso_says_it_once() -> None:
+    assert full_reason(Violated("no progress", TRACE)) == "no progress; the last step leads back to step 0"
+    said = "the last step leads back to step 0"
+    assert full_reason(Violated(said, TRACE)) == said
+
+
+def test_reproduce_adds_what_was_expected() -> None:
+    expectations = (
+        Expectation("a", "holds", "table 1", states=6),
+        Expectation("b", "holds", "table 2", meant_by="a"),
+    )
+    results = (Result("a", "always", Holds(), EFFORT), Result("b", "always", Holds(), EFFORT))
+    model = KnownModel("queue", "A. Author", Path("q.net"), {}, expectations)
+    reproduction = Reproduction(model, tuple(map(compare, expectations, results)))
+    document = json.loads(render_reproductions([reproduction]))
+    assert list(document) == ["models"]
+    (entry,) = document["models"]
+    assert list(entry) == ["model", "paper", "results"]
+    assert list(entry["results"][0]) == [*RESULT_KEYS, "expected", "source"]
+    assert list(entry["results"][1]) == [*RESULT_KEYS, "expected", "source", "meant_by"]
+    assert not reproduction.as_expected
+
+
+def test_run() -> None:
+    document = json.loads(render_run("m.net", 7, TRACE))
+    assert list(document) == ["model", "seed", "trace"]
+    assert document["seed"] == 7
+    assert len(document["trace"]) == 2

@@ -1,0 +1,79 @@
+"""The tables of results and of reproductions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from veristream.expected import Expectation, KnownModel, Reproduction, compare
+from veristream.report.text import Look, render_reproductions, render_results, show_memory, show_seconds
+from veristream.verdict import Effort, Fault, Holds, Result, Step, Trace, Unknown, Violated
+
+TRACE = Trace(
+    (
+        Step(None, None, {"n": 0, "A": "rest"}),
+        Step("go", "A", {"n": 1, "A": "work"}),
+        Step("stop", "A", {"n": 1, "A": "rest"}),
+    ),
+    shortest=True,
+)
+LASSO = Trace(TRACE.steps, loop=1)
+EFFORT = Effort(1234567, 7654321, 42, 3.21, 250.0)
+SMALL = Effort(5, 9, 2, 0.0042, 0.5)
+
+RESULTS = (
+    Result("safe", "always", Holds(), EFFORT),
+    Result("idle", "always", Holds(vacuous="the left side of the implication never holds"), EFFORT),
+    Result("goal", "reachable", Holds("max n = 5", TRACE), SMALL),
+    Result("live", "ltl", Violated("", LASSO), SMALL),
+    Result("bounded", "always", Unknown("the limit of 5 states was hit"), SMALL),
+    Result("failing", "always", Unknown("the model fails", TRACE, Fault("division by zero")), SMALL),
+    Result("first", "always", Violated("", Trace(TRACE.steps[:1], shortest=True)), SMALL),
+)
+
+
+def test_results(golden: Any) -> None:
+    golden("report/results.txt", render_results(RESULTS))
+
+
+def test_colour_changes_nothing_but_the_verdict() -> None:
+    plain, coloured = render_results(RESULTS), render_results(RESULTS, Look(colour=True))
+    assert "\x1b[31mviolated\x1b[0m" in coloured
+    for code in ("31", "32", "33", "0"):
+        coloured = coloured.replace(f"\x1b[{code}m", "")
+    assert coloured == plain
+
+
+def test_reproductions(golden: Any) -> None:
+    expectations = (
+        Expectation("safe", "holds", "table 1", states=1234567),
+        Expectation("idle", "holds", "figure 2", vacuous=True),
+        Expectation("live", "violated", "section 3", meant_by="idle"),
+        Expectation("bounded", "holds", "section 4"),
+    )
+    results = (RESULTS[0], RESULTS[1], RESULTS[3], RESULTS[4])
+    outcomes = tuple(map(compare, expectations, results))
+    model = KnownModel("queue", "A. Author, A Paper, 2001", Path("queue.net"), {"N": 3}, expectations)
+    golden("report/reproductions.txt", render_reproductions([Reproduction(model, outcomes)]))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.0, "0 ms"),
+        (0.0127, "13 ms"),
+        (0.9999, "1.0 s"),
+        (59.0, "59.0 s"),
+        (150, "2.5 min"),
+        (7200, "2.0 h"),
+    ],
+)
+def test_seconds(seconds: float, shown: str) -> None:
+    assert show_seconds(seconds) == shown
+
+
+@pytest.mark.parametrize(("mib", "shown"), [(0.25, "0.2 MiB"), (99.6, "100 MiB"), (2048, "2.0 GiB")])
+def test_memory(mib: float, shown: str) -> None:
+    assert show_memory(mib) == shown

@@ -1,0 +1,102 @@
+"""`expected.toml`: what it may say, and how a result is compared with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veristream.errors import ModelError
+from veristream.expected import Expectation, compare, find_known, read_known
+from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
+
+GOOD = """
+paper = "A. Author, A Paper, 2001"
+
+[[model]]
+file = "queue.net"
+constants = { N = 3 }
+
+[[model.property]]
+name = "safe"
+verdict = "holds"
+states = 10
+source = "table 1"
+
+[[model]]
+name = "repaired"
+file = "repaired.net"
+"""
+
+
+def write(root: Path, text: str, folder: str = "queue") -> Path:
+    path = root / folder
+    path.mkdir(exist_ok=True)
+    (path / "expected.toml").write_text(text, encoding="utf-8")
+    return path
+
+
+def test_read(tmp_path: Path) -> None:
+    first, second = read_known(write(tmp_path, GOOD))
+    assert (first.name, first.paper, dict(first.constants)) == (
+        "queue",
+        "A. Author, A Paper, 2001",
+        {"N": 3},
+    )
+    assert first.path == tmp_path / "queue" / "queue.net"
+    assert first.expectations == (Expectation("safe", "holds", "table 1", states=10),)
+    assert second.name == "repaired"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('paper = "A. Author, A Paper, 2001"', "", "paper is missing"),
+        ('verdict = "holds"', 'verdict = "maybe"', "'maybe' is no verdict"),
+        ("states = 10", "states = true", "states must be a whole number"),
+        ("states = 10", "stats = 10", "unknown key stats"),
+        ('name = "repaired"', "", "name is missing"),
+        ("N = 3", 'N = "x"', "N must be a whole number"),
+        ("[[model]]", "[[model", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+    folder = write(tmp_path, GOOD.replace(old, new, 1))
+    with pytest.raises(ModelError, match=r"expected\.toml") as caught:
+        read_known(folder)
+    assert complaint in caught.value.message
+
+
+def test_find_by_folder_and_by_model(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    write(tmp_path, GOOD.replace('"repaired"', '"other"'), "list")
+    names = [
+        [model.name for model in find_known(tmp_path, chosen)] for chosen in ((), ["queue"], ["other"])
+    ]
+    assert names == [["list", "other", "queue", "repaired"], ["queue", "repaired"], ["other"]]
+    with pytest.raises(ModelError, match="no known model is called nothing"):
+        find_known(tmp_path, ["nothing"])
+    with pytest.raises(ModelError, match="no known models under"):
+        find_known(tmp_path / "queue")
+
+
+def result_of(verdict: Verdict) -> Result:
+    return Result("p", "always", verdict, Effort(10, 20, 3, 0.1, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("expectation", "verdict", "differences"),
+    [
+        (Expectation("p", "holds", ""), Holds(), ()),
+        (Expectation("p", "holds", "", states=10, transitions=20), Holds(), ()),
+        (Expectation("p", "holds", "", states=11), Holds(), ("11 states expected, 10 found",)),
+        (Expectation("p", "holds", "", transitions=21), Holds(), ("21 transitions expected, 20 found",)),
+        (Expectation("p", "violated", "", states=11), Violated("", Trace(())), ()),
+        (Expectation("p", "holds", ""), Unknown("time"), ("holds expected, unknown found",)),
+        (Expectation("p", "holds", "", vacuous=True), Holds(), ("vacuous expected",)),
+        (Expectation("p", "holds", "", vacuous=True), Holds(vacuous="it is"), ()),
+        (Expectation("p", "holds", "", vacuous=False), Holds(vacuous="it is"), ("not vacuous expected",)),
+    ],
+)
+def test_compare(expectation: Expectation, verdict: Verdict, differences: tuple[str, ...]) -> None:
+    assert compare(expectation, result_of(verdict)).differences == differences

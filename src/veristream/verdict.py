@@ -11,8 +11,8 @@ from typing import Literal
 
 from veristream.source import NOWHERE, Span
 
-Shown = int | bool | str | list["Shown"]
-"""A value as a person reads it: an enum member by its name, an array as a list."""
+Shown = int | bool | str | list["Shown"] | dict[str, "Shown"]
+"""A value as a person reads it: an enum member by its name, an array as a list, a record as a dict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,7 @@ class Effort:
     depth: int
     seconds: float
     memory_mib: float
+    unreduced_states: int | None = None  # how many there are without symmetry, where it was used
 
 
 @dataclass(frozen=True, slots=True)

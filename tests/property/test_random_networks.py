@@ -12,7 +12,8 @@ from veristream.ir.actions import list_actions
 from veristream.ir.interpret import Interpreter, explore
 from veristream.ir.network import ChannelKind, LocationKind, Network, all_variables
 from veristream.ir.property import Always, Reachable, Temporal, Transition
-from veristream.ir.state import IDLE, State, show_state
+from veristream.ir.show import show_state
+from veristream.ir.state import IDLE, State
 from veristream.ir.verify import verify
 
 STATE_COUNT_MAX = 300

@@ -144,8 +144,10 @@ class Interpreter:
                 assert_never(proposition)
 
     def is_terminated(self, state: State) -> bool:
-        """Whether every component is idle or at a final location."""
+        """Whether every component is idle or at a final location, or the terminal condition holds."""
         env = thaw(self._names, state)
+        if self.network.terminal is not None and evaluate(self.network.terminal, env, {}):
+            return True
         return all(at == IDLE or is_done(env, i) for i, at in enumerate(state.locations))
 
     def _attempt(self, index: int, before: Environment) -> Iterator[Taken | Failed]:

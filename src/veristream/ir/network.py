@@ -30,8 +30,9 @@ variables, and synchronise over channels. One step of it is one *action*:
 A fault (see `expr`) while an action is evaluated makes the action *fail*: it is not a step but a
 finding, and the search stops with the trace to it. The guard of a failing action is not relied on.
 
-A state without a step has *terminated* when every component is idle or at a final location, else it
-is a *deadlock*. For temporal properties a state without a step repeats for ever, with no action.
+A state without a step has *terminated* when every component is idle or at a final location, or when
+the network's `terminal` condition holds, else it is a *deadlock*. For temporal properties a state
+without a step repeats for ever, with no action.
 """
 
 from __future__ import annotations
@@ -46,10 +47,15 @@ from veristream.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """Names for the numbers 0, 1, ...; only for showing and reading values."""
+    """Names for the numbers `low`, `low` + 1, ...; only for showing and reading values.
+
+    With `of_set` a number is a mask: bit i says whether member i is in a set.
+    """
 
     name: str
     members: tuple[str, ...]
+    low: int = 0
+    of_set: bool = False
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -265,6 +271,45 @@ class Component:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
+class SymmetricValues(PythonEnum):
+    """What a permutation of a symmetry's instances does to the values of a variable."""
+
+    OTHER = "other"  # nothing
+    ID = "id"  # a value is the number of an instance
+    SET = "set"  # a value is a mask of instances
+
+
+@dataclass(frozen=True, slots=True)
+class SymmetricVariable:
+    """A variable that a symmetry's permutations change: some of its dimensions count instances, or
+    its values stand for instances; `low` is the number of instance 0, smaller ones stand for none."""
+
+    variable: str
+    dimensions: tuple[int, ...] = ()
+    values: SymmetricValues = SymmetricValues.OTHER
+    low: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Instances that the network cannot tell apart: permuting them permutes its states and steps."""
+
+    name: str
+    size: int
+    variables: tuple[SymmetricVariable, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """A bag: the first `length` items, each one element of every variable of `items`, are kept in
+    lexicographic order. Inner dimensions come last; all variables share the outer ones."""
+
+    length: str
+    items: tuple[str, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Network:
     """A whole model; `verify` says whether it makes sense."""
@@ -277,7 +322,16 @@ class Network:
     functions: tuple[Function, ...] = ()
     components: tuple[Component, ...] = ()
     properties: tuple[Property, ...] = ()
+    terminal: Expr | None = None  # a state without a step where this holds has terminated properly
+    symmetries: tuple[Symmetry, ...] = ()
+    bags: tuple[Sorted, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+def enum_range(enum: Enumeration) -> tuple[int, int]:
+    """The least and the greatest number that the enum shows."""
+    count = len(enum.members)
+    return (0, (1 << count) - 1) if enum.of_set else (enum.low, enum.low + count - 1)
 
 
 def all_variables(network: Network) -> tuple[Variable, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from math import prod
 from typing import cast
@@ -15,7 +16,7 @@ from typing import cast
 from lark import Token
 
 from veristream.errors import ModelError
-from veristream.ir.expr import INT, Type
+from veristream.ir.expr import INT, Binary, Expr, Type
 from veristream.ir.network import (
     Channel,
     ChannelKind,
@@ -34,11 +35,13 @@ from veristream.ir.read_expr import (
     instance_name,
     read_component,
     read_constant,
+    read_expr,
     read_type,
     read_type_or_struct,
 )
 from veristream.ir.read_names import NO_CONSTANTS, Member, Names, Scope, Struct
 from veristream.ir.read_property import read_property
+from veristream.ir.read_symmetry import read_bag, read_symmetry
 from veristream.ir.read_syntax import (
     Branch,
     Node,
@@ -94,10 +97,19 @@ def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) ->
         tuple(_function(node, scope) for node in _all(root, "function")),
         tuple(_component(instance, own[instance.name], scope) for instance in instances),
         tuple(read_property(node, scope) for node in _all(root, "property")),
+        _terminal(root, scope),
+        tuple(read_symmetry(node, scope) for node in _all(root, "symmetry")),
+        tuple(read_bag(node, scope) for node in _all(root, "bag")),
         span_of(source, token(root, 0)),
     )
     verify(network)
     return network
+
+
+def _terminal(root: Node, scope: Scope) -> Expr | None:
+    """The condition of proper termination; several are alternatives."""
+    conditions = [read_expr(child(node, 0), scope) for node in _all(root, "terminal")]
+    return reduce(lambda a, b: Binary("or", a, b), conditions) if conditions else None
 
 
 def _all(node: Node, kind: str) -> list[Node]:
@@ -118,10 +130,13 @@ def _read_names(source: Source, root: Node, overrides: Mapping[str, int]) -> Nam
     """Enums, constants, structs and functions' names: what declarations can refer to."""
     enums: dict[str, Enumeration] = {}
     for node in _all(root, "enum"):
-        name, *members = (name_of(cast(Token, part)) for part in node.children)
+        name, *members = (name_of(part) for part in node.children if isinstance(part, Token))
         if name in enums:
             raise _declared_twice(name, source, token(node, 0))
-        enums[name] = Enumeration(name, tuple(members), span_of(source, node))
+        of_set = bool(_all(node, "enum_set"))
+        lows = [read_constant(child(part, 0), Scope(Names(source, {}))) for part in _all(node, "enum_from")]
+        low = lows[0] if lows else 0
+        enums[name] = Enumeration(name, tuple(members), low, of_set, span_of(source, node))
     functions = {name_of(token(node, 0)) for node in _all(root, "function")}
     later = {name_of(cast(Token, child(node, 0).children[0])) for node in _all(root, "var")}
     names = Names(source, enums, functions=frozenset(functions), later=frozenset(later))

@@ -40,6 +40,7 @@ from veristream.ir.expr import (
     Unary,
     UnaryOp,
 )
+from veristream.ir.network import enum_range
 from veristream.ir.read_names import Scope, Struct, find_constant, find_variable, unknown_name
 from veristream.ir.read_row import Grouping, group
 from veristream.ir.read_syntax import (
@@ -134,7 +135,7 @@ def read_type_or_struct(node: Node, scope: Scope) -> Type | Struct:
         return built_in
     name = name_of(token(low, 0))
     if name in scope.names.enums:
-        return Type(0, len(scope.names.enums[name].members) - 1, name)
+        return Type(*enum_range(scope.names.enums[name]), name)
     if name in scope.names.structs:
         return scope.names.structs[name]
     known = ["bool", "int", *scope.names.enums, *scope.names.structs]

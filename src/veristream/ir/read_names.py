@@ -80,8 +80,9 @@ def find_constant(name: str, scope: Scope, span: Span) -> int | None:
         if name in constants:
             return constants[name]
     enum, _, member = name.rpartition(".")
-    owners = [e for e in scope.names.enums.values() if enum in ("", e.name) and member in e.members]
-    values = {owner.members.index(member) for owner in owners}
+    plain = [e for e in scope.names.enums.values() if not e.of_set]
+    owners = [e for e in plain if enum in ("", e.name) and member in e.members]
+    values = {owner.low + owner.members.index(member) for owner in owners}
     if len(values) > 1:
         raise ModelError(
             f"`{name}` is a member of several enums",

@@ -137,8 +137,8 @@ def _hint_for(found: str, accepts: set[str]) -> str:
     if found == "=":
         return "assignment is `:=`" if "ASSIGN" in accepts else "comparison is `==`"
     is_word = re.fullmatch(r"[^\W\d]\w*", found) is not None
-    if is_word and "SEMICOLON" in accepts and "RBRACE" in accepts and "OPERATOR" in accepts:
-        return f"expected {_expected(accepts)}; statements end with `;`"
+    if is_word and {"SEMICOLON", "RBRACE"} <= accepts and accepts & {"ASSIGN", "OPERATOR"}:
+        return "statements end with `;`"
     if is_word and "NAME" in accepts and "OPERATOR" not in accepts:
         return f"`{found}` means something else here; write {quote(found)} to use it as a name"
     return ""

@@ -1,4 +1,4 @@
-"""States of a Network as plain values, and how a person reads them.
+"""States of a Network as plain values.
 
 A State is flat so that it hashes fast and maps one to one onto the kernel's rows: the elements of
 all variables, one queue for each buffered channel, one location for each component.
@@ -6,11 +6,10 @@ all variables, one queue for each buffered channel, one location for each compon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from veristream.ir.expr import Type
 from veristream.ir.network import (
     Channel,
     ChannelKind,
@@ -20,7 +19,6 @@ from veristream.ir.network import (
     Variable,
     all_variables,
 )
-from veristream.verdict import Shown
 
 IDLE = -1
 """The location of a component slot that is not running."""
@@ -99,52 +97,3 @@ def initial_state(network: Network) -> State:
 def initial_location(component: Component) -> int:
     """The position of the location that the component starts at."""
     return [location.name for location in component.locations].index(component.initial)
-
-
-def show_state(network: Network, state: State) -> dict[str, Shown]:
-    """The state by name, for people; a component that can only be at one place is left out."""
-    members = {enum.name: enum.members for enum in network.enums}
-    shown: dict[str, Shown] = {}
-    values = iter(state.values)
-    for variable in all_variables(network):
-        elements = [_show(next(values), variable.type, members) for _ in _elements(variable.shape)]
-        shown[variable.name] = _nest(elements, variable.shape)
-    queues = iter(state.queues)
-    for channel in network.channels:
-        if channel.kind is ChannelKind.BUFFER:
-            contents = [_show_queue(next(queues), channel, members) for _ in _elements(channel.shape)]
-            shown[channel.name] = _nest(contents, channel.shape)
-    for component, location in zip(network.components, state.locations, strict=True):
-        if len(component.locations) > 1 or component.idle:
-            idle = location == IDLE
-            shown[component.name] = "idle" if idle else component.locations[location].name
-    return shown
-
-
-def _elements(shape: tuple[int, ...]) -> range:
-    return range(prod(shape))
-
-
-def _show_queue(contents: Contents, channel: Channel, members: Mapping[str, tuple[str, ...]]) -> Shown:
-    shown: list[Shown] = []
-    for message in contents:
-        parts = [_show(value, type_, members) for value, type_ in zip(message, channel.fields, strict=True)]
-        shown.append(parts[0] if len(parts) == 1 else parts)
-    return shown
-
-
-def _show(value: int, type_: Type, members: Mapping[str, tuple[str, ...]]) -> Shown:
-    if type_.enum == "bool":
-        return bool(value)
-    if type_.enum is not None:
-        names = members.get(type_.enum, ())
-        if 0 <= value < len(names):
-            return names[value]
-    return value
-
-
-def _nest(elements: Sequence[Shown], shape: tuple[int, ...]) -> Shown:
-    if not shape:
-        return elements[0]
-    size = prod(shape[1:])
-    return [_nest(elements[i * size : (i + 1) * size], shape[1:]) for i in range(shape[0])]

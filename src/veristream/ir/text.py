@@ -21,6 +21,8 @@ from veristream.ir.network import (
     Network,
     Receive,
     Send,
+    SymmetricValues,
+    Symmetry,
     Sync,
     Variable,
 )
@@ -84,7 +86,24 @@ def print_network(network: Network) -> str:
     for component in network.components:
         lines += _print_component(component, spelling)
     lines += [print_property(property_, spelling) for property_ in network.properties]
+    if network.terminal is not None:
+        lines.append(f"terminal {print_expr(network.terminal, spelling)}")
+    lines += [_print_symmetry(symmetry) for symmetry in network.symmetries]
+    lines += [
+        f"bag {spell_path(bag.length)} {{ {', '.join(map(spell_path, bag.items))} }}"
+        for bag in network.bags
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _print_symmetry(symmetry: Symmetry) -> str:
+    parts = []
+    for variable in symmetry.variables:
+        by = f" by {', '.join(map(str, variable.dimensions))}" if variable.dimensions else ""
+        is_other = variable.values is SymmetricValues.OTHER
+        values = "" if is_other else f" {variable.values.value} from {variable.low}"
+        parts.append(spell_path(variable.variable) + by + values)
+    return f"symmetry {spell_name(symmetry.name)} {symmetry.size} {{ {'; '.join(parts)} }}"
 
 
 def print_property(property_: Property, spelling: Spelling | None = None) -> str:
@@ -96,7 +115,8 @@ def print_property(property_: Property, spelling: Spelling | None = None) -> str
 
 
 def _print_enum(enum: Enumeration) -> str:
-    return f"enum {spell_name(enum.name)} {{ {', '.join(map(spell_name, enum.members))} }}"
+    kind = " set" if enum.of_set else f" from {enum.low}" if enum.low else ""
+    return f"enum {spell_name(enum.name)}{kind} {{ {', '.join(map(spell_name, enum.members))} }}"
 
 
 def _print_shape(shape: tuple[int, ...]) -> str:

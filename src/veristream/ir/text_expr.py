@@ -38,7 +38,7 @@ from veristream.ir.expr import (
     Unary,
     While,
 )
-from veristream.ir.network import Bind, Network, Parameter, Select
+from veristream.ir.network import Bind, Network, Parameter, Select, enum_range
 from veristream.ir.spelling import (
     COMPARISONS,
     FOLDS,
@@ -59,7 +59,7 @@ class Spelling:
     """What the spelling depends on: `shadowed` variables need `::`, a whole enum needs no range."""
 
     shadowed: frozenset[str] = frozenset()
-    enum_sizes: Mapping[str, int] = field(default_factory=dict)
+    enum_ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def spelling_of(network: Network) -> Spelling:
@@ -69,8 +69,8 @@ def spelling_of(network: Network) -> Spelling:
         for component in network.components
         for variable in component.variables
     )
-    sizes = {enum.name: len(enum.members) for enum in network.enums}
-    return Spelling(frozenset(own) | frozenset(_declared_names(network)), sizes)
+    ranges = {enum.name: enum_range(enum) for enum in network.enums}
+    return Spelling(frozenset(own) | frozenset(_declared_names(network)), ranges)
 
 
 def _declared_names(node: object) -> Iterator[str]:
@@ -113,7 +113,7 @@ def print_type(type_: Type, spelling: Spelling) -> str:
         return "bool"
     if type_.enum is None:
         return f"{type_.low}..{type_.high}"
-    if type_.low == 0 and type_.high + 1 == spelling.enum_sizes.get(type_.enum):
+    if (type_.low, type_.high) == spelling.enum_ranges.get(type_.enum):
         return spell_name(type_.enum)
     name = type_.enum if type_.enum == "bool" else spell_name(type_.enum)
     return f"{type_.low}..{type_.high} as {name}"
@@ -125,8 +125,7 @@ def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
         case Const(value=value):
             return TIGHTEST if value >= 0 else PREFIX_LEVELS["-"], str(value)
         case Load(variable=name, indices=indices):
-            mark = "::" if name in spelling.shadowed else ""
-            return TIGHTEST, mark + spell_path(name) + print_indices(indices, spelling)
+            return TIGHTEST, _spell_variable(name, spelling) + print_indices(indices, spelling)
         case Local(name=name, index=index):
             return TIGHTEST, spell_name(name) + ("" if index is None else print_indices([index], spelling))
         case Unary():
@@ -159,6 +158,12 @@ def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
             assert_never(expr)
 
 
+def _spell_variable(name: str, spelling: Spelling) -> str:
+    if name not in spelling.shadowed:
+        return spell_path(name)
+    return "::" + (spell_name(name) if "(" in name else spell_path(name))
+
+
 def _print_unary(expr: Unary, spelling: Spelling) -> str:
     if expr.op == "not":
         return f"not {print_at(expr.operand, PREFIX_LEVELS['not'], spelling)}"
@@ -171,10 +176,17 @@ def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
     if expr.op in ("min", "max"):
         return TIGHTEST, f"{expr.op}({print_list((expr.left, expr.right), spelling)})"
     level = LEVELS[expr.op]
-    left_level = level + (expr.op in RIGHTWARD or expr.op in COMPARISONS)
-    right_level = level + (expr.op not in RIGHTWARD)
-    left = print_at(expr.left, left_level, spelling)
-    return level, f"{left} {expr.op} {print_at(expr.right, right_level, spelling)}"
+    if expr.op in RIGHTWARD:
+        left = print_at(expr.left, level + 1, spelling)
+        return level, f"{left} {expr.op} {print_at(expr.right, level, spelling)}"
+    first, rest = expr.left, [expr.right]
+    # Long chains are common where quantifiers are written out, and recursion is not free.
+    while isinstance(first, Binary) and first.op == expr.op and expr.op not in COMPARISONS:
+        rest.append(first.right)
+        first = first.left
+    texts = [print_at(first, level + (expr.op in COMPARISONS), spelling)]
+    texts += [print_at(part, level + 1, spelling) for part in reversed(rest)]
+    return level, f" {expr.op} ".join(texts)
 
 
 def print_block(block: Block, indent: str, spelling: Spelling) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from itertools import pairwise
-from math import prod
+from math import factorial, prod
 from typing import assert_never
 
 from veristream.errors import ModelError
@@ -30,6 +30,7 @@ from veristream.ir.network import (
     Send,
     Variable,
     all_variables,
+    enum_range,
 )
 from veristream.ir.property import (
     Always,
@@ -67,6 +68,7 @@ from veristream.source import Span
 ACTION_PROPOSITIONS_MAX = 31
 STATE_PROPOSITIONS_MAX = 60
 ELEMENTS_MAX = 2**20
+PERMUTATIONS_MAX = 5040
 _COMPARISONS = ("<", "<=", "==", ">=", ">")
 
 
@@ -74,7 +76,7 @@ def verify(network: Network) -> None:
     """Raises ModelError at the first thing that makes no sense."""
     _check_names(network)
     declared = Declared(
-        {enum.name: len(enum.members) for enum in network.enums},
+        {enum.name: enum_range(enum) for enum in network.enums},
         {variable.name: variable for variable in all_variables(network)},
         {channel.name: channel for channel in network.channels},
         frozenset(clock.name for clock in network.clocks),
@@ -91,9 +93,40 @@ def verify(network: Network) -> None:
         _check_function(function, declared)
     for component in network.components:
         _check_component(component, declared)
+    _check_symmetries(network, declared)
+    if network.terminal is not None:
+        check_expr(network.terminal, Place(declared))
     for property_ in network.properties:
         _check_property(property_, declared)
     check_overflow(network)
+
+
+def _check_symmetries(network: Network, declared: Declared) -> None:
+    shapes = {name: variable.shape for name, variable in declared.variables.items()}
+    count = prod(factorial(symmetry.size) for symmetry in network.symmetries)
+    if count > PERMUTATIONS_MAX:
+        raise ModelError(
+            f"the symmetric instances have {count} permutations",
+            network.symmetries[0].span,
+            f"at most {PERMUTATIONS_MAX} are looked at: make fewer of them symmetric",
+        )
+    for symmetry in network.symmetries:
+        for part in symmetry.variables:
+            if part.variable not in shapes:
+                raise unknown(
+                    "variable", part.variable, list(shapes), symmetry.span, "declare it with `var`"
+                )
+            for dimension in part.dimensions:
+                if shapes[part.variable][dimension : dimension + 1] != (symmetry.size,):
+                    raise ModelError(
+                        f"dimension {dimension} of `{part.variable}` has not {symmetry.size} elements",
+                        symmetry.span,
+                        "a symmetric dimension has an element for each instance",
+                    )
+    for bag in network.bags:
+        for name in (bag.length, *bag.items):
+            if name not in shapes:
+                raise unknown("variable", name, list(shapes), bag.span, "declare it with `var`")
 
 
 def _check_unique(what: str, names: Iterable[tuple[str, Span]]) -> None:
@@ -253,11 +286,12 @@ def _check_function(function: Function, declared: Declared) -> None:
 
 def _check_component(component: Component, declared: Declared) -> None:
     for variable in component.variables:
-        if not variable.name.startswith(f"{component.name}.") or variable.name.endswith("."):
+        prefix = f"{component.name}."
+        if not variable.name.startswith(prefix) or variable.name == prefix:
             raise ModelError(
                 f"`{variable.name}` does not begin with its component's name",
                 variable.span,
-                f"call it `{component.name}.{variable.name}`",
+                f"call it `{prefix}{variable.name}`",
             )
     _check_unique(
         f"location of `{component.name}`", ((part.name, part.span) for part in component.locations)

@@ -53,7 +53,7 @@ BOUND_MAX = 2**62 - 1
 class Declared:
     """What the network declares, by name; `impure` are the functions that assign state."""
 
-    enums: Mapping[str, int]  # how many members
+    enums: Mapping[str, tuple[int, int]]  # the numbers that they show
     variables: Mapping[str, Variable]
     channels: Mapping[str, Channel]
     clocks: frozenset[str]
@@ -113,14 +113,14 @@ def check_type(type_: Type, declared: Declared, span: Span) -> None:
         )
     if type_.enum is None:
         return
-    size = 2 if type_.enum == "bool" else declared.enums.get(type_.enum)
-    if size is None:
+    bounds = (0, 1) if type_.enum == "bool" else declared.enums.get(type_.enum)
+    if bounds is None:
         raise unknown("enum", type_.enum, ["bool", *declared.enums], span, "declare it with `enum`")
-    if type_.low < 0 or type_.high >= size:
+    if type_.low < bounds[0] or type_.high > bounds[1]:
         raise ModelError(
             f"the range {type_.low}..{type_.high} is not within `{type_.enum}`",
             span,
-            f"its members are 0..{size - 1}",
+            f"its members are {bounds[0]}..{bounds[1]}",
         )
 
 

@@ -22,7 +22,8 @@ from veristream.ir.network import (
     Network,
     Variable,
 )
-from veristream.ir.state import State, initial_state, show_state
+from veristream.ir.show import show_state
+from veristream.ir.state import State, initial_state
 
 
 def test_states_are_shown_by_name() -> None:

@@ -63,6 +63,7 @@ from veristream.ir.network import (
 from veristream.ir.property import (
     Always,
     Fairness,
+    Formula,
     Holds,
     LeadsTo,
     Occurs,
@@ -106,7 +107,21 @@ def words_of_grammar() -> list[str]:
 ODD_NAMES = [
     *words_of_grammar(),
     *("true", "false", "bool", "int", "min", "len", "done", "next", "peek", "_"),
-    *("a b", "P(0)", "P(0, 1)", "P(0,1)", "P(00)", "P(-1)", "x.y", "P(0).x", "x.", ".x", "->", "a`b", "a\\b"),
+    *(
+        "a b",
+        "P(0)",
+        "P(0, 1)",
+        "P(0,1)",
+        "P(00)",
+        "P(-1)",
+        "x.y",
+        "P(0).x",
+        "x.",
+        ".x",
+        "->",
+        "a`b",
+        "a\\b",
+    ),
     *("a\nb", "a'b", "é", "名", "3", "3x", " ", "//", "#", "::x", "x[0]", "`", "\\", "\\n", "\r", '"'),
 ]
 
@@ -121,7 +136,7 @@ def network_of_names(name: str) -> Network:
         (Select("k", 0, 1),),
         Binary("==", Load(name), Load(own)),
         (ClockConstraint(name, name, "<", Const(3)), ClockConstraint(name, None, ">=", Const(-1))),
-        Receive("buffer", (), (Bind("got"), Match(Load(name)))),
+        Receive("the" + name, (), (Bind("got"), Match(Load(name)))),
         (Evaluate(Call(name, (Local("got"),))), Assign(Load(own), Load(name))),
         fork=(name + "2",),
         join=(name + "2",),
@@ -152,7 +167,7 @@ def network_of_names(name: str) -> Network:
         (Variable(name, Type(0, 1)), Variable(name + "3", BOOL, (2,), (0, 1))),
         (
             Channel(name, ChannelKind.BROADCAST, (Type(0, 1),)),
-            Channel("buffer", ChannelKind.BUFFER, (Type(0, 1), Type(0, 1, "e" + name)), capacity=1),
+            Channel("the" + name, ChannelKind.BUFFER, (Type(0, 1), Type(0, 1, "e" + name)), capacity=1),
             Channel("b " + name, ChannelKind.BARRIER, vectors=((name, name + "2"),)),
         ),
         (Clock(name),),
@@ -160,11 +175,13 @@ def network_of_names(name: str) -> Network:
         (component, slot),
         (
             Property(name, Always(shows)),
-            Property("f", Temporal(formula)),
-            Property("c", Always(Call(name, (Load(name),)))),
-            Property("d", LeadsTo(Load(name), Fold("any", name, 0, 1, Load(name + "3", (Local(name),))))),
-            Property("q", Always(Queue("empty", "buffer"))),
-            Property("t", Transition(Binary("<=", Load(own), Primed(Load(own))))),
+            Property(name + "f", Temporal(formula)),
+            Property(name + "c", Always(Call(name, (Load(name),)))),
+            Property(
+                name + "d", LeadsTo(Load(name), Fold("any", name, 0, 1, Load(name + "3", (Local(name),))))
+            ),
+            Property(name + "q", Always(Queue("empty", "the" + name))),
+            Property(name + "t", Transition(Binary("<=", Load(own), Primed(Load(own))))),
         ),
     )
 
@@ -247,6 +264,13 @@ def test_expressions_have_no_needless_parentheses(expr: Expr, text: str) -> None
     assert read(print_network(network)) == network
 
 
+def test_long_chains_are_printed() -> None:
+    chain: Expr = X
+    for _ in range(2000):
+        chain = Binary("and", chain, Y)
+    assert print_expr(chain) == "x" + " and y" * 2000
+
+
 def test_print_property() -> None:
     formula = TemporalUnary(
         "[]",
@@ -267,7 +291,7 @@ def test_print_property() -> None:
 def test_formulas_group_as_they_are_printed() -> None:
     a, b = Occurs("a"), Occurs("b")
     until = TemporalBinary("U", a, TemporalBinary("R", b, a))
-    formulas = [
+    formulas: list[Formula] = [
         until,
         TemporalBinary("U", TemporalBinary("R", b, a), a),
         TemporalBinary("->", TemporalBinary("->", a, b), a),

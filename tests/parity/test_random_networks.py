@@ -14,7 +14,7 @@ from veristream.kernel.emit import Watch
 from veristream.kernel.load import load_kernel
 from veristream.search import explore as driver
 
-STATE_COUNT_MAX = 3000
+STATE_COUNT_MAX = 1000
 RANDOM = settings(
     max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )

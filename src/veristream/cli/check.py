@@ -19,6 +19,7 @@ from veristream.cli.options import (
     ModelPath,
     SecondsOption,
     StatesOption,
+    SymmetryOption,
     WorkersOption,
     look,
     read_constants,
@@ -59,6 +60,7 @@ def check(
     max_states: StatesOption = None,
     max_seconds: SecondsOption = None,
     max_memory_mib: MemoryOption = None,
+    symmetry: SymmetryOption = True,
     full_trace: FullTraceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,7 +88,7 @@ def check(
                 network,
                 properties or (),
                 fairness=None if fairness is None else Fairness(fairness.value),
-                limits=read_limits(workers, max_states, max_seconds, max_memory_mib),
+                limits=read_limits(workers, max_states, max_seconds, max_memory_mib, symmetry),
                 report=report,
             )
         if as_json:

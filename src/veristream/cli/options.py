@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -22,7 +23,7 @@ class Engine(StrEnum):
     LOCAL = "local"
 
 
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model, a .net file.")]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model, a .net or .py file.")]
 ConstantOptions = Annotated[
     list[str] | None,
     typer.Option(
@@ -53,9 +54,17 @@ MemoryOption = Annotated[
         help="Give up, as unknown, at so much memory. By default a share of the machine's.",
     ),
 ]
+SymmetryOption = Annotated[
+    bool,
+    typer.Option(
+        "--symmetry/--no-symmetry",
+        help="Of states that differ only in which symmetric instance is which, explore one.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 FullTraceOption = Annotated[
-    bool, typer.Option("--full-trace", help="Draw long traces whole, not only their ends.")
+    bool,
+    typer.Option("--full-trace", help="Draw long traces whole, not only their ends, and long values too."),
 ]
 
 
@@ -85,13 +94,23 @@ def _read_value(text: str, value: str) -> int:
         ) from None
 
 
-def read_limits(workers: int, states: int | None, seconds: float | None, memory_mib: int | None) -> Limits:
+def read_limits(
+    workers: int,
+    states: int | None,
+    seconds: float | None,
+    memory_mib: int | None,
+    symmetry: bool = True,
+) -> Limits:
     """The bounds that the options name."""
-    return Limits(workers, states, seconds, memory_mib)
+    return Limits(workers, states, seconds, memory_mib, symmetry)
 
 
 def look(full_trace: bool) -> Look:
-    """How to draw on this stdout: plain characters where it has no others, colour only on a terminal."""
+    """How to draw on this stdout: plain characters where it has no others; colour and no line longer than
+    the screen only on a terminal.
+    """
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
     marks = UNICODE if encoding.startswith("utf") else ASCII
-    return Look(marks, sys.stdout.isatty(), full_trace)
+    if not sys.stdout.isatty():
+        return Look(marks, full_trace=full_trace)
+    return Look(marks, True, full_trace, shutil.get_terminal_size().columns)

@@ -1,12 +1,13 @@
-"""A Network as an LLVM module with five entries.
+"""A Network as an LLVM module with up to seven entries.
 
 - `successors(row, out_rows, out_actions, capacity) -> count`: the steps of a state. An entry of
   `out_actions` has the action's index in its low 32 bits and the mask of action propositions above;
   bit 63 marks an action that fails instead of stepping. -1 where `capacity` does not suffice.
 - `propositions(row) -> mask` of the state propositions; bit 63 where one of them fails.
 - `measure(row, number) -> value` of an expression whose extremes are asked for.
+- `reduced`, `orbit`: see `symmetry`; only for networks with symmetries.
 - `product(row, out_rows, out_actions, capacity) -> count`: see `product`; only with a monitor.
-- `terminated(row) -> 0 or 1`: every component is idle or at a final location.
+- `terminated(row) -> 0 or 1`: every component is idle or at a final location, or `terminal` holds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT, FAULT, ActionTest
 from veristream.kernel.layout import Layout
 from veristream.kernel.product import Monitor, emit_product
 from veristream.kernel.steps import STEP, emit_component
+from veristream.kernel.symmetry import emit_symmetry
 from veristream.kernel.values import (
     I1,
     I64,
@@ -68,6 +70,8 @@ def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
             steps.append(emit_component(module, model, component, mine, watch.actions))
     successors = _emit_successors(module, model, steps)
     propositions = _emit_propositions(module, model, watch)
+    if network.symmetries:
+        emit_symmetry(module, model, successors)
     if watch.monitor is not None:
         emit_product(module, model.layout.word_count, watch.monitor, successors, propositions)
     _emit_measure(module, model, watch.measures)
@@ -197,4 +201,11 @@ def _emit_terminated(module: Any, model: Model) -> None:
         final = [i for i, location in enumerate(component.locations) if location.final]
         idle = [model.layout.idle[number]]
         all_done = builder.and_(all_done, at_any(place, number, final + idle))
+    if model.network.terminal is None:
+        builder.ret(builder.zext(all_done, I64))
+        return
+    fault = builder.append_basic_block("fault")
+    terminal = truth(Place(model, builder, code.args[0], fault, {}), model.network.terminal)
+    builder.ret(builder.zext(builder.or_(all_done, terminal), I64))
+    builder.position_at_end(fault)  # a condition that fails does not hold
     builder.ret(builder.zext(all_done, I64))

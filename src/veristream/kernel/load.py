@@ -35,6 +35,8 @@ class Kernel:
     measure: int
     terminated: int
     product: int  # 0 without a monitor
+    reduced: int  # 0 without symmetries
+    orbit: int  # 0 without symmetries
     engine: Any  # owns the memory that the addresses point into
 
 
@@ -55,6 +57,8 @@ def load_kernel(network: Network, watch: Watch) -> Kernel:
         engine.get_function_address("measure"),
         engine.get_function_address("terminated"),
         engine.get_function_address("product") if watch.monitor is not None else 0,
+        engine.get_function_address("reduced") if network.symmetries else 0,
+        engine.get_function_address("orbit") if network.symmetries else 0,
         engine,
     )
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from veristream.expected import Outcome, Reproduction
-from veristream.report.chart import UNICODE, Marks, render_chart
+from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.verdict import Holds, Result, Trace, Unknown, Violated, Word, word
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How text is drawn: with which characters, in colour or not, traces whole or shortened."""
+    """How text is drawn: with which characters, in colour or not, traces whole or shortened, how wide."""
 
     marks: Marks = UNICODE
     colour: bool = False
     full_trace: bool = False
+    width: int = LINE_WIDTH_MAX
 
 
 PLAIN = Look()
@@ -94,6 +95,9 @@ def _remarks(result: Result) -> Iterator[str]:
         yield f"  {result.property}: {verdict.reason}"
     if isinstance(verdict, Holds) and verdict.vacuous is not None:
         yield f"  {result.property} is vacuous: {verdict.vacuous}"
+    if result.effort.unreduced_states is not None:
+        counts = f"{result.effort.states:,} states stand for {result.effort.unreduced_states:,}"
+        yield f"  {result.property}: by symmetry, {counts}"
 
 
 def _trace_title(result: Result, trace: Trace) -> str:
@@ -123,7 +127,7 @@ def _length(trace: Trace) -> str:
 
 
 def _headed_chart(title: str, trace: Trace, look: Look) -> str:
-    return f"{title}\n\n{render_chart(trace, look.full_trace, look.marks)}"
+    return f"{title}\n\n{render_chart(trace, look.full_trace, look.marks, look.width)}"
 
 
 def _effort(result: Result) -> tuple[str, ...]:

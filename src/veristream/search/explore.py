@@ -12,7 +12,14 @@ from veristream.kernel.layout import Row
 from veristream.search import expand as native
 from veristream.search.expand import STRIDE, Code, Own, Work, expand, next_level, observe
 from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
-from veristream.search.visited import ROOT, Store, enter_again, find_or_add, fingerprint
+from veristream.search.visited import (
+    ROOT,
+    Store,
+    count_orbits,
+    enter_again,
+    find_or_add,
+    fingerprint,
+)
 
 QUANTUM = 1 << 17
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
@@ -223,14 +230,22 @@ class Exploration:
         self.memory.slot_count = slots
         self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
         store = self._store()
-        ranges = [
-            (arena * self.arena_size, arena * self.arena_size + int(self.work.counts[arena * STRIDE]))
-            for arena in range(self.workers)
-        ]
+        ranges = self._ranges()
         if self.pool is None:
             enter_again(store, *ranges[0])
         else:
             list(self.pool.map(lambda bounds: enter_again(store, *bounds), ranges))
+
+    def count_orbits(self, orbit: int) -> int:
+        """How many states those found stand for, if each is the canonical one of its orbit."""
+        return sum(int(count_orbits(orbit, self._store(), *bounds)) for bounds in self._ranges())
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """The first index and the end of each arena."""
+        return [
+            (arena * self.arena_size, arena * self.arena_size + int(self.work.counts[arena * STRIDE]))
+            for arena in range(self.workers)
+        ]
 
 
 def begin(

@@ -14,6 +14,7 @@ class Limits:
     states_max: int | None = None
     seconds_max: float | None = None
     memory_max_mib: int | None = None  # None: a share of the machine's memory
+    symmetry: bool = True  # of states that differ only in which instance is which, explore one
 
 
 @dataclass(frozen=True, slots=True)

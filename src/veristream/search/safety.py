@@ -23,6 +23,7 @@ from veristream.ir.property import (
     Transition,
 )
 from veristream.ir.state import State
+from veristream.ir.symmetry import check_symmetry, orbit, real_run
 from veristream.ir.text import print_expr
 from veristream.ir.vacuity import antecedents, initially, sentence_initial, sentence_never
 from veristream.kernel.emit import Watch
@@ -37,6 +38,7 @@ from veristream.search.trace import failing_trace, replay
 from veristream.verdict import Effort, Fault, Holds, Result, Trace, Unknown, Verdict, Violated
 
 STATE_BITS, ACTION_TESTS = 62, 31
+SYMMETRY_SAMPLE = 60  # states that are looked at to see whether instances can be told apart
 
 SafetyClaim = DeadlockFree | NonTerminating | Always | Reachable | Transition
 
@@ -169,7 +171,11 @@ class Search:
         plan = batch.plan()
         kernel = self.kernel
         propositions = kernel.propositions if plan.observes else 0
-        code = Code(kernel.successors, propositions, kernel.measure, kernel.terminated)
+        self.is_reduced = bool(network.symmetries) and limits.symmetry
+        if self.is_reduced:
+            check_symmetry(network, SYMMETRY_SAMPLE)
+        successors = kernel.reduced if self.is_reduced else kernel.successors
+        code = Code(successors, propositions, kernel.measure, kernel.terminated)
         initial = encode(kernel.layout, network, self.interpreter.initial())
         exploration = begin(code, initial, plan, limits.workers, limits.memory_max_mib)
         task = ", ".join(case.property.name for case in batch.cases)
@@ -183,6 +189,9 @@ class Search:
             if not self._open():
                 self.session.exploration.close()
                 return
+        if self.is_reduced and not self.session.stopped:
+            orbits = self.session.exploration.count_orbits(self.kernel.orbit)
+            self.session.unreduced_states = orbits
         for case in self._open():
             self._decide(case, self._at_end(case))
 
@@ -197,7 +206,8 @@ class Search:
         return decode(self.kernel.layout, self.network, row)
 
     def _path(self, index: int) -> list[State]:
-        return [self._state(i) for i in self.session.exploration.path(index)]
+        states = [self._state(i) for i in self.session.exploration.path(index)]
+        return list(real_run(self.network, self.interpreter, states)) if self.is_reduced else states
 
     def _take(self, hit: Hit) -> None:
         if hit.kind == native.FAULT:
@@ -231,9 +241,10 @@ class Search:
     def _found(self, case: Case, hit: Hit) -> Verdict:
         claim = case.claim
         if isinstance(claim, Transition):
-            states = [*self._path(hit.source), self._state(hit.other)]
-            before, after = states[-2], states[-1]
-            assert not self.interpreter.holds_step(claim.condition, before, after)
+            states = self._path(hit.source)
+            before = states[-1]
+            after = self._breaking_step(claim, before, self._state(hit.other))
+            states.append(after)
 
             def breaks(taken: Taken) -> bool:
                 return taken.state == after
@@ -254,6 +265,16 @@ class Search:
             case NonTerminating():
                 done = self.interpreter.is_terminated(states[-1])
                 return Violated("terminated" if done else "deadlocked", trace)
+
+    def _breaking_step(self, claim: Transition, before: State, found: State) -> State:
+        """The state after a step that breaks the claim, which leads to `found` or an image of it."""
+        images = orbit(self.network, found) if self.is_reduced else {found}
+        for step in self.interpreter.steps(before):
+            if step.state in images and not self.interpreter.holds_step(
+                claim.condition, before, step.state
+            ):
+                return step.state
+        raise AssertionError("the interpreter knows no such step that breaks the property")
 
     def _confirm(self, claim: SafetyClaim, state: State) -> None:
         """The interpreter must agree before anybody is told."""

@@ -29,6 +29,7 @@ class Session:
     task: str
     started: float
     stopped: str = ""
+    unreduced_states: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -44,6 +45,7 @@ class Session:
             exploration.depth,
             self.seconds,
             peak_memory_mib(),
+            self.unreduced_states,
         )
 
     def rounds(self) -> Iterator[None]:

@@ -6,7 +6,7 @@ from random import Random
 
 from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
-from veristream.ir.state import show_state
+from veristream.ir.show import show_state
 from veristream.search.trace import first_step
 from veristream.verdict import Step, Trace
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from veristream.ir.interpret import Failed, Interpreter, Taken
-from veristream.ir.state import State, show_state
+from veristream.ir.show import show_state
+from veristream.ir.state import State
 from veristream.verdict import Step, Trace
 
 STUTTER_TEXT = "(no step is possible: the state repeats)"

@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import (
+    call_1,
     claim,
     load_shared,
     load_word,
@@ -97,6 +98,15 @@ def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-d
             if same_row(store.rows + 8 * store.word_count * index, row, store.word_count):
                 return index
         position = (position + 1) & store.mask
+
+
+@njit(nogil=True, cache=True)
+def count_orbits(orbit, store, first, last):  # type: ignore[no-untyped-def]
+    """How many states the canonical states first..last-1 stand for."""
+    total = 0
+    for index in range(first, last):
+        total += call_1(orbit, store.rows + 8 * store.word_count * index)
+    return total
 
 
 @njit(nogil=True, cache=True)

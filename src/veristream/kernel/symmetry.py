@@ -1,0 +1,237 @@
+"""LLVM code for symmetry: the canonical row of an orbit, and the orbit's size.
+
+`permute(from, to, moves)` writes the row with its instances renamed; `moves` is a line of a constant
+table with a number for each instance of each symmetry. `canonicalise(row)` replaces a row by the least
+of its images; `orbit(row)` counts the different ones. `reduced` is `successors` with every row made
+canonical. `ir.symmetry` says what a permutation means.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from llvmlite import ir as llvm
+
+from veristream.ir.network import Sorted, SymmetricValues, SymmetricVariable, Symmetry
+from veristream.ir.symmetry import list_permutations
+from veristream.kernel.values import (
+    I1,
+    I64,
+    WORDS,
+    Model,
+    Place,
+    Value,
+    constant,
+    counting,
+    load_slot,
+    new_slot,
+    store_slot,
+)
+
+
+def emit_symmetry(module: Any, model: Model, successors: Value) -> None:
+    """Emits `reduced` and `orbit`; only for networks with symmetries."""
+    permute = _emit_permute(module, model)
+    table, count = _emit_table(module, model)
+    canonicalise = _emit_images(module, model, permute, (table, count))
+    _emit_reduced(module, model, successors, canonicalise)
+
+
+def _emit_table(module: Any, model: Model) -> tuple[Value, int]:
+    lines = [
+        [move for symmetry in model.network.symmetries for move in line[symmetry.name]]
+        for line in list_permutations(model.network)
+    ]
+    numbers = [llvm.Constant(I64, move) for line in lines for move in line]
+    table = llvm.GlobalVariable(module, llvm.ArrayType(I64, len(numbers)), "symmetry.moves")
+    table.linkage, table.global_constant = "internal", True
+    table.initializer = llvm.Constant(table.value_type, numbers)
+    return table, len(lines)
+
+
+def _function(module: Any, name: str, parameters: int) -> tuple[Any, Any]:
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS] * parameters), name)
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    body = builder.append_basic_block("body")
+    builder.branch(body)
+    builder.position_at_end(body)
+    return code, builder
+
+
+def _emit_permute(module: Any, model: Model) -> Any:
+    code, builder = _function(module, "symmetry.permute", 3)
+    code.linkage = "internal"
+    source = Place(model, builder, code.args[0], None, {})
+    target = replace(source, state=code.args[1])
+    _copy_row(model, builder, code.args[0], code.args[1])
+    first = 0
+    for symmetry in model.network.symmetries:
+        moves = builder.gep(code.args[2], [constant(first)])
+        # A variable may belong to several symmetries: each works on what the one before it left.
+        for variable in symmetry.variables:
+            _move_variable(source, target, symmetry, variable, moves)
+        first += symmetry.size
+        if symmetry is not model.network.symmetries[-1]:
+            scratch = builder.bitcast(_row_slot(model, source), WORDS)
+            _copy_row(model, builder, code.args[1], scratch)
+            source = replace(source, state=scratch)
+    for bag in model.network.bags:
+        _sort_bag(target, bag)
+    builder.ret(constant(0))
+    return code
+
+
+def _row_slot(model: Model, place: Place) -> Value:
+    return new_slot(place, model.layout.word_count)
+
+
+def _copy_row(model: Model, builder: Any, source: Value, target: Value) -> None:
+    for word in range(model.layout.word_count):
+        at = constant(word)
+        builder.store(builder.load(builder.gep(source, [at])), builder.gep(target, [at]))
+
+
+def _move_variable(
+    source: Place, target: Place, symmetry: Symmetry, variable: SymmetricVariable, moves: Value
+) -> None:
+    builder = source.builder
+    slot = source.model.layout.variables[variable.variable]
+    shape = source.model.shapes[variable.variable]
+    with ExitStack() as loops:
+        from_index: Value = constant(0)
+        to_index: Value = constant(0)
+        for dimension, size in enumerate(shape):
+            _, counter = loops.enter_context(counting(source, 0, size - 1))
+            index = builder.load(counter)
+            moved = index
+            if dimension in variable.dimensions:
+                moved = builder.load(builder.gep(moves, [index]))
+            from_index = builder.add(builder.mul(from_index, constant(size)), index)
+            to_index = builder.add(builder.mul(to_index, constant(size)), moved)
+        stored = load_slot(source, slot, from_index)
+        renamed = _rename(source, symmetry, variable, (slot.low, stored), moves)
+        store_slot(target, slot, renamed, to_index)
+
+
+def _rename(
+    place: Place,
+    symmetry: Symmetry,
+    variable: SymmetricVariable,
+    stored: tuple[int, Value],
+    moves: Value,
+) -> Value:
+    """The stored number with instances renamed."""
+    builder = place.builder
+    low, number = stored
+    match variable.values:
+        case SymmetricValues.OTHER:
+            return number
+        case SymmetricValues.ID:
+            offset = variable.low - low  # how far instance 0 is stored above 0
+            instance = builder.sub(number, constant(offset))
+            none = builder.icmp_signed("<", instance, constant(0))
+            safe = builder.select(none, constant(0), instance)
+            moved = builder.load(builder.gep(moves, [safe]))
+            return builder.select(none, number, builder.add(moved, constant(offset)))
+        case SymmetricValues.SET:
+            below = (1 << variable.low) - 1
+            result = builder.and_(number, constant(below))
+            for bit in range(symmetry.size):
+                has = builder.lshr(number, constant(bit + variable.low))
+                has = builder.and_(has, constant(1))
+                moved = builder.load(builder.gep(moves, [constant(bit)]))
+                shifted = builder.shl(has, builder.add(moved, constant(variable.low)))
+                result = builder.or_(result, shifted)
+            return result
+
+
+def _sort_bag(place: Place, bag: Sorted) -> None:
+    """Sorts each bag's items by exchanging neighbours; bags are short."""
+    builder = place.builder
+    outer = place.model.shapes[bag.length]
+    bound = prod(place.model.shapes[bag.items[0]][len(outer) :])
+    if bound < 2:
+        return
+    with ExitStack() as loops:
+        _, which = loops.enter_context(counting(place, 0, prod(outer) - 1))
+        _, _round = loops.enter_context(counting(place, 0, bound - 2))
+        _, position = loops.enter_context(counting(place, 0, bound - 2))
+        owner, k = builder.load(which), builder.load(position)
+        first = builder.add(builder.mul(owner, constant(bound)), k)
+        second = builder.add(first, constant(1))
+        slots = [place.model.layout.variables[name] for name in bag.items]
+        left = [load_slot(place, slot, first) for slot in slots]
+        right = [load_slot(place, slot, second) for slot in slots]
+        length = load_slot(place, place.model.layout.variables[bag.length], owner)
+        inside = builder.icmp_unsigned("<", builder.add(k, constant(1)), length)
+        wrong = builder.and_(inside, _less(builder, right, left))
+        for slot, a, b in zip(slots, left, right, strict=True):
+            store_slot(place, slot, builder.select(wrong, b, a), first)
+            store_slot(place, slot, builder.select(wrong, a, b), second)
+
+
+def _less(builder: Any, left: list[Value], right: list[Value]) -> Value:
+    """Lexicographic order of stored numbers."""
+    result = llvm.Constant(I1, 0)
+    for a, b in reversed(list(zip(left, right, strict=True))):
+        same = builder.icmp_unsigned("==", a, b)
+        result = builder.select(same, result, builder.icmp_unsigned("<", a, b))
+    return result
+
+
+def _emit_images(module: Any, model: Model, permute: Value, moves: tuple[Value, int]) -> Any:
+    """Emits `orbit`, which also makes the row canonical: the least image replaces it.
+
+    Of all images as many equal the least as fix it, so the orbit's size is the quotient.
+    """
+    table, count = moves
+    code, builder = _function(module, "orbit", 1)
+    row = code.args[0]
+    place = Place(model, builder, row, None, {})
+    image, best = (builder.bitcast(_row_slot(model, place), WORDS) for _ in range(2))
+    equal_count = new_slot(place)
+    _copy_row(model, builder, row, best)
+    builder.store(constant(1), equal_count)
+    width = sum(symmetry.size for symmetry in model.network.symmetries)
+    if count > 1:
+        with counting(place, 1, count - 1) as (_, number):
+            at = builder.mul(builder.load(number), constant(width))
+            builder.call(permute, [row, image, builder.gep(table, [constant(0), at])])
+            words = range(model.layout.word_count)
+            mine = [builder.load(builder.gep(image, [constant(word)])) for word in words]
+            least = [builder.load(builder.gep(best, [constant(word)])) for word in words]
+            same = llvm.Constant(I1, 1)
+            for a, b in zip(mine, least, strict=True):
+                same = builder.and_(same, builder.icmp_unsigned("==", a, b))
+            with builder.if_then(same):
+                builder.store(builder.add(builder.load(equal_count), constant(1)), equal_count)
+            with builder.if_then(_less(builder, mine, least)):
+                builder.store(constant(1), equal_count)
+                _copy_row(model, builder, image, best)
+    _copy_row(model, builder, best, row)
+    builder.ret(builder.udiv(constant(count), builder.load(equal_count)))
+    return code
+
+
+def _emit_reduced(module: Any, model: Model, successors: Value, canonicalise: Value) -> None:
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "reduced")
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    counter = builder.alloca(I64)
+    builder.store(constant(0), counter)
+    found = builder.call(successors, list(code.args))
+    head, body = builder.append_basic_block("head"), builder.append_basic_block("body")
+    done = builder.append_basic_block("done")
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.load(counter)
+    builder.cbranch(builder.icmp_signed("<", index, found), body, done)
+    builder.position_at_end(body)
+    at = builder.mul(index, constant(model.layout.word_count))
+    builder.call(canonicalise, [builder.gep(code.args[1], [at])])
+    builder.store(builder.add(index, constant(1)), counter)
+    builder.branch(head)
+    builder.position_at_end(done)
+    builder.ret(found)

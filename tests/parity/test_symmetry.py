@@ -1,0 +1,117 @@
+"""Symmetry reduction: one state of each orbit, the same verdicts, the full count known all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veristream.errors import ModelError
+from veristream.ir.interpret import explore
+from veristream.ir.network import Network
+from veristream.ir.read import read_network
+from veristream.ir.symmetry import list_permutations, orbit, permute
+from veristream.ir.text import print_network
+from veristream.languages.actions.lower import read_model
+from veristream.search.limits import Limits
+from veristream.search.local import check
+from veristream.source import Source, read_source
+from veristream.verdict import Unknown, word
+
+MODELS = Path(__file__).resolve().parents[1] / "actions" / "symmetric"
+CASES = [("lock", {"N": 2}), ("lock", {"N": 3}), ("two_roles", {})]
+
+
+def load(name: str, constants: dict[str, int]) -> Network:
+    return read_model(read_source(MODELS / f"{name}.py"), constants)
+
+
+@pytest.mark.parametrize(("name", "constants"), CASES)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_one_state_of_each_orbit(name: str, constants: dict[str, int], workers: int) -> None:
+    network = load(name, constants)
+    space = explore(network, 100_000)
+    orbits = {frozenset(orbit(network, state)) for state in space.states}
+    assert set().union(*orbits) == space.states, "the states are closed under permutation"
+    reduced = check(network, network.properties, Limits(workers=workers))
+    whole = check(network, network.properties, Limits(workers=workers, symmetry=False))
+    assert [word(r.verdict) for r in reduced] == [word(r.verdict) for r in whole]
+    assert all(not isinstance(r.verdict, Unknown) for r in whole)
+    assert max(r.effort.states for r in reduced) == len(orbits) < len(space.states)
+    assert max(r.effort.states for r in whole) == len(space.states)
+    assert {r.effort.unreduced_states for r in reduced} >= {len(space.states)}
+    assert {r.effort.unreduced_states for r in whole} == {None}
+
+
+@pytest.mark.parametrize(("name", "constants"), CASES)
+def test_traces_are_real_runs_and_as_short(name: str, constants: dict[str, int]) -> None:
+    network = load(name, constants)
+    reduced = check(network, network.properties, Limits())
+    whole = check(network, network.properties, Limits(symmetry=False))
+    lengths = [
+        (len(a.verdict.trace.steps), len(b.verdict.trace.steps))
+        for a, b in zip(reduced, whole, strict=True)
+        if a.verdict.trace is not None and b.verdict.trace is not None
+    ]
+    assert lengths
+    assert all(mine == full for mine, full in lengths)
+
+
+def test_permutations_form_a_group() -> None:
+    network = load("two_roles", {})
+    moves = list_permutations(network)
+    assert len(moves) == 2 * 2
+    states = sorted(explore(network, 300).states, key=repr)[::7]
+    for state in states:
+        assert permute(network, state, moves[0]) == state
+        images = orbit(network, state)
+        assert all(orbit(network, image) == images for image in images)
+        assert len(moves) % len(images) == 0
+
+
+@pytest.mark.parametrize(("name", "constants"), CASES)
+def test_symmetries_are_part_of_the_text(name: str, constants: dict[str, int]) -> None:
+    network = load(name, constants)
+    assert network.symmetries
+    assert read_network(Source("printed.net", print_network(network))) == network
+
+
+ORDERED = """
+from veristream.actions import *
+
+class Client(Role, count=3, symmetric=True):
+    waits: bool = False
+
+    @action
+    def wait(self):
+        require(not self.waits)
+        self.waits = True
+
+chosen: Maybe[Client] = None
+
+@action
+def choose():
+    global chosen
+    require(chosen is None)
+    for c in Client:
+        if c.waits and chosen is None:
+            chosen = c
+
+free = deadlock_free()
+"""
+
+
+def test_a_loop_that_prefers_an_instance_is_found_out() -> None:
+    network = read_model(Source("ordered.py", ORDERED))
+    with pytest.raises(ModelError, match="treats the instances of Client differently") as caught:
+        check(network, network.properties, Limits())
+    assert caught.value.span.line == 4
+    (result,) = check(network, network.properties, Limits(symmetry=False))
+    assert word(result.verdict) == "violated"
+
+
+@pytest.mark.parametrize("expression", ["Client[0].waits", "any(c.id == 1 for c in Client)"])
+def test_instances_cannot_be_named(expression: str) -> None:
+    text = ORDERED.replace("chosen is None)", f"{expression})", 1)
+    with pytest.raises(ModelError, match="are symmetric, so"):
+        read_model(Source("named.py", text))

@@ -1,0 +1,64 @@
+"""One measured exploration in a process of its own: `_explore.py MODEL WORKERS NAME=VALUE...`.
+
+Prints one JSON object. The native search loops are loaded before the clock starts, as a peer's own
+program is; the model's kernel is compiled from nothing, and its time is given apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from veristream.ir.read import read_network
+from veristream.ir.verify import verify
+from veristream.search.limits import Limits
+from veristream.search.safety import Batch, Search
+from veristream.source import read_source
+
+WARM_UP = """
+network warm_up
+var n: 0..3 = 0
+component Counter { location here initial edge here -> here { action up when n < 3 do { n := n + 1; } } }
+property small: always n < 4
+"""
+
+
+def main() -> None:
+    path, workers, *settings = sys.argv[1:]
+    constants = {name: int(value) for name, _, value in (s.partition("=") for s in settings)}
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["VERISTREAM_CACHE"] = cache
+        warm = Path(cache) / "warm_up.net"
+        warm.write_text(WARM_UP, encoding="utf-8")
+        explore(warm, {}, 1)
+        print(json.dumps(explore(Path(path), constants, int(workers))))
+
+
+def explore(path: Path, constants: dict[str, int], workers: int) -> dict[str, float]:
+    """Explores the model in full, checking its properties on the way."""
+    began = time.perf_counter()
+    network = read_network(read_source(path), constants)
+    verify(network)
+    batch = Batch()
+    for property_ in network.properties:
+        batch.add(property_)
+    search = Search(network, batch, Limits(workers=workers), lambda progress: None)
+    compiled = time.perf_counter()
+    search.run()
+    ended = time.perf_counter()
+    exploration = search.session.exploration
+    return {
+        "states": exploration.state_count,
+        "transitions": exploration.transition_count,
+        "compile_seconds": compiled - began,
+        "search_seconds": ended - compiled,
+        "bytes_per_state": exploration.byte_count / exploration.state_count,
+    }
+
+
+if __name__ == "__main__":
+    main()

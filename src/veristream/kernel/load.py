@@ -122,9 +122,13 @@ def _compile(text: str) -> bytes:
 
 
 def _engine() -> Any:
-    """An empty execution engine."""
+    """An empty execution engine.
+
+    It has llvmlite's own memory manager, which keeps code and constants near each other; LLVM's may not,
+    beside large reservations, and then aborts.
+    """
     _initialize()
-    return binding.create_mcjit_compiler(binding.parse_assembly(""), _machine())
+    return binding.create_mcjit_compiler(binding.parse_assembly(""), _machine(), use_lmm=True)
 
 
 def _add(engine: Any, code: bytes) -> None:

@@ -52,11 +52,10 @@ def list_units(actions: tuple[Action, ...], fairness: Fairness) -> Units:
     by_name = fairness in (Fairness.WEAK_ACTION, Fairness.STRONG_ACTION)
     by_process = fairness in (Fairness.WEAK_PROCESS, Fairness.STRONG_PROCESS)
     is_strong = fairness in (Fairness.STRONG_ACTION, Fairness.STRONG_PROCESS)
-    for action in actions:
+    for position, action in enumerate(actions):
         mine: list[tuple[tuple[str, object], bool]] = []
         if action.fairness is not FairnessMark.NONE:
-            edge = (action.leader, action.edge, action.follower, action.follower_edge)
-            mine.append((("edge", edge), action.fairness is FairnessMark.STRONG))
+            mine.append((("marked", position), action.fairness is FairnessMark.STRONG))
         if by_name:
             mine.append((("action", _name(action.label)), is_strong))
         if by_process:

@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from veristream.ir.expr import Const
 from veristream.ir.property import Formula, Holds, Occurs, Silent, TemporalBinary, TemporalUnary
 from veristream.search.fairness import FairComponent, Units
 from veristream.search.graph import NONE, Graph, nearest, source_of
@@ -83,6 +84,8 @@ def _positions(
     size = len(letters)
     after = [*range(1, size), loop]
     match formula:
+        case Holds(condition=Const(value=value)):  # no proposition: it is in no letter
+            return [value != 0] * size
         case Holds() | Occurs() | Silent():
             return [formula in letter for letter in letters]
         case TemporalUnary(op=op, operand=operand):

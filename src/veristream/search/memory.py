@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from veristream.errors import EnvironmentFailure
 
 MIB = 1 << 20
+_NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # the module mmap does not name it
 DEFAULT_SHARE = 0.6
 """The part of the machine's memory that a search may use where the user set no bound."""
 
@@ -37,7 +39,7 @@ class Reserve:
 def reserve(byte_count: int) -> Reserve:
     """Reserves zeroed memory; pages are taken when they are first written."""
     size = max(mmap.PAGESIZE, byte_count)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     try:
         mapping = mmap.mmap(-1, size, flags=flags)
     except (OSError, ValueError) as error:

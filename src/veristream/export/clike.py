@@ -1,0 +1,314 @@
+"""Expressions and statements as text, in Promela and in the C that Promela may embed.
+
+The two differ in little: how a variable is reached, how a choice is written, what a failed check
+does. C is needed where Promela has only expressions: guards with loops, and guards that ask what a
+step would lead to. Both compute in 32 bits; a value between that needs more is not exported rightly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from veristream.export.flat import FlatBlock, Put, Take
+from veristream.export.names import Globals, Locals
+from veristream.export.rewrite import binary, unroll
+from veristream.export.safety import Knowledge
+from veristream.ir.bounds import interval
+from veristream.ir.expr import (
+    Assign,
+    AtLocation,
+    Binary,
+    Call,
+    Check,
+    Conditional,
+    Const,
+    Evaluate,
+    Expr,
+    Fold,
+    For,
+    If,
+    IsDone,
+    IsIdle,
+    Let,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    Reset,
+    Return,
+    Statement,
+    Unary,
+    While,
+)
+from veristream.ir.network import Channel
+
+_RANKS: Mapping[str, int] = {
+    "or": 1,
+    "and": 2,
+    "|": 3,
+    "^": 4,
+    "&": 5,
+    "==": 6,
+    "!=": 6,
+    "<": 7,
+    "<=": 7,
+    ">": 7,
+    ">=": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "div": 10,
+    "rem": 10,
+}
+_SYMBOLS = {"or": "||", "and": "&&", "div": "/", "rem": "%"}
+_UNARY, _ATOM = 11, 12
+_SHIFT_MAX = 31
+UNROLLED_CELLS_MAX = 8
+"""A longer queue is moved up by a loop."""
+
+
+def variable_name(names: Globals, variable: str) -> str:
+    """The identifier of a variable, or of a component's location."""
+    if variable.startswith("@"):
+        return names.name("at", variable[1:])
+    return names.name("v", variable)
+
+
+def length_name(names: Globals, channel: str) -> str:
+    """The identifier of a buffer's length."""
+    return names.name("len", channel)
+
+
+def cells_name(names: Globals, channel: str, part: int) -> str:
+    """The identifier of the array with one part of a buffer's messages."""
+    return names.name("q", f"{channel}_{part}")
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes in one of the two languages; `copies` are the variables that C has copies of."""
+
+    known: Knowledge
+    names: Globals
+    locals: Locals
+    in_c: bool
+    copies: frozenset[str] = frozenset()
+
+    # Expressions.
+
+    def expr(self, expr: Expr, rank: int = 0) -> str:
+        """The text, in parentheses if it binds less than `rank`."""
+        text, own = self._expr(expr)
+        return f"({text})" if own < rank else text
+
+    def _expr(self, expr: Expr) -> tuple[str, int]:
+        match expr:
+            case Const(value=value):
+                return str(value), _ATOM if value >= 0 else 0
+            case Load(variable=name, indices=indices):
+                place = self._place(indices, self.known.shapes[name])
+                return self._reach(variable_name(self.names, name), place), _ATOM
+            case Local(name=name, index=index):
+                return self._local(name, index), _ATOM
+            case Unary(op="not", operand=Queue(op="empty" | "full" as op, channel=name, indices=indices)):
+                channel = self.known.names.channels[name]
+                relation = "> 0" if op == "empty" else f"< {channel.capacity}"
+                return f"{self.length(channel, indices)} {relation}", _RANKS["<"]
+            case Unary(op=op, operand=operand):
+                symbol = "!" if op == "not" else op
+                return symbol + self.expr(operand, _ATOM), _UNARY
+            case Binary():
+                return self._binary(expr)
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                return self._choice(self.expr(condition, 1), self.expr(then, 1), self.expr(otherwise, 1))
+            case Fold():
+                return self._expr(unroll(expr))
+            case Queue(op=op, channel=name, indices=indices):
+                channel = self.known.names.channels[name]
+                length = self.length(channel, indices)
+                if op == "len":
+                    return length, _ATOM
+                return f"{length} == {0 if op == 'empty' else channel.capacity}", _RANKS["=="]
+            case Peek(channel=name, position=position, part=part, indices=indices):
+                channel = self.known.names.channels[name]
+                return self.cell(channel, part, indices, position), _ATOM
+            case AtLocation() | IsDone() | IsIdle() | Call() | Primed():
+                raise AssertionError(f"not straight: {expr}")
+            case _:
+                assert_never(expr)
+
+    def _choice(self, condition: str, then: str, otherwise: str) -> tuple[str, int]:
+        mark = "?" if self.in_c else "->"
+        return f"({condition} {mark} {then} : {otherwise})", _ATOM
+
+    def _local(self, name: str, index: Expr | None) -> str:
+        text = self.locals.name(name, self.known.sizes.get(name))
+        return text if index is None else f"{text}[{self.expr(index)}]"
+
+    def _binary(self, expr: Binary) -> tuple[str, int]:
+        left, right = expr.left, expr.right
+        match expr.op:
+            case "implies":
+                return f"!{self.expr(left, _ATOM)} || {self.expr(right, 2)}", _RANKS["or"]
+            case "min" | "max":
+                a, b = self.expr(left, 8), self.expr(right, 8)
+                return self._choice(f"{a} {'<' if expr.op == 'min' else '>'} {b}", a, b)
+            case "mod":
+                a, b = self.expr(left, 10), self.expr(right, 11)
+                if interval(left, self.known.names).low >= 0:
+                    return f"{a} % {b}", _RANKS["rem"]
+                return f"({a} % {b} + {b}) % {b}", _RANKS["rem"]
+            case "<<" | ">>" if interval(right, self.known.names).high > _SHIFT_MAX:
+                return self._wide_shift(expr)
+            case op:
+                rank = _RANKS[op]
+                symbol = _SYMBOLS.get(op, op)
+                # Bits and comparisons always in parentheses: few readers know their ranks.
+                inner = rank if op in ("or", "and", "+", "-", "*", "div", "rem") else 9
+                lower = inner + (0 if op in ("or", "and") else 1)
+                return f"{self.expr(left, inner)} {symbol} {self.expr(right, lower)}", rank
+
+    def _wide_shift(self, expr: Binary) -> tuple[str, int]:
+        """C leaves shifts by more than 31 open."""
+        a, b = self.expr(expr.left, 9), self.expr(expr.right, 9)
+        if expr.op == "<<":
+            return self._choice(f"{b} > {_SHIFT_MAX}", "0", f"({a} << {b})")
+        sign = self._choice(f"{a} < 0", "-1", "0")[0]
+        return self._choice(f"{b} > {_SHIFT_MAX}", sign, f"({a} >> {b})")
+
+    # Storage.
+
+    def _reach(self, name: str, place: str | None) -> str:
+        owner = "now." if self.in_c and name not in self.copies else ""
+        return f"{owner}{name}" + ("" if place is None else f"[{place}]")
+
+    def _place(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> str | None:
+        """The position of an element, row by row; None of a variable that is no array."""
+        if not shape:
+            return None
+        return self.expr(flat_index(indices, shape))
+
+    def length(self, channel: Channel, indices: tuple[Expr, ...]) -> str:
+        """The number of messages in a buffer."""
+        place = self._place(indices, channel.shape)
+        return self._reach(length_name(self.names, channel.name), place)
+
+    def cell(self, channel: Channel, part: int, indices: tuple[Expr, ...], position: Expr | str) -> str:
+        """One part of one message of a buffer; a position given as text is an expression of its own."""
+        name = cells_name(self.names, channel.name, part)
+        if isinstance(position, Const) and not channel.shape:
+            return self._reach(name, str(position.value))
+        text = position if isinstance(position, str) else self.expr(position, 9)
+        if not channel.shape:
+            return self._reach(name, text)
+        row = flat_index(indices, channel.shape)
+        if isinstance(row, Const):
+            start = row.value * channel.capacity
+            if isinstance(position, Const):
+                return self._reach(name, str(start + position.value))
+            return self._reach(name, text if start == 0 else f"{start} + {text}")
+        return self._reach(name, f"{self.expr(row, 10)} * {channel.capacity} + {text}")
+
+    # Statements.
+
+    def lines(self, block: FlatBlock) -> list[str]:
+        """The statements, one a line but for those that hold blocks; each ends in a semicolon."""
+        return [line for statement in block for line in self._statement(statement)]
+
+    def _statement(self, statement: Statement | Put | Take) -> list[str]:
+        match statement:
+            case Assign(target=target, value=value):
+                return [f"{self.expr(target)} = {self.expr(value)};"]
+            case Let(name=name, value=value, size=None):
+                return [f"{self._local(name, None)} = {self.expr(value)};"]
+            case Let(name=name, value=value, size=size):
+                assert size is not None
+                text, array = self.expr(value), self._local(name, None)
+                return [f"{array}[{i}] = {text};" for i in range(size)]
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return self._if(self.expr(condition), self.lines(then), self.lines(otherwise))
+            case While(condition=condition, body=body):
+                return self._loop(self.expr(condition), self.lines(body))
+            case For(name=name, low=low, high=high, body=body):
+                counter = self._local(name, None)
+                lines = [*self.lines(body), f"{counter} = {counter} + 1;"]
+                return [f"{counter} = {low};", *self._loop(f"{counter} <= {high}", lines)]
+            case Check(condition=condition, message=message):
+                return [self._check(self.expr(condition, 1), message)]
+            case Put():
+                return self._put(statement)
+            case Take():
+                return self._take(statement)
+            case Return() | Evaluate() | Reset():
+                raise AssertionError(f"not straight: {statement}")
+            case _:
+                assert_never(statement)
+
+    def _if(self, condition: str, then: list[str], otherwise: list[str]) -> list[str]:
+        if self.in_c:
+            tail = ["} else {", *indent(otherwise)] if otherwise else []
+            return [f"if ({condition}) {{", *indent(then), *tail, "}"]
+        first = [f":: {condition} ->", *indent(then or ["skip;"])]
+        last = [":: else ->", *indent(otherwise)] if otherwise else [":: else"]
+        return ["if", *first, *last, "fi;"]
+
+    def _loop(self, condition: str, body: list[str]) -> list[str]:
+        assert self.in_c, "a loop has locals, so it is written in C"
+        return [f"while ({condition}) {{", *indent(body), "}"]
+
+    def _check(self, condition: str, message: str) -> str:
+        note = message.replace("*/", "* /")
+        if self.in_c:
+            return f"if (!({condition})) {{ fault = 1; return 1; }} /* {note} */"
+        if condition.startswith("!"):
+            condition = f"({condition}) == 1"  # SPIN reports a broken formula as an assertion of `!...`
+        return f"assert({condition}); /* {note} */"
+
+    def _put(self, put: Put) -> list[str]:
+        channel = self.known.names.channels[put.channel]
+        length = self.length(channel, put.indices)
+        lines = [
+            f"{self.cell(channel, part, put.indices, length)} = {self.expr(value)};"
+            for part, value in enumerate(put.values)
+        ]
+        return [*lines, f"{length} = {length} + 1;"]
+
+    def _take(self, take: Take) -> list[str]:
+        """The other messages move up and the last cell becomes 0, so equal queues are equal states."""
+        channel = self.known.names.channels[take.channel]
+        length = self.length(channel, take.indices)
+        return [*self._move_up(channel, take.indices), f"{length} = {length} - 1;"]
+
+    def _move_up(self, channel: Channel, indices: tuple[Expr, ...]) -> list[str]:
+        lines: list[str] = []
+        parts = range(len(channel.fields))
+        last = channel.capacity - 1
+
+        def cell(part: int, position: Expr | str) -> str:
+            return self.cell(channel, part, indices, position)
+
+        if channel.capacity <= UNROLLED_CELLS_MAX:
+            for i in range(last):
+                lines += [f"{cell(part, Const(i))} = {cell(part, Const(i + 1))};" for part in parts]
+        elif parts:
+            body = [f"{cell(part, 'cursor')} = {cell(part, 'cursor + 1')};" for part in parts]
+            lines += ["cursor = 0;", *self._loop(f"cursor < {last}", [*body, "cursor = cursor + 1;"])]
+        return lines + [f"{cell(part, Const(last))} = 0;" for part in parts]
+
+
+def flat_index(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
+    """The position of an element in its array, row by row."""
+    position = indices[0]
+    for index, size in zip(indices[1:], shape[1:], strict=True):
+        position = binary("+", binary("*", position, Const(size)), index)
+    return position
+
+
+def indent(lines: list[str]) -> list[str]:
+    """The lines, further in."""
+    return ["  " + line for line in lines]

@@ -1,0 +1,380 @@
+"""The commands of a Network, one action after the other; the semantics is the text of `ir.network`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+
+from veristream.errors import ModelError
+from veristream.export.effects import Effects, Message, Mover
+from veristream.export.flat import (
+    Command,
+    Demand,
+    Flat,
+    buffers,
+    location_variables,
+    settle,
+    some_at,
+    state_variables,
+    termination,
+)
+from veristream.export.rewrite import any_of, binary, chain, negate, truth
+from veristream.export.straight import Straightener
+from veristream.ir.actions import Action, Movement, choices, edges_on, list_actions
+from veristream.ir.expr import (
+    FALSE,
+    TRUE,
+    Assign,
+    Binary,
+    Conditional,
+    Const,
+    Expr,
+    If,
+    Let,
+    Peek,
+    Queue,
+    Statement,
+    Type,
+)
+from veristream.ir.network import (
+    Bind,
+    Channel,
+    ChannelKind,
+    Component,
+    Edge,
+    LocationKind,
+    Meet,
+    Network,
+    Receive,
+    Select,
+)
+from veristream.ir.property import DeadlockFree
+
+BARRIER_COMBINATIONS_MAX = 64
+"""With more, the edges of a barrier are chosen in the command and not by it."""
+
+
+def flatten(network: Network) -> Flat:
+    """The network as guarded commands; raises ModelError for clocks."""
+    _refuse_clocks(network)
+    straight = Straightener(network, location_variables(network))
+    builder = _Builder(network, straight)
+    commands = [command for action in list_actions(network) for command in builder.commands(action)]
+    return Flat(
+        network.name,
+        state_variables(network),
+        buffers(network),
+        tuple(commands),
+        termination(network, straight) if _asks_for_deadlocks(network) else None,
+        some_at(network, straight, builder.committed),
+        some_at(network, straight, builder.atomic),
+        straight,
+    )
+
+
+def _asks_for_deadlocks(network: Network) -> bool:
+    return any(isinstance(property_.claim, DeadlockFree) for property_ in network.properties)
+
+
+def _refuse_clocks(network: Network) -> None:
+    spans = [clock.span for clock in network.clocks]
+    for component in network.components:
+        spans += [place.span for place in component.locations if place.clock_invariant]
+        spans += [edge.span for edge in component.edges if edge.clock_guard]
+    if spans:
+        hint = "SPIN and TLC count states of untimed models only: remove the clocks"
+        raise ModelError("a clock cannot be exported", spans[0], hint)
+
+
+class _Builder:
+    def __init__(self, network: Network, straight: Straightener) -> None:
+        self.network = network
+        self.straight = straight
+        self.effects = Effects(network, straight)
+        self.channels = {channel.name: channel for channel in network.channels}
+        self.committed = _places(network, LocationKind.COMMITTED)
+        self.atomic = _places(network, LocationKind.ATOMIC)
+        self._count = 0
+
+    def commands(self, action: Action) -> Iterator[Command]:
+        """The action's commands: one, but for a barrier whose components have several edges."""
+        if action.movement is Movement.BARRIER:
+            edges = [self._partners(action, other) for other in action.others]
+            if prod(map(len, edges)) <= BARRIER_COMBINATIONS_MAX:
+                for combination in product(*edges):
+                    yield from self._command(action, list(zip(action.others, combination, strict=True)))
+                return
+        if action.movement is Movement.PAIR:
+            edge = self.network.components[action.follower].edges[action.follower_edge]
+            yield from self._command(action, [(action.follower, edge)])
+        else:
+            yield from self._command(action, [])
+
+    def _partners(self, action: Action, component: int) -> list[Edge]:
+        sync = self.network.components[action.leader].edges[action.edge].sync
+        assert sync is not None
+        kind = Meet if action.movement is Movement.BARRIER else Receive
+        owner = self.network.components[component]
+        return [owner.edges[i] for i in edges_on(self.network, component, sync.channel, kind)]
+
+    def _command(
+        self, action: Action, fixed: list[tuple[int, Edge]], first: bool | None = None
+    ) -> Iterator[Command]:
+        """The command of the leader with the followers that are fixed; the others find themselves.
+
+        Where it depends on the others whether an atomic location is left, there are two commands,
+        one for each case.
+        """
+        straight, network = self.straight, self.network
+        straight.known.trusted.clear()
+        straight.facts.forget_all()
+        leader, selected = self._mover(network.components[action.leader], action.edge)
+        movers = [leader]
+        for component, edge in fixed:
+            owner = network.components[component]
+            follower, more = self._mover(owner, owner.edges.index(edge))
+            movers.append(follower)
+            selected += more
+        demands = [demand for mover in movers for demand in self._place(mover)]
+        message, tests = self._lead(leader)
+        for follower in movers[1:]:
+            tests += self._follow(follower, message)
+        prelude: list[Statement] = []
+        loose: list[Mover] = []
+        for component in action.others if not fixed else ():
+            found, more = self._loose(action, component, message, tests, prelude)
+            loose += found
+            selected += more
+        demands += self._priority(movers, loose)
+        leaves = self._leaves(self.atomic, movers, loose)
+        if first is not None:
+            tests.append(Demand(leaves if first else negate(leaves)))
+        elif leaves not in (TRUE, FALSE):
+            yield from self._command(action, fixed, first=True)
+            yield from self._command(action, fixed, first=False)
+            return
+        plain, ready = settle([*demands, *tests], straight)
+        labelled = movers[1] if action.label_of_follower else leader
+        self.effects.label(action, labelled, prelude)
+        straight.known.trusted.clear()
+        update = self.effects.update([*movers, *loose], leader, message, prelude)
+        self._count += 1
+        yield Command(
+            f"step_{self._count}",
+            _comment(action, [*movers, *loose]),
+            tuple(selected),
+            plain,
+            ready,
+            update,
+            self.effects.kept(movers, loose),
+            leaves == TRUE if first is None else first,
+        )
+
+    # Who and when.
+
+    def _mover(self, component: Component, position: int) -> tuple[Mover, list[Select]]:
+        edge = component.edges[position]
+        scope: dict[str, Expr] = {}
+        selected: list[Select] = []
+        for select in edge.select:
+            local = self.straight.fresh(select.name, Type(select.low, max(select.low, select.high)))
+            scope[select.name] = local
+            selected.append(Select(local.name, select.low, select.high))
+        return Mover(component, edge, scope), selected
+
+    def _place(self, mover: Mover) -> list[Demand]:
+        """The mover is at its edge's source and its join components are done."""
+        here = self.straight.at(mover.component.name, mover.edge.source)
+        joined = [Demand(self.straight.done(name)) for name in mover.edge.join]
+        return [Demand(here), *joined]
+
+    def _lead(self, leader: Mover) -> tuple[Message, list[Demand]]:
+        edge, scope = leader.edge, leader.scope
+        rename = self.straight.rename
+        if isinstance(edge.sync, Receive):
+            return self._lead_receive(leader, edge.sync)
+        tests = [] if edge.guard is None else [Demand(rename(edge.guard, scope))]
+        if edge.sync is None:
+            return Message(), tests
+        channel = self.channels[edge.sync.channel]
+        indices, bounds = self._indices(edge.sync.indices, channel, scope)
+        tests += bounds
+        if isinstance(edge.sync, Meet):
+            return Message(indices), tests
+        if channel.kind is ChannelKind.BUFFER:
+            full = self._trusted(Queue("full", channel.name, indices))
+            fault = f"the queue {channel.name} is full" if channel.overflow_faults else ""
+            tests.append(Demand(negate(full), (), fault, edge.sync.span))
+        values = tuple(rename(value, scope) for value in edge.sync.values)
+        for value, type_ in zip(values, channel.fields, strict=True):
+            if not isinstance(value, Const) or not type_.low <= value.value <= type_.high:
+                fault = f"outside a field of {channel.name}"
+                tests.append(Demand(TRUE, (value,), fault, value.span, (value, type_)))
+        return Message(indices, values), tests
+
+    def _indices(
+        self, exprs: tuple[Expr, ...], channel: Channel, scope: dict[str, Expr]
+    ) -> tuple[tuple[Expr, ...], list[Demand]]:
+        indices = tuple(self.straight.rename(index, scope) for index in exprs)
+        tests = []
+        for index, size in zip(indices, channel.shape, strict=True):
+            fault = f"outside the array {channel.name}"
+            tests.append(Demand(TRUE, (index,), fault, index.span, (index, Type(0, size - 1))))
+        return indices, tests
+
+    def _trusted(self, expr: Expr) -> Expr:
+        """The expression, which the tests before it have made safe."""
+        self.straight.known.trusted.add(expr)
+        return expr
+
+    def _lead_receive(self, leader: Mover, sync: Receive) -> tuple[Message, list[Demand]]:
+        channel = self.channels[sync.channel]
+        indices, tests = self._indices(sync.indices, channel, leader.scope)
+        tests.append(Demand(negate(self._trusted(Queue("empty", channel.name, indices)))))
+        received = [
+            self._trusted(Peek(channel.name, Const(0), part, indices))
+            for part in range(len(channel.fields))
+        ]
+        tests += self._receive(leader, sync, tuple(received))
+        return Message(indices, tuple(received)), tests
+
+    def _receive(self, mover: Mover, sync: Receive, values: tuple[Expr, ...]) -> list[Demand]:
+        """What the mover demands of the message, and its guard; its scope gets the bound names."""
+        tests = []
+        bound: dict[str, Expr] = {}
+        for pattern, value in zip(sync.patterns, values, strict=True):
+            if isinstance(pattern, Bind):
+                bound[pattern.name] = value
+            else:
+                wanted = self.straight.rename(pattern.value, mover.scope)
+                tests.append(Demand(binary("==", value, wanted)))
+        mover.scope |= bound
+        if mover.edge.guard is not None:
+            tests.append(Demand(self.straight.rename(mover.edge.guard, mover.scope)))
+        return tests
+
+    def _follow(self, follower: Mover, message: Message) -> list[Demand]:
+        sync = follower.edge.sync
+        assert isinstance(sync, Receive | Meet)
+        tests = []
+        for index, wanted in zip(sync.indices, message.indices, strict=True):
+            own = self.straight.rename(index, follower.scope)
+            tests.append(Demand(binary("==", own, wanted)))
+        if isinstance(sync, Receive):
+            return tests + self._receive(follower, sync, message.values)
+        if follower.edge.guard is not None:
+            tests.append(Demand(self.straight.rename(follower.edge.guard, follower.scope)))
+        return tests
+
+    # Followers that find themselves: a broadcast's, and a large barrier's.
+
+    def _loose(
+        self,
+        action: Action,
+        component: int,
+        message: Message,
+        tests: list[Demand],
+        prelude: list[Statement],
+    ) -> tuple[list[Mover], list[Select]]:
+        """The ways in which the component may follow; at most one is taken, told by a number.
+
+        Where several edges can be enabled at one location, a choice says which of the enabled ones.
+        """
+        owner = self.network.components[component]
+        ways: list[Mover] = []
+        enabled: list[Expr] = []
+        for edge in self._partners(action, component):
+            for choice in choices(edge):
+                way = Mover(owner, edge, {name: Const(value) for name, value in choice.items()})
+                conditions = [d.condition for d in (*self._place(way), *self._follow(way, message))]
+                condition = chain("and", map(truth, conditions), TRUE)
+                if condition != FALSE:
+                    way.enabled = condition
+                    ways.append(way)
+                    enabled.append(condition)
+        if action.movement is Movement.BARRIER:
+            tests.append(Demand(any_of(enabled), tuple(enabled)))
+        else:
+            tests.append(Demand(TRUE, tuple(enabled)))
+        sources = [way.edge.source for way in ways]
+        rank_max = max(map(sources.count, sources), default=0)
+        selected: list[Select] = []
+        pick: Expr = Const(0)
+        if rank_max > 1:
+            local = self.straight.fresh("pick", Type(0, rank_max - 1))
+            selected.append(Select(local.name, 0, rank_max - 1))
+            count = chain("+", enabled, Const(0))
+            tests.append(Demand(binary("or", binary("==", local, Const(0)), binary(">", count, local))))
+            pick = local
+        number = self._choose(enabled, pick, prelude)
+        for i, way in enumerate(ways, 1):
+            way.taken = binary("==", number, Const(i))
+        return ways, selected
+
+    def _choose(self, enabled: list[Expr], pick: Expr, prelude: list[Statement]) -> Expr:
+        """The number, from 1, of the enabled way with the picked rank; 0 if none is enabled."""
+        straight = self.straight
+        type_ = Type(0, len(enabled))
+        if pick == Const(0):
+            number: Expr = Const(0)
+            for i in range(len(enabled), 0, -1):
+                number = Conditional(enabled[i - 1], Const(i), number)
+            return straight.keep("way", self.effects.known(number, prelude), prelude)
+        way, seen = straight.fresh("way", type_), straight.fresh("seen", type_)
+        prelude += [Let(way.name, type_, Const(0)), Let(seen.name, type_, Const(0))]
+        for i, condition in enumerate(enabled, 1):
+            holds = self.effects.known(condition, prelude)
+            chosen = If(binary("==", seen, pick), (Assign(way, Const(i)),))
+            prelude.append(If(holds, (chosen, Assign(seen, binary("+", seen, Const(1))))))
+        return way
+
+    # Priority.
+
+    def _leaves(self, places: set[tuple[str, str]], movers: list[Mover], loose: list[Mover]) -> Expr:
+        """The condition that one of the movers leaves one of the places."""
+
+        def leaves(mover: Mover) -> bool:
+            return (mover.component.name, mover.edge.source) in places
+
+        if any(map(leaves, movers)):
+            return TRUE
+        # Who takes one way from a location has some way enabled there, so it is enough to ask that.
+        return any_of([way.enabled for way in loose if leaves(way)])
+
+    def _priority(self, movers: list[Mover], loose: list[Mover]) -> list[Demand]:
+        """While a component is at a committed location, one such must move."""
+        leaves = self._leaves(self.committed, movers, loose)
+        if leaves == TRUE:
+            return []
+        moving = {mover.component.name for mover in movers}
+        others = {place for place in self.committed if place[0] not in moving}
+        here = some_at(self.network, self.straight, others)
+        if here == FALSE:
+            return []
+        if leaves == FALSE:
+            return [Demand(_none(here))]
+        return [Demand(binary("or", _none(here), leaves))]
+
+
+def _places(network: Network, kind: LocationKind) -> set[tuple[str, str]]:
+    return {
+        (component.name, place.name)
+        for component in network.components
+        for place in component.locations
+        if place.kind is kind
+    }
+
+
+def _none(disjunction: Expr) -> Expr:
+    """The negation of a disjunction of comparisons, as a conjunction of their negations."""
+    if isinstance(disjunction, Binary) and disjunction.op == "or":
+        return binary("and", _none(disjunction.left), _none(disjunction.right))
+    return negate(disjunction)
+
+
+def _comment(action: Action, movers: list[Mover]) -> str:
+    """Who moves where, for the reader of the exported text."""
+    moves = ", ".join(f"{m.component.name}: {m.edge.source} -> {m.edge.target}" for m in movers[:4])
+    more = ", ..." if len(movers) > 4 else ""
+    return f"{action.label.name}  ({moves}{more})"

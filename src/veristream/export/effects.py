@@ -1,0 +1,229 @@
+"""What a command does: who goes where, what is sent and taken, who stops and starts, the updates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from veristream.export.flat import KEPT, FlatBlock, Put, Take, set_location
+from veristream.export.rewrite import binary, truth, walk
+from veristream.export.straight import Straightener, idle_code
+from veristream.ir.actions import Action
+from veristream.ir.expr import (
+    BOOL,
+    TRUE,
+    Assign,
+    Block,
+    Check,
+    Const,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Local,
+    Reset,
+    Return,
+    Statement,
+    Type,
+    While,
+)
+from veristream.ir.network import Bind, ChannelKind, Component, Edge, Network, Receive, Send
+
+
+@dataclass(slots=True)
+class Mover:
+    """A component on an edge, with what the names of its scope stand for before the step.
+
+    `taken` is the condition that it moves at all, TRUE but for followers that find themselves;
+    of these `enabled` says in the state before the step whether they could.
+    """
+
+    component: Component
+    edge: Edge
+    scope: dict[str, Expr]
+    taken: Expr = TRUE
+    enabled: Expr = TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What the leader offers: its channel's indices and the values it sends."""
+
+    indices: tuple[Expr, ...] = ()
+    values: tuple[Expr, ...] = ()
+
+
+class Effects:
+    """Writes the effects of the commands of one network.
+
+    A `prelude` is run first, in the state before the step: it keeps the values that are needed later.
+    """
+
+    def __init__(self, network: Network, straight: Straightener) -> None:
+        self.network = network
+        self.straight = straight
+        self.channels = {channel.name: channel for channel in network.channels}
+
+    def label(self, action: Action, mover: Mover, prelude: list[Statement]) -> None:
+        """The label's arguments are not shown, but they may fault."""
+        for argument in action.label.arguments:
+            self.straight.value(self.straight.rename(argument, mover.scope), prelude)
+
+    def update(
+        self, movers: list[Mover], leader: Mover, message: Message, prelude: list[Statement]
+    ) -> FlatBlock:
+        """The prelude, then the effects of all movers in the order of the semantics."""
+        kept: dict[Expr, Expr] = {}
+        scopes = [self._scope_after(mover, kept, prelude) for mover in movers]
+        exchange = self._exchange(leader, message, prelude)
+        rest: list[Statement] = []
+        for mover in movers:
+            code = [place.name for place in mover.component.locations].index(mover.edge.target)
+            rest += _only_if(mover.taken, set_location(mover.component.name, code, self.straight))
+        split = len(rest)
+        for mover in movers:
+            stopped = (*mover.edge.join, *mover.edge.kill)
+            rest += _only_if(mover.taken, tuple(s for name in stopped for s in self._stop(name)))
+        for mover in movers:
+            forked = tuple(s for name in mover.edge.fork for s in self._start(name, mover.edge))
+            rest += _only_if(mover.taken, forked)
+        for mover, scope in zip(movers, scopes, strict=True):
+            rest += _only_if(mover.taken, tuple(self.straight.block(mover.edge.update, scope)))
+        return (*prelude, *rest[:split], *exchange, *rest[split:])
+
+    def _scope_after(
+        self, mover: Mover, kept: dict[Expr, Expr], prelude: list[Statement]
+    ) -> dict[str, Expr]:
+        """The names of the mover's update; what the update may change or outlive is kept first."""
+        scope = dict(mover.scope)
+        used, assigned = _locals_of(mover.edge.update)
+        for name, value in mover.scope.items():
+            if name in assigned:
+                type_ = self._type_of(mover.edge, name)
+                local = self.straight.fresh(name, type_)
+                prelude.append(Let(local.name, type_, self.known(value, prelude)))
+                scope[name] = local
+            elif name in used:
+                scope[name] = self._keep(name, value, kept, prelude)
+        return scope
+
+    def _type_of(self, edge: Edge, name: str) -> Type:
+        for select in edge.select:
+            if select.name == name:
+                return Type(select.low, select.high)
+        assert isinstance(edge.sync, Receive)
+        fields = self.channels[edge.sync.channel].fields
+        names = [p.name if isinstance(p, Bind) else "" for p in edge.sync.patterns]
+        return fields[names.index(name)]
+
+    def known(self, value: Expr, prelude: list[Statement]) -> Expr:
+        """The value of an expression that the tests evaluated without a fault."""
+        straight = self.straight
+        return straight.expand(value) if straight.is_plain(value) else straight.value(value, prelude)
+
+    def _keep(self, name: str, value: Expr, kept: dict[Expr, Expr], prelude: list[Statement]) -> Expr:
+        if isinstance(value, Local) and value.index is None:
+            return value  # a selected value, which nobody assigns
+        if value not in kept:
+            kept[value] = self.straight.keep(name, self.known(value, prelude), prelude)
+        return kept[value]
+
+    def _keep_moved(self, name: str, value: Expr, prelude: list[Statement]) -> Expr:
+        """The value after the movers have moved, which changes nothing but locations."""
+        plain = self.known(value, prelude)
+        places = [part for part in walk(plain) if isinstance(part, Load) and part.variable[0] == "@"]
+        return self._keep(name, plain, {}, prelude) if places else plain
+
+    def _exchange(
+        self, leader: Mover, message: Message, prelude: list[Statement]
+    ) -> tuple[Put | Take, ...]:
+        sync = leader.edge.sync
+        if sync is None or self.channels[sync.channel].kind is not ChannelKind.BUFFER:
+            return ()
+        indices = tuple(self._keep_moved("index", index, prelude) for index in message.indices)
+        if isinstance(sync, Receive):
+            return (Take(sync.channel, indices),)
+        assert isinstance(sync, Send)
+        values = tuple(self._keep_moved("sent", value, prelude) for value in message.values)
+        return (Put(sync.channel, indices, values),)
+
+    def _restore(self, component: Component) -> Block:
+        """The component's variables back at their initial values."""
+        out: list[Statement] = []
+        for variable in component.variables:
+            places = product(*(range(size) for size in variable.shape))
+            for place, value in zip(places, variable.initial, strict=True):
+                target = Load(variable.name, tuple(map(Const, place)))
+                out.append(Assign(target, Const(value)))
+                self.straight.facts.forget(target)
+        return tuple(out)
+
+    def _stop(self, name: str) -> Block:
+        component = self.straight.components[name]
+        idle = set_location(name, idle_code(component), self.straight)
+        return (*idle, *self._restore(component))
+
+    def _start(self, name: str, edge: Edge) -> Block:
+        component = self.straight.components[name]
+        code = [place.name for place in component.locations].index(component.initial)
+        check = Check(self.straight.idle(name), f"{name} is forked but is not idle", edge.span)
+        return (check, *set_location(name, code, self.straight), *self._restore(component))
+
+    def kept(self, movers: list[Mover], loose: list[Mover]) -> FlatBlock:
+        """Whether the invariants hold of the places where the components are after the step."""
+        known = {mover.component.name: mover.edge.target for mover in movers}
+        for mover in (*movers, *loose):
+            for name in (*mover.edge.join, *mover.edge.kill, *mover.edge.fork):
+                known.pop(name, None)
+        out: list[Statement] = []
+        for component in self.network.components:
+            for place in component.locations:
+                if place.invariant is None or known.get(component.name, place.name) != place.name:
+                    continue
+                inner: list[Statement] = []
+                condition = self.straight.value(self.straight.rename(place.invariant, {}), inner)
+                if not inner and isinstance(condition, Const) and condition.value:
+                    continue
+                inner.append(Assign(KEPT, truth(condition)))
+                here = self.straight.at(component.name, place.name)
+                if component.name in known:
+                    here = TRUE
+                out.append(If(binary("and", KEPT, here), tuple(inner)))
+        return (Let(KEPT.name, BOOL, TRUE), *out) if out else ()
+
+
+def _only_if(condition: Expr, block: Block) -> Block:
+    if condition == TRUE or not block:
+        return block
+    return (If(condition, block),)
+
+
+def _locals_of(block: Block) -> tuple[set[str], set[str]]:
+    """The local names that the block mentions, and those that it assigns."""
+    used: set[str] = set()
+    assigned: set[str] = set()
+    for statement in block:
+        parts: tuple[Expr, ...]
+        inner: Block = ()
+        match statement:
+            case Assign(target=target, value=value):
+                parts = (target, value)
+                if isinstance(target, Local):
+                    assigned.add(target.name)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                parts, inner = (condition,), then + otherwise
+            case While(condition=condition, body=body):
+                parts, inner = (condition,), body
+            case For(body=body):
+                parts, inner = (), body
+            case Check(condition=condition):
+                parts = (condition,)
+            case Let(value=value) | Return(value=value) | Evaluate(value=value) | Reset(value=value):
+                parts = (value,)
+        used |= {p.name for part in parts for p in walk(part) if isinstance(p, Local)}
+        more = _locals_of(inner)
+        used |= more[0]
+        assigned |= more[1]
+    return used, assigned

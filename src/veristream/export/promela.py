@@ -1,0 +1,324 @@
+"""Networks as Promela, SPIN's language (Holzmann, "The SPIN Model Checker", Addison-Wesley 2003).
+
+The whole state is global variables; one process has one loop with one `d_step` for each action and
+choice of values, so SPIN's states are exactly ours. A fault is a failed assertion. If a
+property asks for deadlocks, what SPIN calls an invalid end state is one, and a proper end is a step
+to itself; else every end is valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+from math import prod
+from typing import assert_never
+
+from veristream.errors import ModelError
+from veristream.export.c_functions import Functions, indexes_itself, needs_c
+from veristream.export.clike import Writer, cells_name, indent, length_name, variable_name
+from veristream.export.commands import flatten
+from veristream.export.flat import Command, Flat, specialise
+from veristream.export.forward import forward
+from veristream.export.names import Globals, Locals
+from veristream.export.rewrite import all_of, any_of, children, negate, walk
+from veristream.ir.expr import (
+    FALSE,
+    TRUE,
+    Binary,
+    Conditional,
+    Const,
+    Expr,
+    Fold,
+    Load,
+    Queue,
+    Type,
+)
+from veristream.ir.network import FairnessMark, Network
+from veristream.ir.property import (
+    Always,
+    DeadlockFree,
+    DivergenceFree,
+    Fairness,
+    Formula,
+    Holds,
+    LeadsTo,
+    NonTerminating,
+    Occurs,
+    Property,
+    Reachable,
+    Silent,
+    Temporal,
+    TemporalBinary,
+    TemporalUnary,
+    Transition,
+)
+from veristream.source import NOWHERE, Span
+
+
+def to_promela(network: Network, ltl: Property | None = None) -> str:
+    """The network in Promela, with the property as its `ltl` block where one is given.
+
+    The formula of a `Reachable` property says that the goal is never reached. Raises ModelError for
+    what SPIN does not know: clocks, values beyond 32 bits, actions and `X` in formulas, fairness.
+    """
+    if ltl is not None and isinstance(ltl.claim, Temporal | LeadsTo):
+        _refuse_fairness(network, ltl)
+    return _Exporter(flatten(network)).export(ltl)
+
+
+def _refuse_fairness(network: Network, ltl: Property) -> None:
+    """SPIN's own fairness is of processes, and the exported model has but one."""
+    if ltl.fairness is not Fairness.NONE:
+        raise ModelError("fairness cannot be exported", ltl.span, "leave out `under ...`")
+    for component in network.components:
+        for edge in component.edges:
+            if edge.fairness is not FairnessMark.NONE:
+                raise ModelError("a fair edge cannot be exported", edge.span, "leave out `fair ...`")
+
+
+class _Exporter:
+    def __init__(self, flat: Flat) -> None:
+        self.flat = flat
+        self.names = Globals()
+        self.c = Functions(flat, self.names)
+        self.failing: set[str] = set()  # commands that are functions and may fault
+        self.guards: list[Expr] = []  # of the options as they are written
+        self.faulty: list[Expr] = []  # what a property cannot be evaluated in
+
+    def export(self, ltl: Property | None) -> str:
+        formula = None if ltl is None else self._formula(ltl)
+        options = self._options(stays=ltl is None)
+        lines = [f"/* {self.flat.name.replace('*/', '* /')} */"]
+        lines += self._declarations()
+        lines += self.c.text()
+        ends = ltl is not None or self.flat.terminated in (None, TRUE)
+        label = ["end:"] if ends else []
+        lines += ["", "active proctype network() {", *label, "  do", *indent(options), "  od", "}"]
+        if ltl is not None:
+            lines += ["", f"ltl {self.names.name('p', ltl.name)} {{ {formula} }}"]
+        return "\n".join(lines) + "\n"
+
+    # The state.
+
+    def _declarations(self) -> list[str]:
+        lines = []
+        for variable in self.flat.variables:
+            name = variable_name(self.names, variable.name)
+            count = prod(variable.shape) if variable.shape else None
+            lines.append(_declare(name, variable.type, count, variable.initial, variable.span))
+        for channel in self.flat.buffers:
+            count = prod(channel.shape) if channel.shape else None
+            length = length_name(self.names, channel.name)
+            lines.append(_declare(length, Type(0, channel.capacity), count, (0,), channel.span))
+            for part, type_ in enumerate(channel.fields):
+                name = cells_name(self.names, channel.name, part)
+                cells = Type(min(0, type_.low), max(0, type_.high))  # a cell without a message is 0
+                size = channel.capacity * (count or 1)
+                lines.append(_declare(name, cells, size, (0,), channel.span))
+        return lines
+
+    # The actions.
+
+    def _options(self, *, stays: bool) -> list[str]:
+        lines: list[str] = []
+        for command in self.flat.commands:
+            lines.append(f"/* {command.comment.replace('*/', '* /')} */")
+            if command.ready or command.kept:
+                self.c.possible(command)
+            command = replace(command, update=forward(command.update))
+            if needs_c(command, self.flat) and self.c.perform(command):
+                self.failing.add(command.name)
+            ranges = [range(choice.low, choice.high + 1) for choice in command.choices]
+            for values in product(*ranges):
+                lines += self._option(command, values)
+        for faulty in self.faulty:
+            lines += _step(self._condition(faulty), ["assert(false);"])
+        if stays and self.flat.terminated not in (None, TRUE, FALSE):
+            condition = self._writer(Locals()).expr(self.flat.terminated)
+            lines += ["/* terminated */", f":: {condition}"]
+        lines += self._keeper()
+        return lines or [":: false"]
+
+    def _keeper(self) -> list[str]:
+        """An option that is never taken: SPIN drops variables that it thinks nobody reads."""
+        parts = [part for guard in self.guards for part in _walk_but_folds(guard)]
+        read = {part.variable for part in parts if isinstance(part, Load)}
+        read |= {part.channel for part in parts if isinstance(part, Queue)}
+        reads = []
+        for variable in self.flat.variables:
+            if variable.name not in read:
+                reads.append(variable_name(self.names, variable.name) + ("[0]" if variable.shape else ""))
+        for channel in self.flat.buffers:
+            if channel.name not in read:
+                reads.append(length_name(self.names, channel.name) + ("[0]" if channel.shape else ""))
+            cells = [cells_name(self.names, channel.name, i) for i in range(len(channel.fields))]
+            reads += [f"{name}[0]" for name in cells]
+        note = "/* never; keeps SPIN from dropping what it takes for unread */"
+        return [note, f":: false && ({' || '.join(reads)})"] if reads else []
+
+    def _option(self, command: Command, values: tuple[int, ...]) -> list[str]:
+        """The steps of one choice of values: what it does, and where it faults."""
+        names = [choice.name for choice in command.choices]
+        chosen: dict[str, Expr] = {n: Const(v) for n, v in zip(names, values, strict=True)}
+        special = specialise(command, chosen)
+        writer = self._writer(Locals())
+        before = [part for test in special.tests for part in (test.safe, test.condition)]
+        guard = all_of(before)
+        last = self._last(special)
+        if guard == FALSE:
+            return self._fault(special, last)
+        if not indexes_itself(guard):
+            self.guards.append(guard)
+        plain = [] if guard == TRUE else [self._condition(guard)]
+        # The question comes last, since what it leaves in `fault` is asserted.
+        asks = bool(command.ready or command.kept)
+        calls = [_call(f"possible_{command.name}", values)] if asks else []
+        text = " && ".join([*plain, *last, *calls]) or "true"
+        body = [_NO_FAULT] if asks else []
+        if needs_c(command, self.flat):
+            arguments = ", ".join(map(str, values))
+            body.append(f"c_code {{ perform_{command.name}({arguments}); }};")
+            body += [_NO_FAULT] if command.name in self.failing else []
+        else:
+            body += writer.lines(special.update)
+        return _step(text, body) + self._fault(special, last)
+
+    def _condition(self, condition: Expr) -> str:
+        """The condition as part of a guard."""
+        if not indexes_itself(condition):
+            return self._writer(Locals()).expr(condition, 2)
+        writer = Writer(self.flat.straight.known, self.names, Locals(), in_c=True)
+        return f"c_expr {{ {writer.expr(condition)} }}"
+
+    def _fault(self, command: Command, last: list[str]) -> list[str]:
+        """An option that fails where a test of the command cannot be evaluated."""
+        dangers: list[Expr] = []
+        before: list[Expr] = []
+        for test in command.tests:
+            if test.safe != TRUE:
+                dangers.append(all_of([*before, negate(test.safe)]))
+            before += [test.safe, test.condition]
+        danger = any_of(dangers)
+        if danger == FALSE:
+            return []
+        return _step(" && ".join([self._condition(danger), *last]), ["assert(false);"])
+
+    def _last(self, command: Command) -> list[str]:
+        """The test that no atomic location holds the command back."""
+        if self.flat.atomic == FALSE or command.first:
+            return []
+        nobody = self._writer(Locals()).expr(negate(self.flat.atomic), 1)
+        return [f"({nobody} || {_call('unhindered', ())})"]
+
+    def _writer(self, local_names: Locals) -> Writer:
+        return Writer(self.flat.straight.known, self.names, local_names, in_c=False)
+
+    # Properties.
+
+    def _formula(self, property_: Property) -> str:
+        match property_.claim:
+            case Always(condition=condition):
+                return f"[] {self._proposition(condition)}"
+            case Reachable(condition=condition):
+                return f"[] !{self._proposition(condition)}"
+            case LeadsTo(cause=cause, effect=effect):
+                return f"[] ({self._proposition(cause)} -> <> {self._proposition(effect)})"
+            case Temporal(formula=formula):
+                return self._temporal(formula)
+            case DeadlockFree() | DivergenceFree() | NonTerminating() | Transition():
+                raise ModelError(
+                    f"the property {property_.name} is not a formula of states",
+                    property_.span,
+                    "SPIN looks for deadlocks by itself; the other claims have no counterpart",
+                )
+            case _:
+                assert_never(property_.claim)
+
+    def _temporal(self, formula: Formula) -> str:
+        match formula:
+            case Holds(condition=condition):
+                return self._proposition(condition)
+            case TemporalUnary(op="X", span=span):
+                raise ModelError("`X` cannot be exported", span, "SPIN is built without it")
+            case TemporalUnary(op=op, operand=operand):
+                return f"({op} {self._temporal(operand)})"
+            case TemporalBinary(op=operator, left=left, right=right):
+                symbol = "V" if operator == "R" else operator
+                return f"({self._temporal(left)} {symbol} {self._temporal(right)})"
+            case Occurs(span=span):
+                raise ModelError("an action in a formula cannot be exported", span, _STATES_ONLY)
+            case Silent():
+                raise ModelError("`tau` in a formula cannot be exported", NOWHERE, _STATES_ONLY)
+            case _:
+                assert_never(formula)
+
+    def _proposition(self, condition: Expr) -> str:
+        straight = self.flat.straight
+        renamed = straight.rename(condition, {})
+        if straight.is_plain(renamed):
+            safe, expr = straight.safe(renamed), straight.expand(renamed)
+            if safe != TRUE:
+                self.faulty.append(negate(safe))
+            elif _is_simple(expr):
+                return f"({self._writer(Locals()).expr(expr)})"
+        return f"({_call(self.c.holds(renamed), ())})"
+
+
+_NO_FAULT = "assert(c_expr { fault == 0 });"
+_STATES_ONLY = "SPIN's formulas speak of states only"
+
+
+def _call(function: str, arguments: tuple[int, ...]) -> str:
+    """A call inside an expression; SPIN takes `f(x)` for a side effect, but not `(f)(x)`."""
+    return f"c_expr {{ ({function})({', '.join(map(str, arguments))}) }}"
+
+
+def _step(guard: str, body: list[str]) -> list[str]:
+    if not body or body[-1] in ("od;", "fi;"):
+        body = [*body, "skip;"]  # SPIN has no label for where a loop at the end would leave to
+    text = " ".join(body)
+    if len(text) + len(guard) <= 80 and "if" not in text and "do" not in text:
+        return [f":: d_step {{ {guard} -> {text} }}"]
+    return [f":: d_step {{ {guard} ->", *indent(indent(body)), "  }"]
+
+
+_TYPES = (("bit", 1, False), ("byte", 8, False), ("short", 16, True), ("int", 32, True))
+"""Promela's types with their bits, and whether these have a sign."""
+
+
+def _declare(name: str, type_: Type, count: int | None, initial: tuple[int, ...], span: Span) -> str:
+    kind, bits = _choose_type(type_, span)
+    array = "" if count is None else f"[{count}]"
+    value = ""
+    if len(set(initial)) > 1:
+        # A list knows no minus sign, but takes the bits of a negative number.
+        value = f" = {{ {', '.join(str(number % 2**bits) for number in initial)} }}"
+    elif initial[0] != 0:
+        value = f" = {initial[0]}"
+    return f"{kind} {name}{array}{value};"
+
+
+def _choose_type(type_: Type, span: Span) -> tuple[str, int]:
+    for name, bits, signed in _TYPES:
+        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        if low <= type_.low and type_.high <= high:
+            return name, bits
+    raise ModelError("a value beyond 32 bits cannot be exported", span, "give it a smaller range")
+
+
+def _walk_but_folds(expr: Expr) -> Iterator[Expr]:
+    """The expression's parts that are surely written: a fold may come to nothing."""
+    if isinstance(expr, Fold):
+        return
+    yield expr
+    for child in children(expr):
+        yield from _walk_but_folds(child)
+
+
+def _is_simple(expr: Expr) -> bool:
+    """Whether SPIN's formulas can hold the expression: they know no choice."""
+    return not indexes_itself(expr) and not any(
+        isinstance(part, Conditional) or (isinstance(part, Binary) and part.op in ("min", "max"))
+        for part in walk(expr)
+    )

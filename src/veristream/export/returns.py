@@ -1,0 +1,82 @@
+"""Where functions return: what becomes of a body whose `Return` has to go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from veristream.ir.expr import (
+    Assign,
+    Block,
+    Conditional,
+    Const,
+    Expr,
+    For,
+    If,
+    Local,
+    Return,
+    Statement,
+    While,
+)
+
+
+def may_return(statement: Statement) -> bool:
+    """Whether the statement can end its function."""
+    match statement:
+        case Return():
+            return True
+        case If(then=then, otherwise=otherwise):
+            return any(map(may_return, then + otherwise))
+        case While(body=body) | For(body=body):
+            return any(map(may_return, body))
+        case _:
+            return False
+
+
+def always_returns(block: Block) -> bool:
+    """Whether the block surely ends its function."""
+    return any(
+        isinstance(statement, Return)
+        or (
+            isinstance(statement, If)
+            and always_returns(statement.then)
+            and always_returns(statement.otherwise)
+        )
+        for statement in block
+    )
+
+
+def block_as_expression(block: Block) -> Expr | None:
+    """The value that a block of choices and returns gives; None if it does more."""
+    if not block:
+        return Const(0)
+    first, rest = block[0], block[1:]
+    match first:
+        case Return(value=value):
+            return value
+        case If(condition=condition, then=then, otherwise=otherwise):
+            if rest and not always_returns(then) and not always_returns(otherwise):
+                return None  # what follows would be written twice
+            sides = [block_as_expression(side + rest) for side in (then, otherwise)]
+            if sides[0] is None or sides[1] is None:
+                return None
+            return Conditional(condition, sides[0], sides[1], first.span)
+        case _:
+            return None
+
+
+def without(block: Block, flag: str) -> Block:
+    """The block without its assignments to a flag that nobody reads."""
+    kept: list[Statement] = []
+    for statement in block:
+        match statement:
+            case Assign(target=Local(name=name)) if name == flag:
+                continue
+            case If(then=then, otherwise=otherwise):
+                kept.append(
+                    replace(statement, then=without(then, flag), otherwise=without(otherwise, flag))
+                )
+            case While(body=body) | For(body=body):
+                kept.append(replace(statement, body=without(body, flag)))
+            case _:
+                kept.append(statement)
+    return tuple(kept)

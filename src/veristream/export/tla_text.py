@@ -1,0 +1,448 @@
+"""Expressions and statements as TLA+: a block of statements becomes a chain of definitions.
+
+Every assignment defines a new name for the variable's value from there on; a choice or a loop that
+changes several variables gives a tuple of their values. A possible fault narrows the value of `OK`,
+which the action asserts before anything else. TLC computes in 32 bits and stops where that is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veristream.export.flat import FlatBlock, Put, Take
+from veristream.export.names import Globals, Locals
+from veristream.export.rewrite import children, is_truth, unroll
+from veristream.export.safety import Knowledge
+from veristream.ir.bounds import interval
+from veristream.ir.expr import (
+    Assign,
+    AtLocation,
+    Binary,
+    Call,
+    Check,
+    Conditional,
+    Const,
+    Evaluate,
+    Expr,
+    Fold,
+    For,
+    If,
+    IsDone,
+    IsIdle,
+    Let,
+    Load,
+    Local,
+    Peek,
+    Primed,
+    Queue,
+    Reset,
+    Return,
+    Statement,
+    Unary,
+    While,
+)
+from veristream.ir.network import Channel
+
+OK = "ok$"
+"""The name under which an environment keeps that nothing has faulted so far."""
+
+UNROLLED_ROUNDS_MAX = 8
+"""A loop with more rounds becomes a recursive operator."""
+
+_RELATIONS = {"==": "=", "!=": "#", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_OPERATORS: Mapping[str, str] = {
+    "div": "Quotient",
+    "rem": "Remainder",
+    "min": "Least",
+    "max": "Greatest",
+    "&": "BitAnd",
+    "|": "BitOr",
+    "^": "BitXor",
+}
+
+PRELUDE: Mapping[str, str] = {
+    "Least": "Least(a, b) == IF a < b THEN a ELSE b",
+    "Greatest": "Greatest(a, b) == IF a > b THEN a ELSE b",
+    "Size": "Size(a) == IF a < 0 THEN -a ELSE a",
+    "Quotient": ("Quotient(a, b) == LET q == Size(a) \\div Size(b) IN IF (a < 0) = (b < 0) THEN q ELSE -q"),
+    "Remainder": "Remainder(a, b) == a - b * Quotient(a, b)",
+    "BitAnd": (
+        "RECURSIVE BitAnd(_, _)\n"
+        "BitAnd(a, b) == IF a = 0 \\/ b = 0 THEN 0 ELSE IF a = -1 THEN b ELSE IF b = -1 THEN a\n"
+        "                ELSE 2 * BitAnd(a \\div 2, b \\div 2) + (a % 2) * (b % 2)"
+    ),
+    "BitOr": "BitOr(a, b) == a + b - BitAnd(a, b)",
+    "BitXor": "BitXor(a, b) == a + b - 2 * BitAnd(a, b)",
+}
+"""What TLA+'s own modules do not have; each is written only where it is used."""
+_NEEDS = {
+    "Quotient": ("Size",),
+    "Remainder": ("Size", "Quotient"),
+    "BitOr": ("BitAnd",),
+    "BitXor": ("BitAnd",),
+}
+
+Env = dict[str, str]
+"""What each variable (`v x`), buffer (`q x`) and local (`l x`) is called at this point."""
+
+
+@dataclass(slots=True)
+class Terms:
+    """Writes the expressions of one action."""
+
+    known: Knowledge
+    names: Globals
+    locals: Locals
+    used: set[str] = field(default_factory=set)  # operators of the prelude
+
+    def truth(self, expr: Expr, env: Env) -> str:
+        """The condition as a truth value of TLA+."""
+        match expr:
+            case Const(value=value):
+                return "TRUE" if value else "FALSE"
+            case Unary(op="not", operand=Queue(op="empty" | "full" as op, channel=name, indices=indices)):
+                capacity = self.known.names.channels[name].capacity
+                relation = "> 0" if op == "empty" else f"< {capacity}"
+                return f"{self._length(name, indices, env)} {relation}"
+            case Unary(op="not", operand=operand):
+                return f"~{bracket(self.truth(operand, env))}"
+            case Binary(op="and", left=left, right=right):
+                return f"({self.truth(left, env)} /\\ {self.truth(right, env)})"
+            case Binary(op="or", left=left, right=right):
+                return f"({self.truth(left, env)} \\/ {self.truth(right, env)})"
+            case Binary(op="implies", left=left, right=right):
+                return f"({self.truth(left, env)} => {self.truth(right, env)})"
+            case Binary(op=op, left=left, right=right) if op in _RELATIONS:
+                return f"{self.number(left, env)} {_RELATIONS[op]} {self.number(right, env)}"
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                sides = self.truth(then, env), self.truth(otherwise, env)
+                return f"(IF {self.truth(condition, env)} THEN {sides[0]} ELSE {sides[1]})"
+            case Fold(op="all" | "any", name=name, low=low, high=high, body=body):
+                if low > high:
+                    return "TRUE" if expr.op == "all" else "FALSE"
+                counter = self.locals.name(name)
+                quantifier = "\\A" if expr.op == "all" else "\\E"
+                inner = self.truth(body, {**env, f"l {name}": counter})
+                return f"({quantifier} {counter} \\in {low}..{high} : {inner})"
+            case Queue(op="empty" | "full", channel=name, indices=indices):
+                wanted = 0 if expr.op == "empty" else self.known.names.channels[name].capacity
+                return f"{self._length(name, indices, env)} = {wanted}"
+            case _:
+                return f"{self.number(expr, env)} # 0"
+
+    def number(self, expr: Expr, env: Env) -> str:
+        """The expression as a number, ready to be an operand."""
+        match expr:
+            case Const(value=value):
+                return str(value) if value >= 0 else f"({value})"
+            case Load(variable=name, indices=indices):
+                return env[f"v {name}"] + self._brackets(indices, env)
+            case Local(name=name, index=index):
+                return env[f"l {name}"] + ("" if index is None else f"[{self.number(index, env)}]")
+            case Unary(op="-", operand=operand):
+                return f"(-{self.number(operand, env)})"
+            case Unary(op="~", operand=operand):
+                return f"(-{self.number(operand, env)} - 1)"
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                sides = self.number(then, env), self.number(otherwise, env)
+                return f"(IF {self.truth(condition, env)} THEN {sides[0]} ELSE {sides[1]})"
+            case Fold(op="sum"):
+                return self.number(unroll(expr), env)
+            case Queue(op="len", channel=name, indices=indices):
+                return self._length(name, indices, env)
+            case Peek():
+                return self._peek(expr, env)
+            case Binary() if not is_truth(expr):
+                return self._arithmetic(expr, env)
+            case AtLocation() | IsDone() | IsIdle() | Call() | Primed():
+                raise AssertionError(f"not straight: {expr}")
+            case _:
+                return f"(IF {self.truth(expr, env)} THEN 1 ELSE 0)"
+
+    def _arithmetic(self, expr: Binary, env: Env) -> str:
+        left, right = self.number(expr.left, env), self.number(expr.right, env)
+        match expr.op:
+            case "+" | "-" | "*":
+                return f"({left} {expr.op} {right})"
+            case "mod":
+                return f"({left} % {right})"
+            case "<<":
+                return f"({left} * 2^{right})"
+            case ">>":
+                return f"({left} \\div 2^{right})"
+            case "div" | "rem" if self._counts(expr.left, 0) and self._counts(expr.right, 1):
+                symbol = "%" if expr.op == "rem" else "\\div"
+                return f"({left} {symbol} {right})"
+            case op:
+                operator = _OPERATORS[op]
+                self.used |= {operator, *_NEEDS.get(operator, ())}
+                return f"{operator}({left}, {right})"
+
+    def _counts(self, expr: Expr, low: int) -> bool:
+        return interval(expr, self.known.names).low >= low
+
+    def _brackets(self, indices: tuple[Expr, ...], env: Env) -> str:
+        return "".join(f"[{self.number(index, env)}]" for index in indices)
+
+    def queue(self, name: str, indices: tuple[Expr, ...], env: Env) -> str:
+        """One buffer: a sequence, or a number where its messages have no parts."""
+        return env[f"q {name}"] + self._brackets(indices, env)
+
+    def _length(self, name: str, indices: tuple[Expr, ...], env: Env) -> str:
+        queue = self.queue(name, indices, env)
+        return f"Len({queue})" if self.known.names.channels[name].fields else queue
+
+    def _peek(self, expr: Peek, env: Env) -> str:
+        channel = self.known.names.channels[expr.channel]
+        queue = self.queue(expr.channel, expr.indices, env)
+        match expr.position:
+            case Const(value=value):
+                place = str(value + 1)
+            case position:
+                place = f"{self.number(position, env)} + 1"
+        part = f"[{expr.part + 1}]" if len(channel.fields) > 1 else ""
+        return f"{queue}[{place}]{part}"
+
+
+@dataclass(slots=True)
+class Chain:
+    """The definitions of a run of statements, and what everything is called after them."""
+
+    env: Env
+    definitions: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Definer:
+    """Turns statements into definitions; its names are unique in one action."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self._numbers: dict[str, int] = {}
+
+    def run(self, block: FlatBlock, env: Env) -> Chain:
+        """The definitions that the block comes to."""
+        chain = Chain(dict(env))
+        for statement in block:
+            self._statement(statement, chain)
+        return chain
+
+    def _define(self, key: str, text: str, chain: Chain) -> None:
+        """From here on the thing has the value."""
+        name = self._fresh(_base(key, self.terms))
+        chain.definitions.append((name, text))
+        chain.env[key] = name
+
+    def _fresh(self, base: str) -> str:
+        # Two underscores never stand inside an identifier, so this is no variable's own name.
+        self._numbers[base] = self._numbers.get(base, 0) + 1
+        return f"{base}__{self._numbers[base]}"
+
+    def _statement(self, statement: Statement | Put | Take, chain: Chain) -> None:
+        terms, env = self.terms, chain.env
+        match statement:
+            case Assign(target=Load(variable=name, indices=indices), value=value):
+                self._store(f"v {name}", indices, value, chain)
+            case Assign(target=Local(name=name, index=index), value=value):
+                self._store(f"l {name}", () if index is None else (index,), value, chain)
+            case Let(name=name, value=value, size=size):
+                text = terms.number(value, env)
+                if size is not None:
+                    text = f"[i__ \\in 0..{size - 1} |-> {text}]"
+                self._define(f"l {name}", text, chain)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self._if(terms.truth(condition, env), then, otherwise, chain)
+            case While(condition=condition, body=body):
+                self._loop(condition, None, body, chain)
+            case For(name=name, low=low, high=high, body=body):
+                if high - low < UNROLLED_ROUNDS_MAX:
+                    self._unrolled(name, range(low, high + 1), body, chain)
+                else:
+                    self._loop(None, statement, body, chain)
+            case Check(condition=condition):
+                sofar = "" if env[OK] == "TRUE" else f"{env[OK]} /\\ "
+                self._define(OK, f"{sofar}{terms.truth(condition, env)}", chain)
+            case Put(channel=name):
+                self._put(statement, terms.known.names.channels[name], chain)
+            case Take(channel=name, indices=indices):
+                queue = terms.queue(name, indices, env)
+                fields = terms.known.names.channels[name].fields
+                self._replace(f"q {name}", indices, f"Tail({queue})" if fields else f"{queue} - 1", chain)
+            case Return() | Evaluate() | Reset():
+                raise AssertionError(f"not straight: {statement}")
+            case _:
+                raise AssertionError(statement)
+
+    def _store(self, key: str, indices: tuple[Expr, ...], value: Expr, chain: Chain) -> None:
+        self._replace(key, indices, self.terms.number(value, chain.env), chain)
+
+    def _replace(self, key: str, indices: tuple[Expr, ...], text: str, chain: Chain) -> None:
+        if indices:
+            place = "".join(f"[{self.terms.number(index, chain.env)}]" for index in indices)
+            text = f"[{chain.env[key]} EXCEPT !{place} = {text}]"
+        self._define(key, text, chain)
+
+    def _put(self, put: Put, channel: Channel, chain: Chain) -> None:
+        queue = self.terms.queue(put.channel, put.indices, chain.env)
+        parts = [self.terms.number(value, chain.env) for value in put.values]
+        message = parts[0] if len(parts) == 1 else f"<<{', '.join(parts)}>>"
+        text = f"Append({queue}, {message})" if channel.fields else f"{queue} + 1"
+        self._replace(f"q {put.channel}", put.indices, text, chain)
+
+    # Choices and loops: they give the values of all that they may change.
+
+    def _if(self, condition: str, then: FlatBlock, otherwise: FlatBlock, chain: Chain) -> None:
+        sides = [self.run(side, chain.env) for side in (then, otherwise)]
+        keys = [key for key, was in chain.env.items() if any(side.env[key] != was for side in sides)]
+        if keys:
+            texts = [self._result(side, keys) for side in sides]
+            self._split(keys, f"IF {condition} THEN {texts[0]} ELSE {texts[1]}", chain)
+
+    def _result(self, chain: Chain, keys: list[str]) -> str:
+        values = [chain.env[key] for key in keys]
+        return self.let(chain, values[0] if len(values) == 1 else f"<<{', '.join(values)}>>")
+
+    def _split(self, keys: list[str], text: str, chain: Chain) -> None:
+        if len(keys) == 1:
+            self._define(keys[0], text, chain)
+            return
+        whole = self._fresh("all")
+        chain.definitions.append((whole, text))
+        for i, key in enumerate(keys, 1):
+            self._define(key, f"{whole}[{i}]", chain)
+
+    def _unrolled(self, name: str, rounds: range, body: FlatBlock, chain: Chain) -> None:
+        outer = set(chain.env)
+        for number in rounds:
+            inner = self.run(body, {**chain.env, f"l {name}": str(number)})
+            chain.definitions += inner.definitions
+            chain.env.update({key: text for key, text in inner.env.items() if key in outer})
+
+    def _loop(self, condition: Expr | None, counted: For | None, body: FlatBlock, chain: Chain) -> None:
+        """A recursive operator over what the body changes, and the counter where there is one."""
+        probe = self.run(body, {**chain.env, **_counter_env(counted, "0")})
+        keys = [key for key, was in chain.env.items() if probe.env[key] != was]
+        operator = self._fresh("loop")
+        parameters = {key: self._fresh(_base(key, self.terms)) for key in keys}
+        counter = None if counted is None else self._fresh("round")
+        inner_env = {**chain.env, **parameters, **_counter_env(counted, counter or "")}
+        inner = self.run(body, inner_env)
+        going = (
+            f"{counter} <= {counted.high}" if counted else self.terms.truth(_given(condition), inner_env)
+        )
+        if OK in keys:
+            going = f"{parameters[OK]} /\\ {going}"  # after a fault the rounds need not end
+        again = [inner.env[key] for key in keys] + ([f"{counter} + 1"] if counter else [])
+        formal = list(parameters.values()) + ([counter] if counter else [])
+        actual = [chain.env[key] for key in keys] + ([str(counted.low)] if counted else [])
+        if not keys:
+            return
+        final = [parameters[key] for key in keys]
+        result = final[0] if len(final) == 1 else f"<<{', '.join(final)}>>"
+        step = self.let(inner, f"{operator}({', '.join(again)})")
+        holes = ", ".join("_" for _ in formal)
+        chain.definitions.append((f"RECURSIVE {operator}({holes})", ""))
+        head = f"{operator}({', '.join(formal)})"
+        chain.definitions.append((head, f"IF {going} THEN {step} ELSE {result}"))
+        self._split(keys, f"{operator}({', '.join(actual)})", chain)
+
+    @staticmethod
+    def let(chain: Chain, text: str) -> str:
+        """The text under the chain's definitions; what is used once is put in its place."""
+        definitions, texts = inline(chain.definitions, [text])
+        if not definitions:
+            return bracket(texts[0])
+        return f"(LET {show_definitions(definitions)} IN {texts[0]})"
+
+
+def _given(condition: Expr | None) -> Expr:
+    assert condition is not None
+    return condition
+
+
+def _counter_env(counted: For | None, text: str) -> Env:
+    return {} if counted is None else {f"l {counted.name}": text}
+
+
+def _base(key: str, terms: Terms) -> str:
+    kind, _, name = key.partition(" ")
+    if key == OK:
+        return "ok"
+    if kind == "l":
+        return terms.locals.name(name)
+    return variable_name(terms.names, name) if kind == "v" else queue_name(terms.names, name)
+
+
+def variable_name(names: Globals, variable: str) -> str:
+    """The identifier of a variable, or of a component's location."""
+    return names.name("at", variable[1:]) if variable.startswith("@") else names.name("v", variable)
+
+
+def queue_name(names: Globals, channel: str) -> str:
+    """The identifier of a buffer."""
+    return names.name("q", channel)
+
+
+def bracket(text: str) -> str:
+    """The text as one operand: in parentheses unless it is a name, a number or bracketed already."""
+    if re.fullmatch(r"\w+|<<[^<>]*>>", text) or _closes(text, "(", ")") or _closes(text, "[", "]"):
+        return text
+    return f"({text})"
+
+
+def unbracket(text: str) -> str:
+    """The text without parentheses around all of it."""
+    return unbracket(text[1:-1]) if _closes(text, "(", ")") else text
+
+
+def _closes(text: str, left: str, right: str) -> bool:
+    """Whether the first character opens what the last one closes."""
+    if not (text.startswith(left) and text.endswith(right)):
+        return False
+    depth = 0
+    for position, char in enumerate(text):
+        depth += (char == left) - (char == right)
+        if depth == 0:
+            return position == len(text) - 1
+    return False
+
+
+def branches(expr: Expr) -> bool:
+    """Whether TLC would take each way in which the condition holds for a step of its own."""
+    match expr:
+        case Binary(op="or" | "implies") | Fold(op="any"):
+            return True
+        case Binary(op="and") | Conditional():
+            return any(map(branches, children(expr)))
+        case Fold(op="all", body=body):
+            return branches(body)
+        case _:
+            return False
+
+
+def show_definitions(definitions: list[tuple[str, str]]) -> str:
+    """The definitions as they stand in a LET."""
+    return " ".join(f"{name} == {text}" if text else name for name, text in definitions)
+
+
+def inline(definitions: list[tuple[str, str]], texts: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Drops definitions that nobody uses and puts those used once where they are used."""
+    kept: list[tuple[str, str]] = []
+    for position in range(len(definitions) - 1, -1, -1):
+        name, text = definitions[position]
+        if not text or "(" in name:
+            kept.insert(0, (name, text))
+            continue
+        pattern = re.compile(rf"\b{re.escape(name)}\b")
+        uses = sum(len(pattern.findall(t)) for _, t in kept) + sum(len(pattern.findall(t)) for t in texts)
+        if uses == 0:
+            continue
+        recursive = any("(" in n and pattern.search(t) for n, t in kept)
+        if uses > 1 or recursive:
+            kept.insert(0, (name, text))
+            continue
+        value = bracket(text)
+        kept = [(n, pattern.sub(lambda _, v=value: v, t)) for n, t in kept]  # type: ignore[misc]
+        texts = [pattern.sub(lambda _, v=value: v, t) for t in texts]  # type: ignore[misc]
+    return kept, texts

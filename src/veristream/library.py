@@ -160,7 +160,7 @@ def _network(model: Model, constants: Constants | None) -> Network:
 
 
 def _reader(path: Path) -> Reader:
-    readers: dict[str, Callable[[], Reader]] = {".net": _net_reader}
+    readers: dict[str, Callable[[], Reader]] = {".net": _net_reader, ".py": _actions_reader}
     if path.suffix not in readers:
         suffix = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         raise ModelError(
@@ -168,6 +168,12 @@ def _reader(path: Path) -> Reader:
             hint=f"models end in {', '.join(readers)}",
         )
     return readers[path.suffix]()
+
+
+def _actions_reader() -> Reader:
+    from veristream.languages.actions.lower import read_model
+
+    return read_model
 
 
 def _net_reader() -> Reader:

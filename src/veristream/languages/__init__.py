@@ -1,0 +1,1 @@
+"""Languages: each turns its own text into a Network."""

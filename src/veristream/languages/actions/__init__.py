@@ -1,0 +1,1 @@
+"""Models as Python: state and guarded actions, compiled from the source text, never run."""

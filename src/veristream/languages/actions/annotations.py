@@ -1,0 +1,141 @@
+"""Annotations: the type that a model writes after a colon."""
+
+from __future__ import annotations
+
+import ast
+
+from veristream.languages.actions.constants import constant_value
+from veristream.languages.actions.module import Module
+from veristream.languages.actions.types import (
+    BOOLEAN,
+    SET_SIZE_MAX,
+    MapOf,
+    Record,
+    Scalar,
+    SeqOf,
+    SetOf,
+    Shape,
+    describe,
+)
+
+_BOUNDED = {
+    "int": "Int[0, 10], with the least and the greatest value",
+    "list": "Seq[T, bound]",
+    "set": "Set[T]",
+    "dict": "Map[K, V]",
+    "tuple": "a Record",
+    "str": "an Enum",
+    "float": "Int[low, high]",
+}
+"""What stands for Python's own types, which have no bounds."""
+
+_EXAMPLES = {
+    "Int": "Int[0, 3]",
+    "Maybe": "Maybe[Int[0, 3]]",
+    "Set": "Set[Int[0, 3]]",
+    "Seq": "Seq[Int[0, 3], 4]",
+    "Bag": "Bag[Message, 4]",
+    "Map": "Map[Int[0, 3], bool]",
+}
+
+
+def shape_of(module: Module, node: ast.expr) -> Shape:
+    """The type that an annotation writes."""
+    match node:
+        case ast.Name(id="bool"):
+            return BOOLEAN
+        case ast.Name(id=name) if name in module.enums:
+            return module.enum(name)
+        case ast.Name(id=name) if name in module.records:
+            return module.records[name]
+        case ast.Name(id=name) if name in module.roles:
+            return module.roles[name].scalar
+        case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)) if name in _BOUNDED:
+            raise module.text.error(node, f"`{name}` has no bounds", f"write {_BOUNDED[name]} instead")
+        case ast.Name(id=name) if name in _EXAMPLES:
+            raise module.text.error(node, f"{name} has no bounds here", f"write it as {_EXAMPLES[name]}")
+        case ast.Name(id=name) if name in module.places:
+            raise module.text.error(node, f"{name} is not a type", "enums, records and roles are")
+        case ast.Name(id=name):
+            raise module.text.error(
+                node,
+                f"unknown type `{name}`",
+                module.similar(name) or "a type is declared above where it is used",
+            )
+        case ast.Subscript(value=ast.Name(id=name), slice=inner):
+            arguments = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            return _generic(module, node, name, arguments)
+        case _:
+            raise module.text.error(
+                node,
+                "this is not a type",
+                "types are bool, Int[a, b], enums, records, roles, "
+                "Maybe[T], Set[T], Seq[T, n], Bag[T, n], Map[K, V]",
+            )
+
+
+def _generic(module: Module, node: ast.expr, name: str, arguments: list[ast.expr]) -> Shape:
+    if name not in _EXAMPLES:
+        raise module.text.error(node, f"unknown type `{name}[...]`", module.similar(name))
+    wanted = 1 if name in ("Maybe", "Set") else 2
+    if len(arguments) != wanted:
+        raise module.text.error(
+            node,
+            f"{name} takes {wanted} argument{'s' * (wanted > 1)}, not {len(arguments)}",
+            f"write it as {_EXAMPLES[name]}",
+        )
+    if name == "Int":
+        return _int(module, node, arguments)
+    first = shape_of(module, arguments[0])
+    match name:
+        case "Maybe":
+            item = _scalar(module, arguments[0], first, name)
+            return Scalar(item.low - 1, item.high, item.kind, item.name, maybe=True)
+        case "Set":
+            item = _scalar(module, arguments[0], first, name)
+            if item.size > SET_SIZE_MAX:
+                raise module.text.error(
+                    node, f"a set over {item.size} values is too large", f"at most {SET_SIZE_MAX} fit"
+                )
+            return SetOf(item)
+        case "Map":
+            return MapOf(_scalar(module, arguments[0], first, name), shape_of(module, arguments[1]))
+        case _:
+            return _sequence(module, arguments, first, name)
+
+
+def _int(module: Module, node: ast.expr, arguments: list[ast.expr]) -> Scalar:
+    low, high = (int(constant_value(argument, module)) for argument in arguments)
+    if low > high:
+        raise module.text.error(node, f"the range {low} to {high} is empty", "write the least value first")
+    return Scalar(low, high)
+
+
+def _sequence(module: Module, arguments: list[ast.expr], item: Shape, name: str) -> SeqOf:
+    bound = int(constant_value(arguments[1], module))
+    if bound < 1:
+        raise module.text.error(arguments[1], f"the bound {bound} leaves no room", "it must be at least 1")
+    if not isinstance(item, Scalar) and not (isinstance(item, Record) and _is_flat(item)):
+        raise module.text.error(
+            arguments[0],
+            f"the items of a {name} cannot be {describe(item)}",
+            "they are numbers, bools, enums, roles, or records without collections other than sets",
+        )
+    return SeqOf(item, bound, is_bag=name == "Bag")
+
+
+def _is_flat(record: Record) -> bool:
+    return all(
+        isinstance(shape, Scalar | SetOf) or (isinstance(shape, Record) and _is_flat(shape))
+        for _, shape in record.fields
+    )
+
+
+def _scalar(module: Module, node: ast.expr, shape: Shape, owner: str) -> Scalar:
+    if not isinstance(shape, Scalar) or (owner == "Maybe" and shape.maybe):
+        raise module.text.error(
+            node,
+            f"{owner} needs a number, bool, enum or role here",
+            "records and collections cannot stand there",
+        )
+    return shape

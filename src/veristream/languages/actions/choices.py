@@ -1,0 +1,187 @@
+"""The top of an action: what is chosen, what is required, and names for values before any change."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from veristream.ir.expr import Binary, Const, Expr, Local, Statement, Unary
+from veristream.ir.network import Edge, FairnessMark, Label, Select
+from veristream.languages.actions.annotations import shape_of
+from veristream.languages.actions.collections import domain_of
+from veristream.languages.actions.convert import compile_condition, compile_open, compile_value
+from veristream.languages.actions.expressions import new_scope
+from veristream.languages.actions.functions import merge_chosen
+from veristream.languages.actions.module import Module, Routine
+from veristream.languages.actions.names import Body, assigned_names, hold_all, used_names
+from veristream.languages.actions.statements import compile_block
+from veristream.languages.actions.types import Scalar, SeqOf
+from veristream.languages.actions.values import (
+    Listed,
+    Plain,
+    Scope,
+    Stored,
+    Value,
+    conjunction,
+    equal,
+    item_at,
+    reads_state,
+)
+
+HERE = "here"
+"""The one location of every component."""
+
+
+@dataclass(slots=True)
+class Top:
+    """What the top of an action has gathered."""
+
+    selects: list[Select] = field(default_factory=list)
+    guards: list[Expr] = field(default_factory=list)
+    globals: list[ast.stmt] = field(default_factory=list)
+
+
+def compile_action(module: Module, routine: Routine, instance: Value | None) -> Edge:
+    """The edge of an action, for one instance of its role where it has one."""
+    top = Top()
+    scope = new_scope(module)
+    parameters = routine.node.args.args
+    if instance is not None:
+        scope, parameters = scope.bind("self", instance), parameters[1:]
+    arguments: list[Expr] = []
+    for parameter in parameters:
+        value = _parameter(module, parameter, scope, top)
+        scope = scope.bind(parameter.arg, value)
+        arguments.append(value.expr)
+    scope, rest = _read_top(routine.node.body, scope, top)
+    body = Body()
+    copies, scope = _remember(rest, scope, body)
+    block, _ = compile_block([*top.globals, *rest], scope, body)
+    return Edge(
+        HERE,
+        HERE,
+        Label(routine.name, tuple(arguments)),
+        tuple(top.selects),
+        conjunction(top.guards) if top.guards else None,
+        update=(*body.declared, *copies, *block),
+        fairness=FairnessMark(routine.options.get("fair", "none")),
+        span=module.text.span(routine.node),
+    )
+
+
+def _parameter(module: Module, node: ast.arg, scope: Scope, top: Top) -> Plain:
+    """A parameter of an action is a free choice of a value of its type."""
+    if node.annotation is None:
+        raise module.text.error(
+            node,
+            f"the parameter {node.arg} has no type",
+            f"write `{node.arg}: Int[0, 3]`; the action is tried for each value",
+        )
+    module.check_local(node.arg, node)
+    shape = shape_of(module, node.annotation)
+    if not isinstance(shape, Scalar):
+        raise module.text.error(
+            node,
+            "an action's parameter is a number, bool, enum or role",
+            "choose from a collection with `x = any_of(...)`",
+        )
+    name = scope.fresh.name(node.arg)
+    top.selects.append(Select(name, shape.low, shape.high, module.text.span(node)))
+    return Plain(shape, Local(name))
+
+
+def _read_top(statements: list[ast.stmt], scope: Scope, top: Top) -> tuple[Scope, list[ast.stmt]]:
+    """Reads requirements, choices and names up to the first statement that is none of them."""
+    module = scope.module
+    for position, statement in enumerate(statements):
+        match statement:
+            case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
+                continue
+            case ast.Global():
+                top.globals.append(statement)
+            case ast.Expr(value=ast.Call(func=ast.Name(id="require")) as call):
+                if len(call.args) != 1 or call.keywords:
+                    raise module.text.error(
+                        call, "require takes one condition", "join two with `and`, or write two lines"
+                    )
+                top.guards.append(compile_condition(call.args[0], scope))
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=value) if (
+                name not in module.state and not _takes(value)
+            ):
+                module.check_local(name, target)
+                scope = scope.bind(name, _named(name, value, scope, top))
+            case _:
+                return scope, statements[position:]
+    return scope, []
+
+
+def _takes(value: ast.expr) -> bool:
+    """Whether the expression changes the state: `queue.pop(0)`."""
+    return (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "pop"
+    )
+
+
+def _named(name: str, value: ast.expr, scope: Scope, top: Top) -> Value:
+    match value:
+        case ast.Call(func=ast.Name(id="any_of" | "one_of")):
+            return _choose(value, scope, top)
+    found = compile_open(value, scope)
+    if isinstance(found, Listed):
+        raise scope.module.text.error(
+            value, f"the type of {name} is not known", "build collections in the state"
+        )
+    return found
+
+
+def _choose(node: ast.Call, scope: Scope, top: Top) -> Value:
+    assert isinstance(node.func, ast.Name)
+    text, word = scope.module.text, node.func.id
+    if node.keywords or not node.args:
+        raise text.error(
+            node,
+            f"{word} has nothing to choose from",
+            "write one_of(a, b), or any_of(...) of a set, bag, sequence, role, enum or range",
+        )
+    name = scope.fresh.name("choice")
+    counter = Local(name)
+    if word == "one_of":
+        top.selects.append(Select(name, 0, len(node.args) - 1, scope.span(node)))
+        return _one_of(node.args, scope, counter)
+    if len(node.args) > 1 or isinstance(node.args[0], ast.List | ast.Set | ast.Tuple):
+        raise text.error(node, "any_of takes one collection", "choose between values with one_of(a, b)")
+    domain = domain_of(node.args[0], scope)
+    top.selects.append(Select(name, domain.low, domain.high, scope.span(node)))
+    if domain.counts is not None:
+        top.guards.append(domain.counts(counter))
+    if domain.repeats:
+        bag = compile_value(node.args[0], scope)
+        if isinstance(bag, Stored) and isinstance(bag.shape, SeqOf) and bag.shape.is_bag:
+            top.guards.append(_first_of_its_kind(bag, counter, scope))
+    return domain.element(counter)
+
+
+def _one_of(nodes: list[ast.expr], scope: Scope, counter: Expr) -> Value:
+    *others, last = [(node, compile_value(node, scope)) for node in nodes]
+    result = last[1]
+    for number, (node, value) in reversed(list(enumerate(others))):
+        result = merge_chosen(node, Binary("==", counter, Const(number)), value, result, scope)
+    return result
+
+
+def _first_of_its_kind(bag: Stored, counter: Expr, scope: Scope) -> Expr:
+    """Equal messages stand side by side; choosing the first of them is choosing any."""
+    before = item_at(bag, Binary("max", Binary("-", counter, Const(1)), Const(0)))
+    same = equal(item_at(bag, counter), before, scope.fresh)
+    return Binary("or", Binary("==", counter, Const(0)), Unary("not", same))
+
+
+def _remember(rest: list[ast.stmt], scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
+    """Copies what the rest of the action uses by name, before anything changes."""
+    used, assigned = used_names(rest), assigned_names(rest)
+    names = [
+        name
+        for name, value in scope.locals.items()
+        if name in used and (name in assigned or reads_state(value))
+    ]
+    return hold_all(rest[0], names, scope, body) if rest else ([], scope)

@@ -1,0 +1,313 @@
+"""Collections in expressions: what can be looped over, length, comprehensions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, FoldOp, Local
+from veristream.languages.actions.constants import constant_value, is_constant
+from veristream.languages.actions.convert import (
+    compile_condition,
+    compile_number,
+    compile_open,
+    compile_value,
+    describe_value,
+    shifted,
+)
+from veristream.languages.actions.types import (
+    BOOLEAN,
+    INTEGER,
+    SET_SIZE_MAX,
+    MapOf,
+    Scalar,
+    SeqOf,
+    SetOf,
+    Shape,
+    describe,
+)
+from veristream.languages.actions.values import (
+    Listed,
+    Plain,
+    Scope,
+    Stored,
+    Value,
+    equal,
+    item_at,
+    length_of,
+    scalar,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a loop runs over: counters low..high, those that count, and the element of each."""
+
+    low: int
+    high: int
+    element: Callable[[Expr], Value]
+    counts: Callable[[Expr], Expr] | None = None  # None: all do
+    repeats: bool = False  # whether one element may come twice
+
+
+def static_domain(node: ast.expr, scope: Scope) -> Domain | None:
+    """The domain of a role, an enum or a range of constants; None for other expressions."""
+    module = scope.module
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=keywords):
+            if keywords or not 1 <= len(arguments) <= 2:
+                raise module.text.error(
+                    node, "range takes one or two numbers here", "write range(low, end)"
+                )
+            if len(arguments) == 1 and _length_argument(arguments[0], scope) is not None:
+                return None
+            bounds = [_bound(argument, scope) for argument in arguments]
+            low, end = (0, bounds[0]) if len(bounds) == 1 else bounds
+            return _numbers(low, end)
+        case ast.Name(id=name) if name in module.roles:
+            role = module.roles[name].scalar
+            return Domain(0, role.high, lambda counter: Plain(role, counter))
+        case ast.Name(id=name) if name in module.enums:
+            enum = module.enum(name)
+            return Domain(0, enum.high, lambda counter: Plain(enum, counter))
+        case _:
+            return None
+
+
+def _bound(node: ast.expr, scope: Scope) -> int:
+    if not is_constant(node, scope.module):
+        raise scope.module.text.error(
+            node, "this loop has no fixed bound", "range(...) takes constants, or len(...) of a sequence"
+        )
+    return int(constant_value(node, scope.module))
+
+
+def _numbers(low: int, end: int) -> Domain:
+    if low >= end:
+        return Domain(low, low, lambda counter: Plain(Scalar(low, low), counter), lambda _: Const(0))
+    return Domain(low, end - 1, lambda counter: Plain(Scalar(low, end - 1), counter))
+
+
+def _length_argument(node: ast.expr, scope: Scope) -> Value | None:
+    """Of `len(queue)`, the sequence; None where the expression is something else."""
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[inner], keywords=[]):
+            if is_constant(node, scope.module):
+                return None
+            value = compile_open(inner, scope)
+            if not isinstance(value, Listed) and isinstance(value.shape, SeqOf):
+                return value
+    return None
+
+
+def range_of_length(node: ast.expr, scope: Scope) -> tuple[int, Expr] | None:
+    """Of `range(len(queue))`, the bound of the sequence and its length; None for anything else."""
+    match node:
+        case ast.Call(func=ast.Name(id="range"), args=[argument], keywords=[]):
+            sequence = _length_argument(argument, scope)
+            if sequence is not None:
+                assert isinstance(sequence.shape, SeqOf)
+                return sequence.shape.bound, length_of(sequence)
+    return None
+
+
+def numbers_below(bound: int, length: Expr) -> Domain:
+    """The numbers from 0 up to a length that is at most the bound."""
+    numbers = Scalar(0, bound - 1)
+    return Domain(0, bound - 1, lambda c: Plain(numbers, c), lambda c: Binary("<", c, length))
+
+
+def domain_of(node: ast.expr, scope: Scope) -> Domain:
+    """The domain that an expression after `in` stands for."""
+    static = static_domain(node, scope)
+    if static is not None:
+        return static
+    limited = range_of_length(node, scope)
+    if limited is not None:
+        return numbers_below(*limited)
+    return domain_of_value(collection_in(node, scope))
+
+
+def collection_in(node: ast.expr, scope: Scope) -> Value:
+    """The set, sequence, bag or map that an expression stands for."""
+    value = compile_open(node, scope)
+    if not isinstance(value, Listed) and isinstance(value.shape, SetOf | SeqOf | MapOf):
+        return value
+    raise scope.module.text.error(
+        node,
+        f"{describe_value(value)} cannot be looped over",
+        "loop over range(...), a role, an enum, a set, a sequence, a bag or a map's keys",
+    )
+
+
+def domain_of_value(value: Value) -> Domain:
+    """The domain of a set, sequence, bag or map."""
+    match value.shape:
+        case SetOf(item=item):
+            mask = scalar(value)
+            return Domain(item.low, item.high, lambda c: Plain(item, c), lambda c: has_bit(mask, item, c))
+        case SeqOf(bound=bound) if isinstance(value, Stored):
+            stored, length = value, length_of(value)
+            return Domain(
+                0, bound - 1, lambda c: item_at(stored, c), lambda c: Binary("<", c, length), repeats=True
+            )
+        case MapOf(key=key):
+            return Domain(key.low, key.high, lambda c: Plain(key, c))
+        case _:
+            raise AssertionError(f"{value.shape} is no part of the state that can be looped over")
+
+
+def has_bit(mask: Expr, item: Scalar, element: Expr) -> Expr:
+    """Whether the element, which the set's type holds, is in the set."""
+    if isinstance(element, Const):
+        bit: Expr = Const(1 << (element.value - item.low))
+    else:
+        bit = Binary("<<", Const(1), shifted(element, item.low))
+    return Binary("!=", Binary("&", mask, bit), Const(0))
+
+
+def fold(op: FoldOp, domain: Domain, scope: Scope, body: Callable[[Value], Expr]) -> Expr:
+    """A fold over a domain; what does not count is left out."""
+    name = scope.fresh.name("k")
+    counter = Local(name)
+    inner = body(domain.element(counter))
+    if domain.counts is not None:
+        inner = _filtered(op, domain.counts(counter), inner)
+    return Fold(op, name, domain.low, domain.high, inner)
+
+
+def _filtered(op: FoldOp, condition: Expr, inner: Expr) -> Expr:
+    """The body of a fold where only what meets the condition counts."""
+    match op:
+        case "all":
+            return Binary("implies", condition, inner)
+        case "any":
+            return Binary("and", condition, inner)
+        case "sum":
+            return Conditional(condition, inner, Const(0))
+
+
+def compile_length(call: ast.Call, scope: Scope) -> Value:
+    """`len(...)` of a collection, a role or an enum."""
+    if is_constant(call, scope.module):
+        number = constant_value(call, scope.module)
+        return Plain(Scalar(number, number), Const(number))
+    node = call.args[0]
+    value = compile_open(node, scope)
+    if not isinstance(value, Listed):
+        match value.shape:
+            case SeqOf(bound=bound):
+                return Plain(Scalar(0, bound), length_of(value))
+            case SetOf(item=item):
+                count = fold("sum", domain_of_value(value), scope, lambda _: Const(1))
+                return Plain(Scalar(0, item.size), count)
+            case MapOf(key=key):
+                return Plain(Scalar(key.size, key.size), Const(key.size))
+    raise scope.module.text.error(
+        node,
+        f"{describe_value(value)} has no length",
+        "sets, sequences, bags, maps, roles and enums have",
+    )
+
+
+def compile_fold(op: FoldOp, generator: ast.GeneratorExp, scope: Scope) -> Value:
+    """`all`, `any` or `sum` of a generator."""
+
+    def innermost(inside: Scope) -> Expr:
+        if op != "sum":
+            return compile_condition(generator.elt, inside)
+        value = compile_open(generator.elt, inside)
+        # Python counts True as 1, and counting is what sums of conditions are for.
+        if not isinstance(value, Listed) and value.shape == BOOLEAN:
+            return scalar(value)
+        return compile_number(generator.elt, inside).expr
+
+    result = _generators(op, generator.generators, scope, innermost)
+    return Plain(INTEGER if op == "sum" else BOOLEAN, result)
+
+
+def _generators(
+    op: FoldOp, generators: list[ast.comprehension], scope: Scope, innermost: Callable[[Scope], Expr]
+) -> Expr:
+    if not generators:
+        return innermost(scope)
+    first, *rest = generators
+    name = loop_name(first, scope)
+    domain = domain_of(first.iter, scope)
+
+    def body(value: Value) -> Expr:
+        inside = scope.bind(name, value)
+        inner = _generators(op, rest, inside, innermost)
+        for condition in reversed(first.ifs):
+            inner = _filtered(op, compile_condition(condition, inside), inner)
+        return inner
+
+    return fold(op, domain, scope, body)
+
+
+def loop_name(loop: ast.comprehension | ast.For, scope: Scope) -> str:
+    """The name that a loop gives its element."""
+    target = loop.target
+    if isinstance(loop, ast.comprehension) and loop.is_async:
+        raise scope.module.text.error(target, "models cannot use async", "actions are atomic already")
+    if not isinstance(target, ast.Name):
+        raise scope.module.text.error(target, "a loop has one name", "write `for x in ...`")
+    scope.module.check_local(target.id, target)
+    return target.id
+
+
+def compile_set_comprehension(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Value:
+    """`{... for x in xs if ...}`: the sum of the bits of all values that come at least once."""
+    item = _item_of(node, scope, wanted)
+    generator = node.generators[0]
+    names = isinstance(generator.target, ast.Name) and isinstance(node.elt, ast.Name)
+    if names and len(node.generators) == 1 and not domain_of(generator.iter, scope).repeats:
+        assert isinstance(generator.target, ast.Name) and isinstance(node.elt, ast.Name)
+        if generator.target.id == node.elt.id:
+            bits = _generators("sum", node.generators, scope, lambda inside: _bit(node.elt, item, inside))
+            return Plain(SetOf(item), bits)
+
+    def comes(value: Value) -> Expr:
+        def same(inside: Scope) -> Expr:
+            return equal(value, compile_value(node.elt, inside, item), scope.fresh)
+
+        bit = Binary("<<", Const(1), shifted(scalar(value), item.low))
+        return Conditional(_generators("any", node.generators, scope, same), bit, Const(0))
+
+    every = Domain(item.low, item.high, lambda counter: Plain(item, counter))
+    return Plain(SetOf(item), fold("sum", every, scope, comes))
+
+
+def _bit(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
+    return Binary("<<", Const(1), shifted(scalar(compile_value(node, scope, item)), item.low))
+
+
+def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
+    """The type of a comprehension's elements: the wanted one, or their own."""
+    found: list[Shape] = []
+
+    def look(inside: Scope) -> Expr:
+        found.append(compile_value(node.elt, inside).shape)
+        return Const(1)
+
+    _generators("any", node.generators, scope, look)
+    shape = found[0]
+    if not isinstance(shape, Scalar) or shape.kind == "none":
+        raise scope.module.text.error(
+            node.elt, f"a set cannot hold {describe(shape)}", "it holds numbers, bools, enums and roles"
+        )
+    if isinstance(wanted, SetOf) and _holds(wanted.item, shape):
+        return wanted.item
+    if shape.size > SET_SIZE_MAX:
+        raise scope.module.text.error(
+            node.elt,
+            f"a set over {shape.size} values is too large",
+            f"at most {SET_SIZE_MAX} fit; build it from something with a smaller range",
+        )
+    return shape
+
+
+def _holds(item: Scalar, shape: Scalar) -> bool:
+    alike = (item.kind, item.name, item.maybe) == (shape.kind, shape.name, shape.maybe)
+    return alike and item.covers(shape)

@@ -1,0 +1,132 @@
+"""The properties of a model."""
+
+from __future__ import annotations
+
+import ast
+from itertools import product
+from math import prod
+
+from veristream.ir.expr import Const, Expr
+from veristream.ir.property import (
+    Always,
+    Claim,
+    DeadlockFree,
+    Fairness,
+    Holds,
+    LeadsTo,
+    Property,
+    Reachable,
+    Temporal,
+    TemporalUnary,
+    Transition,
+)
+from veristream.languages.actions.annotations import shape_of
+from veristream.languages.actions.convert import compile_condition, describe_value
+from veristream.languages.actions.expressions import new_scope
+from veristream.languages.actions.functions import returned_node, returned_value
+from veristream.languages.actions.module import PROPERTIES, Module, Routine
+from veristream.languages.actions.types import BOOLEAN, Scalar
+from veristream.languages.actions.values import Plain, Scope, conjunction, disjunction, scalar
+
+CHOICES_MAX = 10_000
+"""How many values the parameters of a property may have, all together."""
+
+
+def compile_properties(module: Module) -> list[Property]:
+    """All properties in the order of the text; one with parameters for all their values."""
+    result: list[Property] = []
+    for name, node in module.deadlock:
+        result.append(Property(name, DeadlockFree(), span=module.text.span(node)))
+    for routine in [*module.routines.values(), *module.methods.values()]:
+        if routine.kind in PROPERTIES:
+            result += _compile(module, routine)
+    return sorted(result, key=lambda property_: property_.span.start)
+
+
+def compile_terminal(module: Module) -> Expr | None:
+    """When having no step is proper: the conditions marked @terminal, any of them."""
+    conditions = [
+        _condition(routine, new_scope(module))
+        for routine in module.routines.values()
+        if routine.kind == "terminal"
+    ]
+    return disjunction(conditions) if conditions else None
+
+
+def _compile(module: Module, routine: Routine) -> list[Property]:
+    scopes = _scopes(module, routine)
+    fairness = Fairness(routine.options.get("fairness", "none"))
+    span = module.text.span(routine.node)
+    if routine.kind in ("eventually", "leads_to"):
+        return [
+            Property(routine.name + suffix, _temporal(routine, scope), fairness, span)
+            for suffix, scope in scopes
+        ]
+    conditions = [_condition(routine, scope) for _, scope in scopes]
+    claims: dict[str, type[Always | Reachable | Transition]] = {
+        "always": Always,
+        "exists": Reachable,
+        "transition": Transition,
+    }
+    joined = disjunction(conditions) if routine.kind == "exists" else conjunction(conditions)
+    return [Property(routine.name, claims[routine.kind](joined), fairness, span)]
+
+
+def _scopes(module: Module, routine: Routine) -> list[tuple[str, Scope]]:
+    """A scope for each choice of the parameters, `self` included, with what to add to the name."""
+    parameters = [(node.arg, _parameter(module, routine, node)) for node in routine.node.args.args]
+    if prod(shape.size for _, shape in parameters) > CHOICES_MAX:
+        raise module.text.error(
+            routine.node, f"the parameters have more than {CHOICES_MAX} values", "use all(...) or any(...)"
+        )
+    result = []
+    for values in product(*(range(shape.low, shape.high + 1) for _, shape in parameters)):
+        scope = new_scope(module, may_speak_of_after=routine.kind == "transition")
+        for (name, shape), value in zip(parameters, values, strict=True):
+            scope = scope.bind(name, Plain(shape, Const(value)))
+        result.append((f"({', '.join(map(str, values))})" if values else "", scope))
+    return result
+
+
+def _parameter(module: Module, routine: Routine, node: ast.arg) -> Scalar:
+    if node.arg == "self" and routine.role is not None:
+        return module.roles[routine.role].scalar
+    if node.annotation is None:
+        raise module.text.error(
+            node,
+            f"the parameter {node.arg} has no type",
+            f"write `{node.arg}: Int[0, 3]`; the property speaks of each value",
+        )
+    module.check_local(node.arg, node)
+    shape = shape_of(module, node.annotation)
+    if not isinstance(shape, Scalar):
+        raise module.text.error(
+            node, "a property's parameter is a number, bool, enum or role", "use all(...) or any(...) in it"
+        )
+    return shape
+
+
+def _condition(routine: Routine, scope: Scope) -> Expr:
+    if routine.kind == "leads_to":
+        raise AssertionError("@leads_to has two conditions")
+    value = returned_value(routine, scope)
+    if value.shape != BOOLEAN:
+        raise scope.module.text.error(
+            routine.node,
+            f"the property {routine.name} returns {describe_value(value)}",
+            "return a condition, such as a comparison",
+        )
+    return scalar(value)
+
+
+def _temporal(routine: Routine, scope: Scope) -> Claim:
+    if routine.kind == "eventually":
+        return Temporal(TemporalUnary("<>", Holds(_condition(routine, scope))))
+    value, inner = returned_node(routine.node.body, scope)
+    match value:
+        case ast.Tuple(elts=[cause, effect]):
+            return LeadsTo(compile_condition(cause, inner), compile_condition(effect, inner))
+        case _:
+            raise scope.module.text.error(
+                value or routine.node, "@leads_to returns two conditions", "write `return cause, effect`"
+            )

@@ -1,0 +1,289 @@
+"""Values while they are compiled: where each part of one is read.
+
+`Plain` is an expression, `Stored` a path into the state, `Held` a local variable, `Fields` a record
+under construction, `Items` a sequence under construction. A `Listed` is no value yet: a literal whose
+type comes from where it stands. A value is read leaf by leaf (see `types`), so records, maps and
+sequences are copied and compared by the same few functions.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, Load, Local, Primed
+from veristream.languages.actions.module import Module
+from veristream.languages.actions.types import (
+    Leaf,
+    MapOf,
+    Record,
+    Scalar,
+    SeqOf,
+    SetOf,
+    Shape,
+    joined,
+    leaves,
+    rest_of,
+)
+from veristream.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A number or a mask; the shape of a whole number is the range that it surely lies in."""
+
+    shape: Scalar | SetOf
+    expr: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A part of the state: a variable's name so far, and the indices so far."""
+
+    shape: Shape
+    variable: str
+    indices: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A local variable of the action: one IR local a leaf."""
+
+    shape: Scalar | SetOf | Record
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A record made of parts."""
+
+    shape: Record
+    parts: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A sequence made of items, or a bag of at most one."""
+
+    shape: SeqOf
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """One of two records or collections of one type."""
+
+    shape: Shape
+    condition: Expr
+    then: Value
+    otherwise: Value
+
+
+Value = Plain | Stored | Held | Fields | Items | Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A literal list, tuple or set; its type comes from where it stands."""
+
+    node: ast.expr
+    items: tuple[ast.expr, ...]
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it is written as a set: `{...}` or `set()`."""
+        return isinstance(self.node, ast.Set | ast.Call)
+
+
+@dataclass(slots=True)
+class Fresh:
+    """Gives each local a name of its own."""
+
+    numbers: count[int] = field(default_factory=count)
+
+    def name(self, stem: str) -> str:
+        """A name that no other local of the action has."""
+        return f"{stem}_{next(self.numbers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an expression can see; `compile` compiles the expressions inside of it."""
+
+    module: Module
+    compile: Callable[[ast.expr, Scope, Shape | None], Value | Listed]
+    locals: Mapping[str, Value] = field(default_factory=dict)
+    fresh: Fresh = field(default_factory=Fresh)
+    calls: tuple[str, ...] = ()  # the functions being expanded, outermost first
+    may_speak_of_after: bool = False
+    unset: frozenset[str] = frozenset()  # the names that only some paths have set
+
+    def bind(self, name: str, value: Value) -> Scope:
+        """This scope with one more name."""
+        return replace(self, locals={**self.locals, name: value}, unset=self.unset - {name})
+
+    def span(self, node: ast.expr | ast.stmt) -> Span:
+        """The node's place."""
+        return self.module.text.span(node)
+
+
+def leaf_of(value: Value, leaf: Leaf, inner: tuple[Expr, ...] = ()) -> Expr:
+    """The expression that reads a leaf of a value, at the given inner indices."""
+    match value:
+        case Plain(expr=expr):
+            return expr
+        case Stored(variable=variable, indices=indices):
+            return Load(variable + leaf.suffix, indices + inner)
+        case Held(name=name):
+            return Local(local_name(name, leaf))
+        case Fields(shape=shape, parts=parts):
+            for name, part in shape.fields:
+                for candidate in leaves(part):
+                    if f".{name}{candidate.suffix}" == leaf.suffix:
+                        return leaf_of(parts[name], candidate, inner)
+            raise AssertionError(f"{shape} has no leaf {leaf}")
+        case Items():
+            return _leaf_of_items(value, leaf, inner)
+        case Chosen(condition=condition, then=then, otherwise=otherwise):
+            return Conditional(condition, leaf_of(then, leaf, inner), leaf_of(otherwise, leaf, inner))
+
+
+def _leaf_of_items(value: Items, leaf: Leaf, inner: tuple[Expr, ...]) -> Expr:
+    if not leaf.dimensions:
+        return Const(len(value.items))
+    part = next(part for part in leaves(value.shape.item) if f".item{part.suffix}" == leaf.suffix)
+    index, *rest = inner
+    result: Expr = Const(rest_of(part.type))
+    for position, item in reversed(list(enumerate(value.items))):
+        here = leaf_of(item, part, tuple(rest))
+        if isinstance(index, Const):
+            result = here if index.value == position else result
+        else:
+            result = Conditional(Binary("==", index, Const(position)), here, result)
+    return result
+
+
+def local_name(name: str, leaf: Leaf) -> str:
+    """The IR local that holds a leaf of a local variable."""
+    return name + leaf.suffix.replace(".", "__")
+
+
+def scalar(value: Value) -> Expr:
+    """The one expression of a number or set."""
+    assert isinstance(value.shape, Scalar | SetOf)
+    return leaf_of(value, leaves(value.shape)[0])
+
+
+def part_of(value: Value, name: str) -> Value:
+    """A field of a record."""
+    assert not isinstance(value, Plain | Items) and isinstance(value.shape, Record)
+    shape = value.shape.field(name)
+    assert shape is not None
+    match value:
+        case Stored(variable=variable, indices=indices):
+            return Stored(shape, f"{variable}.{name}", indices)
+        case Fields(parts=parts):
+            return parts[name]
+        case Held(name=local):
+            assert not isinstance(shape, MapOf | SeqOf)
+            return Held(shape, f"{local}__{name}")
+        case Chosen(condition=condition, then=then, otherwise=otherwise):
+            return choose(condition, part_of(then, name), part_of(otherwise, name))
+
+
+def choose(condition: Expr, then: Value, otherwise: Value) -> Value:
+    """One value or the other, both of one type."""
+    shape = then.shape
+    if isinstance(shape, SetOf):
+        return Plain(shape, Conditional(condition, scalar(then), scalar(otherwise)))
+    if not isinstance(shape, Scalar):
+        return Chosen(shape, condition, then, otherwise)
+    assert isinstance(otherwise.shape, Scalar)
+    if shape.kind == "int" and not shape.maybe:
+        shape = joined(shape, otherwise.shape)
+    elif otherwise.shape.maybe:
+        shape = otherwise.shape
+    return Plain(shape, Conditional(condition, scalar(then), scalar(otherwise)))
+
+
+def item_at(value: Stored, index: Expr) -> Stored:
+    """An item of a sequence, or a value of a map."""
+    match value.shape:
+        case SeqOf(item=item):
+            return Stored(item, value.variable + ".item", (*value.indices, index))
+        case MapOf(value=inner):
+            return Stored(inner, value.variable, (*value.indices, index))
+        case _:
+            raise AssertionError("only sequences and maps have items")
+
+
+def length_of(value: Value) -> Expr:
+    """The length of a sequence or bag."""
+    return leaf_of(value, leaves(value.shape)[0])
+
+
+def equal(left: Value, right: Value, fresh: Fresh) -> Expr:
+    """Whether two values of one type are equal, leaf by leaf."""
+    result: Expr | None = None
+    for leaf in leaves(left.shape):
+        names = [fresh.name("i") for _ in leaf.dimensions]
+        inner = tuple(Local(name) for name in names)
+        same: Expr = Binary("==", leaf_of(left, leaf, inner), leaf_of(right, leaf, inner))
+        for name, size in reversed(list(zip(names, leaf.dimensions, strict=True))):
+            same = Fold("all", name, 0, size - 1, same)
+        result = same if result is None else Binary("and", result, same)
+    assert result is not None
+    return result
+
+
+def conjunction(parts: list[Expr]) -> Expr:
+    """All of the conditions, tested in order."""
+    if not parts:
+        return Const(1)
+    result = parts[0]
+    for part in parts[1:]:
+        result = Binary("and", result, part)
+    return result
+
+
+def disjunction(parts: list[Expr]) -> Expr:
+    """Any of the conditions, tested in order."""
+    if not parts:
+        return Const(0)
+    result = parts[0]
+    for part in parts[1:]:
+        result = Binary("or", result, part)
+    return result
+
+
+def primed(value: Plain | Stored) -> Plain:
+    """The value in the state after the step."""
+    assert isinstance(value.shape, Scalar | SetOf)
+    return Plain(value.shape, Primed(scalar(value)))
+
+
+def reads_state(value: Value) -> bool:
+    """Whether a change of the state could change the value."""
+    match value:
+        case Plain(expr=expr):
+            return mentions(expr, Load)
+        case Held():
+            return False
+        case Fields(parts=parts):
+            return any(map(reads_state, parts.values()))
+        case Items(items=items):
+            return any(map(reads_state, items))
+        case Stored() | Chosen():
+            return True
+
+
+def mentions(part: object, kind: type[Load] | type[Primed]) -> bool:
+    """Whether an expression has a part of the kind."""
+    if isinstance(part, kind):
+        return True
+    if isinstance(part, tuple):
+        return any(mentions(inner, kind) for inner in part)
+    names = getattr(part, "__slots__", ())
+    return any(mentions(getattr(part, name), kind) for name in names if name != "span")

@@ -1,25 +1,39 @@
 """A trace as a message sequence chart for a terminal.
 
-One column a component that takes part, one line a step: a box is a local action, an arrow goes from
-the component that leads to the one that follows, and a line joins several. What the step changed
-stands at the right.
+One column a component that takes part, one line a step. A box is a local action; an arrow from a dot
+goes from the component that leads to the one that follows, and a line joins several. An arrow into a
+box is a message that was sent before, from the lane of its sender. What the step changed stands at the
+right, messages first.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veristream.verdict import Shown, Step, Trace
+from veristream.report.messages import (
+    Change,
+    Exchange,
+    Message,
+    Place,
+    find_changes,
+    find_lists,
+    find_messages,
+    movers,
+)
+from veristream.verdict import Shown, Trace
 
 STEPS_WHOLE_MAX = 60
 STEPS_HEAD = 25
 STEPS_TAIL = 25
 LANES_WIDTH_MAX = 72
 LABEL_WIDTH_MAX = 40
-
-_NAME_END = re.compile(r", (?![^(]*\))")  # the comma of `A, B`, not that of `A(0, 1)`
+LANE_WIDTH = 9
+LANE_WIDTH_MIN = 5
+STAIRS_MAX = 12
+CHANGES_WIDTH_MIN = 30  # on a terminal too narrow for that the line wraps
+BESIDES_WIDTH = 12 + CHANGES_WIDTH_MIN  # all that stands beside the lanes and the action
+LINE_WIDTH_MAX = 1000  # where there is no terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,34 +49,52 @@ class Marks:
     left: str
     becomes: str
     gap: str
+    from_left: str
+    from_right: str
+    cut: str
 
 
-UNICODE = Marks("│", "■", "●", "◆", "─", "▶", "◀", "→", "⋮")
-ASCII = Marks("|", "*", "o", "+", "-", ">", "<", "->", ":")
+UNICODE = Marks("│", "■", "●", "◆", "─", "▶", "◀", "→", "⋮", "├", "┤", "…")
+ASCII = Marks("|", "*", "o", "+", "-", ">", "<", "->", ":", "|", "|", "..")
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """The columns: which component stands where."""
+    """The columns: which component stands where, what stands above them, and their titles' last line."""
 
     centers: Mapping[str, int]
     width: int
-    header: str
-    legend: str
+    above: Sequence[str]
+    titles: str
 
 
-def render_chart(trace: Trace, full: bool = False, marks: Marks = UNICODE) -> str:
-    """The chart; a long trace is shortened in the middle unless `full`."""
-    lanes = _lay_out(trace)
-    label_width = min(LABEL_WIDTH_MAX, max(6, *(len(step.action or "") for step in trace.steps)))
-    lines = [f"{'step':>6}  {lanes.header}  {'action':<{label_width}}  changes"]
-    if lanes.legend:
-        lines.insert(0, lanes.legend)
+@dataclass(frozen=True, slots=True)
+class _Chart:
+    """What every line of a chart is drawn from; `width` is that of a whole line, None for any."""
+
+    trace: Trace
+    lanes: _Lanes
+    lists: frozenset[Place]
+    received: Sequence[Sequence[Message]]
+    carriers: frozenset[str]
+    label_width: int
+    width: int | None
+    marks: Marks
+
+
+def render_chart(
+    trace: Trace, full: bool = False, marks: Marks = UNICODE, width: int = LINE_WIDTH_MAX
+) -> str:
+    """The chart; unless `full`, a long trace is shortened in the middle, and texts to the width."""
+    chart = _prepare(trace, marks, None if full else width)
+    lanes = chart.lanes
+    lines = [f"{'':>6}  {above}" for above in lanes.above]
+    lines.append(f"{'step':>6}  {lanes.titles}  {'action':<{chart.label_width}}  changes")
     previous, last = -1, len(trace.steps) - 1
     for position in _shown(trace, full):
         if position > previous + 1:
             lines.append(_gap(position - previous - 1, lanes, marks))
-        lines.append(_line(trace.steps, position, lanes, label_width, marks))
+        lines.append(_line(chart, position))
         if position == trace.loop and position < last:
             lines.append(f"{'':>6}  {_rule('loop begins', lanes, marks)}")
         previous = position
@@ -70,6 +102,17 @@ def render_chart(trace: Trace, full: bool = False, marks: Marks = UNICODE) -> st
         end = "stays so for ever" if trace.loop == last else f"back to step {trace.loop}"
         lines.append(f"{'':>6}  {_rule(end, lanes, marks)}")
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _prepare(trace: Trace, marks: Marks, width: int | None) -> _Chart:
+    lists = find_lists(trace.steps)
+    received = find_messages(trace.steps, lists)
+    carriers = frozenset(message.part for messages in received for message in messages)
+    labels = [step.action or "" for step in trace.steps if step.process is not None]
+    label_width = min(LABEL_WIDTH_MAX, max(map(len, ["action", *labels])))
+    room = LANES_WIDTH_MAX if width is None else min(LANES_WIDTH_MAX, width - label_width - BESIDES_WIDTH)
+    lanes = _lay_out(_taking_part(trace), room, marks)
+    return _Chart(trace, lanes, lists, received, carriers, label_width, width, marks)
 
 
 def _shown(trace: Trace, full: bool) -> list[int]:
@@ -93,21 +136,26 @@ def _rule(text: str, lanes: _Lanes, marks: Marks) -> str:
     return f" {text} ".center(max(lanes.width, len(text) + 6), marks.line)
 
 
-def _line(steps: tuple[Step, ...], position: int, lanes: _Lanes, label_width: int, marks: Marks) -> str:
-    step = steps[position]
+def _line(chart: _Chart, position: int) -> str:
+    step = chart.trace.steps[position]
     if position == 0:
-        return f"{0:>6}  {_draw([], lanes, marks)}  {'initial state'}"
-    changes = ", ".join(_changes(steps[position - 1].state, step.state, marks))
-    label = step.action or ""
-    return f"{position:>6}  {_draw(_movers(step), lanes, marks)}  {label:<{label_width}}  {changes}"
+        return f"{0:>6}  {_draw([], (), chart.lanes, chart.marks)}  {'initial state'}"
+    drawn = _draw(movers(step), chart.received[position], chart.lanes, chart.marks)
+    beginning = f"{position:>6}  {drawn}  {step.action or '':<{chart.label_width}}  "
+    before = chart.trace.steps[position - 1].state
+    found = list(find_changes(before, step.state, chart.lists))
+    found.sort(key=lambda change: change.part not in chart.carriers)
+    room = None if chart.width is None else max(chart.width - len(beginning), CHANGES_WIDTH_MIN)
+    return beginning + _fit(found, room, chart.marks)
 
 
-def _draw(movers: list[str], lanes: _Lanes, marks: Marks) -> str:
+def _draw(moving: list[str], messages: Sequence[Message], lanes: _Lanes, marks: Marks) -> str:
     row = [" "] * lanes.width
     for center in lanes.centers.values():
         row[center] = marks.life
-    places = [lanes.centers[mover] for mover in movers]
+    places = [lanes.centers[mover] for mover in moving]
     if len(places) == 1:
+        _draw_messages(row, sorted({lanes.centers[one.sender] for one in messages}), places[0], marks)
         row[places[0]] = marks.local
     elif places:
         low, high = min(places), max(places)
@@ -122,51 +170,87 @@ def _draw(movers: list[str], lanes: _Lanes, marks: Marks) -> str:
     return "".join(row)
 
 
-def _lay_out(trace: Trace) -> _Lanes:
-    taking_part = dict.fromkeys(mover for step in trace.steps for mover in _movers(step))
-    # In the model's order where the state shows it, so that every chart of a model looks alike.
-    order = {name: position for position, name in enumerate(trace.steps[0].state)}
-    names = sorted(taking_part, key=lambda name: order.get(name, len(order)))
-    titles, legend = names, ""
-    if sum(len(name) + 3 for name in names) > LANES_WIDTH_MAX:
-        titles = [str(number) for number in range(1, len(names) + 1)]
-        legend = "columns: " + ", ".join(f"{t} {n}" for t, n in zip(titles, names, strict=True))
+def _draw_messages(row: list[str], senders: Sequence[int], receiver: int, marks: Marks) -> None:
+    if senders and senders[0] < receiver:
+        row[senders[0] : receiver] = marks.line * (receiver - senders[0])
+        row[receiver - 1] = marks.right
+    if senders and senders[-1] > receiver:
+        row[receiver + 1 : senders[-1] + 1] = marks.line * (senders[-1] - receiver)
+        row[receiver + 1] = marks.left
+    for sender in senders:
+        row[sender] = marks.from_left if sender < receiver else marks.from_right
+
+
+def _taking_part(trace: Trace) -> list[str]:
+    """The components that take a step, in the model's order where the state shows it."""
+    order: dict[str, int] = {}
+    for position, part in enumerate(trace.steps[0].state):
+        order.setdefault(part, position)
+        order.setdefault(part.partition(".")[0], position)  # `Producer(0).next` stands for its owner too
+    names = dict.fromkeys(mover for step in trace.steps for mover in movers(step))
+    return sorted(names, key=lambda name: order.get(name, len(order)))
+
+
+def _lay_out(names: Sequence[str], room: int, marks: Marks) -> _Lanes:
+    """Titles side by side where there is room for them, else as stairs, else as numbers."""
+    if sum(max(len(name), 3) + 2 for name in names) <= room:
+        return _side_by_side(names, names, ())
+    if len(names) <= STAIRS_MAX:
+        return _stairs(names, max(LANE_WIDTH_MIN, min(LANE_WIDTH, room // len(names))), marks)
+    numbers = [str(number) for number in range(1, len(names) + 1)]
+    legend = "columns: " + ", ".join(f"{t} {n}" for t, n in zip(numbers, names, strict=True))
+    return _side_by_side(names, numbers, (legend,))
+
+
+def _side_by_side(names: Sequence[str], titles: Sequence[str], above: Sequence[str]) -> _Lanes:
     centers: dict[str, int] = {}
-    header = ""
+    line = ""
     for name, title in zip(names, titles, strict=True):
         width = max(len(title), 3) + 2
-        centers[name] = len(header) + (width - 1) // 2
-        header += f"{title:^{width}}" if width % 2 == len(title) % 2 else f"{title:^{width - 1}} "
-    return _Lanes(centers, len(header), header, legend)
+        centers[name] = len(line) + (width - 1) // 2
+        line += f"{title:^{width}}" if width % 2 == len(title) % 2 else f"{title:^{width - 1}} "
+    return _Lanes(centers, len(line), above, line)
 
 
-def _movers(step: Step) -> list[str]:
-    return [] if step.process is None else list(dict.fromkeys(_NAME_END.split(step.process)))
+def _stairs(names: Sequence[str], lane_width: int, marks: Marks) -> _Lanes:
+    """Each title on a line of its own, beginning above its lane, and the lanes before it go on."""
+    centers = {name: position * lane_width + lane_width // 2 for position, name in enumerate(names)}
+    lives = "".join(f"{marks.life:>{lane_width // 2 + 1}}".ljust(lane_width) for _ in names)
+    above = [lives[: centers[name]] + name for name in names]
+    return _Lanes(centers, len(lives), above, lives)
 
 
-def _changes(before: Mapping[str, Shown], after: Mapping[str, Shown], marks: Marks) -> Iterator[str]:
-    for name, value in after.items():
-        yield from _change(name, before.get(name), value, marks)
+def _fit(changes: Sequence[Change | Exchange], room: int | None, marks: Marks) -> str:
+    """The changes in so much room: at need records without their fields' names, and the end cut off."""
+    whole = ", ".join(_write(change, marks) for change in changes)
+    if room is None or len(whole) <= room:
+        return whole
+    short = ", ".join(_write(change, marks, brief=True) for change in changes)
+    return short if len(short) <= room else short[: room - len(marks.cut)].rstrip() + marks.cut
 
 
-def _change(name: str, old: Shown | None, new: Shown, marks: Marks) -> Iterator[str]:
-    if old == new:
-        return
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for index, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from _change(f"{name}[{index}]", one, other, marks)
-    elif old is None:
-        yield f"{name} = {show(new)}"
-    else:
-        yield f"{name}: {show(old)} {marks.becomes} {show(new)}"
+def _write(change: Change | Exchange, marks: Marks, brief: bool = False) -> str:
+    if isinstance(change, Exchange):
+        removed = "".join(f" - {show(item, brief)}" for item in change.removed)
+        added = "".join(f" + {show(item, brief)}" for item in change.added)
+        return f"{change.part}{removed}{added}"
+    if change.old is None:
+        return f"{change.part} = {show(change.new, brief)}"
+    return f"{change.part}: {show(change.old, brief)} {marks.becomes} {show(change.new, brief)}"
 
 
-def show(value: Shown) -> str:
-    """A value as the chart writes it."""
+def show(value: Shown, brief: bool = False) -> str:
+    """A value as the chart writes it; `brief` leaves out the names of a record's fields."""
     match value:
         case bool():
             return "true" if value else "false"
         case list():
-            return "[" + ", ".join(show(item) for item in value) + "]"
+            return "[" + ", ".join(show(item, brief) for item in value) + "]"
+        case dict():
+            names = [""] * len(value) if brief else [f"{field}: " for field in value]
+            items = (name + show(item, brief) for name, item in zip(names, value.values(), strict=True))
+            return "{" + ", ".join(items) + "}"
+        case "None":
+            return "none"
         case _:
             return str(value)

@@ -14,11 +14,11 @@ import veristream as vs
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def snippets(document: str) -> list[str]:
-    """The code blocks of a document that name no language: models, or parts of one."""
+def snippets(document: str, language: str = "") -> list[str]:
+    """The code blocks of a document in that language; those that name none are networks."""
     text = (ROOT / document).read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [block for language, block in blocks if not language]
+    return [block for named, block in blocks if named == language]
 
 
 def verdicts(run: Any, *arguments: object) -> dict[str, str]:
@@ -65,14 +65,13 @@ def test_tutorial_repairs_it(run: Any, printer: Path) -> None:
 
 
 def test_readme(run: Any, tmp_path: Path) -> None:
-    path = tmp_path / "door.net"
-    path.write_text(snippets("README.md")[0], encoding="utf-8")
-    assert verdicts(run, path) == {
-        "room": "violated",
-        "empty": "holds",
-        "busy": "holds",
-        "quiet": "violated",
-    }
+    path = tmp_path / "inbox.py"
+    path.write_text(snippets("README.md", "python")[0], encoding="utf-8")
+    assert verdicts(run, path) == {"in_order": "violated"}
+    assert verdicts(run, path, "-D", "WORKERS=1") == {"in_order": "holds"}
+    printed = snippets("README.md", "console")[0]
+    chart = printed[printed.index("in_order is violated") : printed.rindex("$ veristream")].rstrip()
+    assert run("check", path).stdout.rstrip().endswith(chart)
 
 
 def test_reference_is_read(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from veristream.report.chart import ASCII, render_chart
-from veristream.verdict import Step, Trace
+from veristream.report.chart import ASCII, render_chart, show
+from veristream.verdict import Shown, Step, Trace
 
 
 def run_of(count: int, loop: int | None = None) -> Trace:
@@ -29,6 +29,48 @@ MESSAGES = Trace(
 )
 
 
+def message(kind: str, number: int) -> Shown:
+    return {"kind": kind, "number": number}
+
+
+def protocol(*moves: tuple[str, str, dict[str, Shown]], loop: int | None = None) -> Trace:
+    """A run of a client, a broker and the network between them; each move says what is then different."""
+    state: dict[str, Shown] = {
+        "net": [],
+        "lost": 0,
+        "Client(0).last": "None",
+        "Client(1).last": "None",
+        "Broker(0).seen": [],
+    }
+    steps = [Step(None, None, state)]
+    for process, action, changed in moves:
+        state = state | changed
+        steps.append(Step(action, process, state))
+    return Trace(tuple(steps), loop)
+
+
+# The clients act in another order than the model declares them, and both requests are under way at once.
+PROTOCOL = protocol(
+    ("Client(1)", "ask", {"net": [message("ASK", 1)]}),
+    ("Client(0)", "ask", {"net": [message("ASK", 0), message("ASK", 1)]}),
+    ("Broker(0)", "answer", {"net": [message("ASK", 0), message("OK", 1)], "Broker(0).seen": [1]}),
+    ("Client(1)", "receive", {"net": [message("ASK", 0)], "Client(1).last": "OK"}),
+    ("Broker(0)", "answer", {"net": [message("OK", 0)], "Broker(0).seen": [0, 1]}),
+    ("network", "lose", {"net": [], "lost": 1}),
+)
+PROTOCOL_LASSO = protocol(
+    ("Client(0)", "ask", {"net": [message("ASK", 0)]}),
+    ("Broker(0)", "answer", {"net": [message("NO", 0)]}),
+    ("Client(0)", "retry", {"net": [message("ASK", 0)]}),
+    loop=1,
+)
+GATHERING = protocol(
+    ("Client(0)", "ask", {"net": [message("ASK", 0)]}),
+    ("Broker(0)", "answer", {"net": [message("ASK", 0), message("OK", 7)]}),
+    ("Client(1)", "drain", {"net": []}),
+)
+
+
 @pytest.mark.parametrize(
     ("name", "trace", "options"),
     [
@@ -38,6 +80,11 @@ MESSAGES = Trace(
         ("initial_only", run_of(0), {}),
         ("initial_loop", run_of(0, loop=0), {}),
         ("long", run_of(100, loop=50), {}),
+        ("protocol", PROTOCOL, {}),
+        ("protocol_ascii", PROTOCOL, {"marks": ASCII}),
+        ("protocol_narrow", PROTOCOL, {"width": 80}),
+        ("protocol_lasso", PROTOCOL_LASSO, {}),
+        ("gathering", GATHERING, {}),
     ],
 )
 def test_chart(golden: Any, name: str, trace: Trace, options: dict[str, Any]) -> None:
@@ -56,13 +103,55 @@ def test_arrow_points_at_the_follower() -> None:
     assert left.index("◀") < left.index("●")
 
 
-def test_columns_are_numbered_where_names_would_be_too_wide() -> None:
-    names = [f"a_component_with_a_long_name_{i}" for i in range(5)]
-    steps = (Step(None, None, {}), *(Step("go", name, {}) for name in names))
-    lines = render_chart(Trace(steps)).splitlines()
-    assert lines[0].startswith("columns: 1 a_component_with_a_long_name_0, 2 ")
-    assert lines[1].split() == ["step", "1", "2", "3", "4", "5", "action", "changes"]
-    assert max(map(len, lines[1:])) < 80
+def test_no_line_is_wider_than_the_terminal() -> None:
+    for width in (80, 90, 100, 120):
+        assert max(map(len, render_chart(PROTOCOL, width=width).splitlines())) <= width
+
+
+def test_a_whole_chart_is_never_cut() -> None:
+    whole = render_chart(PROTOCOL)
+    assert max(map(len, whole.splitlines())) > 80
+    assert render_chart(PROTOCOL, full=True, width=80) == whole
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "brief"),
+    [
+        (True, "true", "true"),
+        (-3, "-3", "-3"),
+        ("None", "none", "none"),
+        ([1, "ACK"], "[1, ACK]", "[1, ACK]"),
+        ({"kind": "ACK", "of": ["None"]}, "{kind: ACK, of: [none]}", "{ACK, [none]}"),
+    ],
+)
+def test_values(value: Shown, shown: str, brief: str) -> None:
+    assert show(value) == shown
+    assert show(value, brief=True) == brief
+
+
+def visits(names: list[str]) -> Trace:
+    return Trace((Step(None, None, {}), *(Step("go", name, {}) for name in names)))
+
+
+def test_titles_are_stairs_where_they_would_be_too_wide(golden: Any) -> None:
+    golden(
+        "chart/stairs.txt", render_chart(visits([f"a_component_with_a_long_name_{i}" for i in range(5)]))
+    )
+
+
+def test_each_stair_begins_above_its_lane() -> None:
+    names = ["Producer(0)", "Coordinator(0)", "Coordinator(1)", "TransactionLog(0)", "Consumer(0)"]
+    lines = render_chart(visits(names), width=100).splitlines()
+    for position, name in enumerate(names):
+        step = lines[len(names) + 2 + position]
+        assert lines[position].index(name) == step.index("■")
+
+
+def test_columns_are_numbered_where_they_are_too_many() -> None:
+    names = [f"Component({i})" for i in range(13)]
+    lines = render_chart(visits(names)).splitlines()
+    assert lines[0].strip().startswith("columns: 1 Component(0), 2 Component(1), ")
+    assert lines[1].split() == ["step", *map(str, range(1, 14)), "action", "changes"]
 
 
 def test_a_name_with_arguments_is_one_column() -> None:

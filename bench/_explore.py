@@ -1,7 +1,8 @@
 """One measured exploration in a process of its own: `_explore.py MODEL WORKERS NAME=VALUE...`.
 
 Prints one JSON object. The native search loops are loaded before the clock starts, as a peer's own
-program is; the model's kernel is compiled from nothing, and its time is given apart.
+program is; the model's kernel is compiled from nothing, and its time is given apart. Symmetry is not used,
+since the peers search the same states without it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import os
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from veristream.ir.read import read_network
-from veristream.ir.verify import verify
+from veristream.ir.network import Network
+from veristream.ir.property import Always
+from veristream.library import load
 from veristream.search.limits import Limits
 from veristream.search.safety import Batch, Search
-from veristream.source import read_source
 
 WARM_UP = """
 network warm_up
@@ -38,15 +40,24 @@ def main() -> None:
         print(json.dumps(explore(Path(path), constants, int(workers))))
 
 
+def read(path: Path, constants: dict[str, int]) -> Network:
+    """The model as it is measured: of one in Python the invariants alone, which is what a peer is given."""
+    network = load(path, constants)
+    if path.suffix != ".py":
+        return network
+    invariants = tuple(one for one in network.properties if isinstance(one.claim, Always))
+    assert invariants, f"{path} states no invariant"
+    return replace(network, properties=invariants)
+
+
 def explore(path: Path, constants: dict[str, int], workers: int) -> dict[str, float]:
     """Explores the model in full, checking its properties on the way."""
     began = time.perf_counter()
-    network = read_network(read_source(path), constants)
-    verify(network)
+    network = read(path, constants)
     batch = Batch()
     for property_ in network.properties:
         batch.add(property_)
-    search = Search(network, batch, Limits(workers=workers), lambda progress: None)
+    search = Search(network, batch, Limits(workers=workers, symmetry=False), lambda progress: None)
     compiled = time.perf_counter()
     search.run()
     ended = time.perf_counter()

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""A model in Python, Kafka's transactions, against TLC on its exported TLA+, in one run.
+
+For one and two workers: distinct states per second of search (TLC's own clock, ours around the search),
+the time to compile or load, and the whole run. Both check the model's invariants on the way, neither uses
+symmetry, and both must find the same number of states, in the full run at least a million, or the bench
+fails. Run it alone on the machine.
+
+The exported TLA+ is flat: sets are masks, bags are sorted arrays, every bound is tested. TLC would be
+faster on a module that was written for it by hand, so the ratio is what a user of the export sees, not the
+best that TLC can do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from _explore import read
+from _measure import ROOT, finish, middle, say, table
+from local import HEAD, Figure, Model, measure_ours
+
+from veristream.errors import EnvironmentFailure
+from veristream.export.peers import PeerRun, run_tlc
+from veristream.export.tla import to_tla
+
+STATES_MIN = 1_000_000  # of the full run
+TIMEOUT_S = 3 * 3600.0
+
+
+@dataclass(frozen=True)
+class KnownModel(Model):
+    """A model in Python of the folder `models`, named by its path there."""
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return ROOT / "models" / f"{self.name}.py"
+
+
+TRANSACTIONS = KnownModel(
+    "kafka_transactions/transactions",
+    full={"KIP890": 2, "FAILOVERS": 3, "TRANSACTIONS": 1},
+    quick={"KIP890": 2, "FAILOVERS": 0, "TRANSACTIONS": 1, "PRODUCERS": 3},
+)
+
+
+def measure_tlc(model: Model, constants: dict[str, int], workers: int, runs: int) -> Figure:
+    """TLC on the exported model."""
+    exported = to_tla(read(model.path, constants), "Model")
+    found: list[PeerRun] = []
+    for _ in range(runs):
+        run = run_tlc(exported, workers=workers, timeout_s=TIMEOUT_S)
+        if run.verdict != "complete":
+            raise EnvironmentFailure(f"tlc did not finish {model.name}: {run.output[-2000:]}")
+        found.append(run)
+    run = middle(found, lambda entry: entry.search_seconds)
+    assert run.distinct_states is not None
+    times = (run.compile_seconds, run.search_seconds, run.wall_seconds)
+    return Figure("tlc", workers, run.distinct_states, run.transitions or 0, *times, None)
+
+
+def measure(model: Model, constants: dict[str, int], quick: bool) -> list[Figure]:
+    """Both tools with one worker and with two; their counts must agree."""
+    runs = 1 if quick else 3
+    figures = []
+    for workers in (1, 2):
+        say(f"{model.name}: veristream, {workers} worker(s), {runs} run(s) ...")
+        figures.append(measure_ours(model, constants, workers, runs))
+        say(f"{model.name}: tlc, {workers} worker(s), {runs} run(s) ...")
+        figures.append(measure_tlc(model, constants, workers, runs))
+    table(f"{model.name} {constants}", HEAD, [figure.row() for figure in figures])
+    counts = {figure.states for figure in figures}
+    if len(counts) != 1:
+        raise SystemExit(f"the tools disagree on the states of {model.name}: {sorted(counts)}")
+    if not quick and min(counts) < STATES_MIN:
+        raise SystemExit(f"{model.name} has {min(counts):,} states, too few to measure")
+    return figures
+
+
+def ratios_of(figures: list[Figure]) -> dict[str, float]:
+    """Our rates over TLC's, and two workers over one."""
+    by = {(figure.tool, figure.workers): figure for figure in figures}
+    ours, tlc = by["veristream", 1], by["tlc", 1]
+    return {
+        "over_tlc": ours.rate / tlc.rate,
+        "two_workers_over_one": by["veristream", 2].rate / ours.rate,
+        "two_workers_over_tlc": by["veristream", 2].rate / by["tlc", 2].rate,
+        "whole_run_over_tlc": tlc.wall_seconds / ours.wall_seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smaller setting, one run each")
+    parser.add_argument("-D", action="append", default=[], metavar="NAME=VALUE", help="another setting")
+    options = parser.parse_args()
+    quick = bool(options.quick)
+    chosen = {name: int(value) for name, _, value in (text.partition("=") for text in options.D)}
+    constants = chosen or (TRANSACTIONS.quick if quick else TRANSACTIONS.full)
+    figures = measure(TRANSACTIONS, constants, quick)
+    ratios = ratios_of(figures)
+    table("ratios", ("ratio", "times"), [[key, f"{value:.2f}"] for key, value in ratios.items()])
+    details = [figure.__dict__ | {"states_per_second": figure.rate} for figure in figures]
+    finish(
+        "actions",
+        ratios,
+        {"model": TRANSACTIONS.name, "constants": constants, "tools": details, "quick": quick},
+    )
+
+
+if __name__ == "__main__":
+    main()

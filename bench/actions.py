@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """A model in Python, Kafka's transactions, against TLC on its exported TLA+, in one run.
 
-For one and two workers: distinct states per second of search (TLC's own clock, ours around the search),
-the time to compile or load, and the whole run. Both check the model's invariants on the way, neither uses
-symmetry, and both must find the same number of states, in the full run at least a million, or the bench
-fails. Run it alone on the machine.
+For one and two workers: distinct states per second of search, the time to compile or load, and the whole
+run. Both check the model's invariants on the way, and neither uses symmetry. On a small setting both
+explore everything and must find the same number of states, or the bench fails. On the large one, of at
+least a million states, TLC is stopped after a while, and its rate is that of its last report; ours explores
+it all. Run it alone on the machine.
 
 The exported TLA+ is flat: sets are masks, bags are sorted arrays, every bound is tested. TLC would be
 faster on a module that was written for it by hand, so the ratio is what a user of the export sees, not the
@@ -29,7 +30,12 @@ from veristream.export.peers import PeerRun, run_tlc
 from veristream.export.tla import to_tla
 
 STATES_MIN = 1_000_000  # of the full run
-TIMEOUT_S = 3 * 3600.0
+SMALL = {
+    "KIP890": 2,
+    "FAILOVERS": 0,
+    "TRANSACTIONS": 1,
+}  # where both finish, so that counts can be compared
+TLC_SECONDS = 130.0  # TLC reports once a minute
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class KnownModel(Model):
 TRANSACTIONS = KnownModel(
     "kafka_transactions/transactions",
     full={"KIP890": 2, "FAILOVERS": 3, "TRANSACTIONS": 1},
-    quick={"KIP890": 2, "FAILOVERS": 0, "TRANSACTIONS": 1, "PRODUCERS": 3},
+    quick={"KIP890": 2, "FAILOVERS": 3, "TRANSACTIONS": 1},
 )
 
 
@@ -54,18 +60,18 @@ def measure_tlc(model: Model, constants: dict[str, int], workers: int, runs: int
     exported = to_tla(read(model.path, constants), "Model")
     found: list[PeerRun] = []
     for _ in range(runs):
-        run = run_tlc(exported, workers=workers, timeout_s=TIMEOUT_S)
-        if run.verdict != "complete":
-            raise EnvironmentFailure(f"tlc did not finish {model.name}: {run.output[-2000:]}")
+        run = run_tlc(exported, workers=workers, timeout_s=TLC_SECONDS)
+        if run.verdict not in ("complete", "unfinished") or not run.distinct_states:
+            raise EnvironmentFailure(f"tlc did not explore {model.name}: {run.output[-2000:]}")
         found.append(run)
-    run = middle(found, lambda entry: entry.search_seconds)
+    run = middle(found, lambda entry: entry.search_seconds / (entry.distinct_states or 1))
     assert run.distinct_states is not None
     times = (run.compile_seconds, run.search_seconds, run.wall_seconds)
     return Figure("tlc", workers, run.distinct_states, run.transitions or 0, *times, None)
 
 
 def measure(model: Model, constants: dict[str, int], quick: bool) -> list[Figure]:
-    """Both tools with one worker and with two; their counts must agree."""
+    """Both tools with one worker and with two."""
     runs = 1 if quick else 3
     figures = []
     for workers in (1, 2):
@@ -74,12 +80,20 @@ def measure(model: Model, constants: dict[str, int], quick: bool) -> list[Figure
         say(f"{model.name}: tlc, {workers} worker(s), {runs} run(s) ...")
         figures.append(measure_tlc(model, constants, workers, runs))
     table(f"{model.name} {constants}", HEAD, [figure.row() for figure in figures])
-    counts = {figure.states for figure in figures}
-    if len(counts) != 1:
-        raise SystemExit(f"the tools disagree on the states of {model.name}: {sorted(counts)}")
-    if not quick and min(counts) < STATES_MIN:
-        raise SystemExit(f"{model.name} has {min(counts):,} states, too few to measure")
+    ours = min(figure.states for figure in figures if figure.tool == "veristream")
+    if ours < STATES_MIN:
+        raise SystemExit(f"{model.name} has {ours:,} states, too few to measure")
     return figures
+
+
+def compare_counts(model: Model, constants: dict[str, int]) -> int:
+    """The number of states that both tools find when they finish; they must agree."""
+    say(f"{model.name} {constants}: both to the end ...")
+    ours = measure_ours(model, constants, 1, 1)
+    run = run_tlc(to_tla(read(model.path, constants), "Model"), timeout_s=20 * TLC_SECONDS)
+    if run.verdict != "complete" or run.distinct_states != ours.states:
+        raise SystemExit(f"the tools disagree: {ours.states} states, and {run.distinct_states} by TLC")
+    return ours.states
 
 
 def ratios_of(figures: list[Figure]) -> dict[str, float]:
@@ -90,7 +104,6 @@ def ratios_of(figures: list[Figure]) -> dict[str, float]:
         "over_tlc": ours.rate / tlc.rate,
         "two_workers_over_one": by["veristream", 2].rate / ours.rate,
         "two_workers_over_tlc": by["veristream", 2].rate / by["tlc", 2].rate,
-        "whole_run_over_tlc": tlc.wall_seconds / ours.wall_seconds,
     }
 
 
@@ -102,6 +115,7 @@ def main() -> None:
     quick = bool(options.quick)
     chosen = {name: int(value) for name, _, value in (text.partition("=") for text in options.D)}
     constants = chosen or (TRANSACTIONS.quick if quick else TRANSACTIONS.full)
+    agreed = compare_counts(TRANSACTIONS, SMALL)
     figures = measure(TRANSACTIONS, constants, quick)
     ratios = ratios_of(figures)
     table("ratios", ("ratio", "times"), [[key, f"{value:.2f}"] for key, value in ratios.items()])
@@ -109,7 +123,13 @@ def main() -> None:
     finish(
         "actions",
         ratios,
-        {"model": TRANSACTIONS.name, "constants": constants, "tools": details, "quick": quick},
+        {
+            "model": TRANSACTIONS.name,
+            "constants": constants,
+            "tools": details,
+            "equal_counts": {"constants": SMALL, "states": agreed},
+            "quick": quick,
+        },
     )
 
 

@@ -190,7 +190,9 @@ def read_tlc(lines: list[Line], whole: float) -> PeerRun:
     counts = re.findall(r"([\d,]+) states generated.*?, ([\d,]+) distinct states found", output)
     generated, distinct = counts[-1] if counts else (None, None)
     searching = next((line.seconds for line in lines if "Computing initial states" in line.text), whole)
-    ended = next((line.seconds for line in reversed(lines) if "Finished in" in line.text), whole)
+    # A run that was stopped is measured up to its last report, which its counts are from.
+    last = next((line.seconds for line in reversed(lines) if "distinct states found" in line.text), whole)
+    ended = next((line.seconds for line in reversed(lines) if "Finished in" in line.text), last)
     return PeerRun(
         None if distinct is None else int(distinct.replace(",", "")),
         None if generated is None else int(generated.replace(",", "")) - 1,  # the initial state

@@ -23,9 +23,11 @@ from veristream.search.safety import Batch, Search
 
 WARM_UP = """
 network warm_up
-var n: 0..3 = 0
-component Counter { location here initial edge here -> here { action up when n < 3 do { n := n + 1; } } }
-property small: always n < 4
+var a: 0..299 = 0
+var b: 0..299 = 0
+component A { location here initial edge here -> here { action up when a < 299 do { a := a + 1; } } }
+component B { location here initial edge here -> here { action up when b < 299 do { b := b + 1; } } }
+property small: always a + b < 600
 """
 
 
@@ -36,7 +38,7 @@ def main() -> None:
         os.environ["VERISTREAM_CACHE"] = cache
         warm = Path(cache) / "warm_up.net"
         warm.write_text(WARM_UP, encoding="utf-8")
-        explore(warm, {}, 1)
+        explore(warm, {}, int(workers))
         print(json.dumps(explore(Path(path), constants, int(workers))))
 
 

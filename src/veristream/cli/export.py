@@ -39,11 +39,14 @@ def export(
 
     \b
     veristream export queue.net --to promela -o queue.pml
-    spin -o2 -a queue.pml && cc -O2 -DSAFETY -DNOREDUCE -o pan pan.c && ./pan
+    spin -o2 -a queue.pml && cc -O2 -DSAFETY -DNOREDUCE -o pan pan.c && ./pan -E
 
     \b
     veristream export queue.net --to tla -o Queue.tla    writes Queue.cfg beside it
-    java -cp tla2tools.jar tlc2.TLC Queue
+    java -cp tla2tools.jar tlc2.TLC -deadlock Queue
+
+    Where the model has a property of deadlock freedom, leave out -E and -deadlock: the written model
+    lets states that have terminated properly stay as they are, so only deadlocks are reported.
     """
     with failures():
         network = library.load(model, read_constants(define))

@@ -169,7 +169,7 @@ def _fill(code, store, work, own):  # type: ignore[no-untyped-def]
         for k in range(used, used + count):
             print_ = fingerprint(rows + 8 * store.word_count * k, store.word_count)
             own.prints[k] = print_
-            expect(store.table, store.mask, print_)
+            expect(store.table, store.slot_count, print_)
             own.sources[k] = index
         used += count
         index += 1

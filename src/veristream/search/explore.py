@@ -23,7 +23,8 @@ from veristream.search.visited import (
 
 QUANTUM = 1 << 17
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
-LOAD_MAX = 0.66
+LOAD_MAX = 0.72
+SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
 
 
@@ -205,7 +206,7 @@ class Exploration:
         memory = self.memory
         return Store(
             memory.table.address,
-            memory.slot_count - 1,
+            memory.slot_count,
             memory.rows.address,
             memory.parents.address,
             self.word_count,
@@ -221,10 +222,11 @@ class Exploration:
         in_flight = sum(own.out_actions.size for own in self.own)
         slots = self.memory.slot_count
         while self.state_count > LOAD_MAX * slots or (1 - LOAD_MAX) * slots < in_flight:
-            slots *= 4 if slots < 1 << 20 else 2
+            # Small tables grow fast; large ones in smaller steps, so that less of them stays empty.
+            slots = slots * 4 if slots < 1 << 18 else slots * 3 // 2
         if slots == self.memory.slot_count:
             return
-        if self.byte_count + 8 * slots > self.budget + 8 * self.memory.slot_count:
+        if slots > SLOTS_MAX or self.byte_count + 8 * slots > self.budget + 8 * self.memory.slot_count:
             raise OutOfMemory
         self.memory.table = reserve(8 * slots)
         self.memory.slot_count = slots

@@ -34,10 +34,10 @@ _S32, _S29, _S31 = np.uint64(32), np.uint64(29), np.uint64(31)
 
 
 class Store(NamedTuple):
-    """Addresses of the table, the rows and the parents; `mask` is the table's size less 1."""
+    """Addresses of the table, the rows and the parents; the table has less than 2**31 slots."""
 
     table: int
-    mask: int
+    slot_count: int
     rows: int
     parents: int
     word_count: int
@@ -65,9 +65,15 @@ def same_row(left: int, right: int, word_count: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def expect(table: int, mask: int, print_: int) -> None:
+def home(print_: int, slot_count: int) -> int:
+    """The slot where a fingerprint's look-up begins: its low half, scaled to the table's size."""
+    return ((print_ & 0xFFFFFFFF) * slot_count) >> 32
+
+
+@njit(nogil=True, cache=True)
+def expect(table: int, slot_count: int, print_: int) -> None:
     """Asks for the table's line that the fingerprint will be looked up in."""
-    prefetch(table + 8 * (print_ & mask))
+    prefetch(table + 8 * home(print_, slot_count))
 
 
 @njit(nogil=True, cache=True)
@@ -78,7 +84,7 @@ def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-d
     """
     tag = np.int64(np.uint64(print_) >> _S32)
     entry = np.int64((np.uint64(tag) << _S32) | np.uint64(fresh + 1))
-    position = print_ & store.mask
+    position = home(print_, store.slot_count)
     written = False
     while True:
         slot = store.table + 8 * position
@@ -97,7 +103,9 @@ def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-d
             index = (found & 0xFFFFFFFF) - 1
             if same_row(store.rows + 8 * store.word_count * index, row, store.word_count):
                 return index
-        position = (position + 1) & store.mask
+        position += 1
+        if position == store.slot_count:
+            position = 0
 
 
 @njit(nogil=True, cache=True)
@@ -117,6 +125,8 @@ def enter_again(store, first, last):  # type: ignore[no-untyped-def]
         print_ = fingerprint(row, store.word_count)
         tag = np.int64(np.uint64(print_) >> _S32)
         entry = np.int64((np.uint64(tag) << _S32) | np.uint64(index + 1))
-        position = print_ & store.mask
+        position = home(print_, store.slot_count)
         while claim(store.table + 8 * position, entry) != 0:
-            position = (position + 1) & store.mask
+            position += 1
+            if position == store.slot_count:
+                position = 0

@@ -1,0 +1,615 @@
+"""Kafka's transactions: one transactional id, before KIP-890 and after.
+
+Several producers share one transactional id; whoever calls InitProducerId later fences the ones
+before, which then are zombies. A coordinator keeps the transaction's state in the transaction log. The
+partitions keep records and, per producer id, the epoch and whether a transaction is open. The last
+partition is that of the consumer group's offsets: what was consumed is committed with what was produced.
+
+KIP890 says how much of KIP-890 is in force:
+
+- 0: the older protocol. The producer adds a partition with AddPartitionsToTxn before it writes there,
+  and keeps its epoch from one transaction to the next. The partition's leader trusts the producer.
+- 1: the first part. Before a record opens a transaction, the leader asks the coordinator whether the
+  transaction is ongoing there, and holds a guard that a marker takes away.
+- 2: both parts. Every end of a transaction raises the epoch, markers carry the raised one, and a write
+  adds its partition by itself, through the leader's question.
+
+What is left out, because the question does not need it: sequence numbers (a late write here is one
+that is next in sequence), more than one write of a transaction to a partition, and epochs that run out
+(`init_pid_faults` has those).
+"""
+
+from veristream.actions import *
+
+KIP890 = constant(0)
+PRODUCERS = constant(2)  # that use the transactional id: the later ones fence the earlier
+TRANSACTIONS = constant(2)  # that are begun by all producers together
+PARTITIONS = constant(2)  # the last one keeps the consumer group's offsets
+FAILOVERS = constant(0)  # of the coordinator
+GUARD = constant(1)  # 0: a leader does not see that a marker came after its question
+SAME_EPOCH = constant(1)  # 0: a leader takes any open transaction for that of the write at hand
+
+EPOCH_MAX = PRODUCERS * (1 + FAILOVERS) + TRANSACTIONS - 1
+LOG_MAX = 2 * TRANSACTIONS + FAILOVERS
+MARKERS_MAX = TRANSACTIONS + FAILOVERS
+
+
+class Phase(Enum):
+    """Where a producer is; in those that end in -ING it waits for the coordinator."""
+
+    NEW = 0
+    INITIALIZING = 1
+    READY = 2
+    IN_TRANSACTION = 3
+    ADDING = 4
+    COMMITTING = 5
+    ABORTING = 6
+    FENCED = 7
+
+
+class State(Enum):
+    """The coordinator's states of a transaction."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+
+
+class Fate(Enum):
+    """What became of a transaction, by the coordinator's decision."""
+
+    OPEN = 0
+    COMMITTED = 1
+    ABORTED = 2
+
+
+class Api(Enum):
+    """The requests to the coordinator."""
+
+    INIT_PRODUCER_ID = 0
+    ADD_PARTITION = 1
+    END_COMMIT = 2
+    END_ABORT = 3
+
+
+class Kind(Enum):
+    """The records in a partition."""
+
+    DATA = 0
+    COMMIT = 1
+    ABORT = 2
+
+
+class Entry(Record):
+    """A record of a log; `transaction` is the one whose producer wrote it, 0 for markers."""
+
+    kind: Kind
+    transaction: Int[0, TRANSACTIONS]
+
+
+# What an observer knows of each transaction; no action looks at it to decide.
+begun: Int[0, TRANSACTIONS] = 0
+fate: Map[Int[1, TRANSACTIONS], Fate] = Fate.OPEN
+
+
+class Partition(Role, count=PARTITIONS):
+    """A partition's leader: the log, and what it knows of the one producer id."""
+
+    log: Seq[Entry, LOG_MAX] = []
+    stable: Int[0, LOG_MAX] = 0  # the last stable offset: a transaction is open where it is not the end
+    epoch: Int[-1, EPOCH_MAX] = -1
+    generation: Int[0, FAILOVERS] = 0
+    marked: Int[0, MARKERS_MAX] = 0  # how many markers were written: a question from before is out of date
+
+    @action
+    def verify_write(self):
+        """KIP-890: before a write opens a transaction, the leader asks the coordinator about it."""
+        write = any_of(writes)
+        require(KIP890 > 0 and write.to == self and write.guard is None)
+        require(write.epoch >= self.epoch and not is_open_to(self, write))
+        require(write.epoch != Coordinator[0].epoch or not is_ending(Coordinator[0].state) or KIP890 == 1)
+        writes.remove(write)
+        if is_allowed(write):
+            if KIP890 == 2:
+                Coordinator[0].include({one for one in Partition if one == self}, write.transaction)
+            writes.add(replace(write, guard=self.marked))
+
+    @action
+    def append_write(self):
+        """Takes a write into the log and acknowledges it; the first one opens a transaction."""
+        write = any_of(writes)
+        require(write.to == self and write.epoch >= self.epoch)
+        require(KIP890 == 0 or is_open_to(self, write) or holds_guard(self, write))
+        writes.remove(write)
+        self.log.append(Entry(Kind.DATA, write.transaction))
+        self.epoch = write.epoch
+        if write.sender.transaction == write.transaction:
+            write.sender.acked.add(self)
+
+    @action
+    def refuse_write(self):
+        """Turns a write away: its epoch is old, or its guard is gone."""
+        write = any_of(writes)
+        require(write.to == self)
+        require(
+            write.epoch < self.epoch
+            or (write.guard is not None and not is_open_to(self, write) and not holds_guard(self, write))
+        )
+        writes.remove(write)
+
+    @action(fair="weak")
+    def write_marker(self):
+        """Ends the transaction here: the last stable offset moves on. An old coordinator is fenced."""
+        marker = any_of(markers)
+        require(marker.to == self)
+        markers.remove(marker)
+        if marker.generation >= self.generation and marker.epoch >= self.epoch:
+            self.log.append(Entry(marker.kind, 0))
+            self.stable = len(self.log)
+            self.epoch = marker.epoch
+            self.generation = marker.generation
+            self.marked += 1
+            if marker.generation == Coordinator[0].generation:
+                Coordinator[0].unmarked.discard(self)
+
+
+def is_open(partition):
+    """Whether records wait for a marker."""
+    return partition.stable < len(partition.log)
+
+
+def is_open_to(partition, write):
+    """Whether the open transaction is the write's own, so that nobody has to be asked."""
+    return is_open(partition) and (SAME_EPOCH == 0 or write.epoch == partition.epoch)
+
+
+def is_ending(state):
+    return state in [State.PREPARE_COMMIT, State.PREPARE_ABORT]
+
+
+def is_allowed(write):
+    """The coordinator's answer to a leader: the write's transaction is the ongoing one, here."""
+    if KIP890 == 2:
+        return write.epoch == Coordinator[0].epoch
+    return (
+        write.epoch == Coordinator[0].epoch
+        and Coordinator[0].state == State.ONGOING
+        and write.to in Coordinator[0].partitions
+    )
+
+
+def holds_guard(partition, write):
+    """Whether the coordinator said yes and no marker was written since."""
+    return write.guard is not None and (GUARD == 0 or write.guard == partition.marked)
+
+
+class Producer(Role, count=PRODUCERS):
+    phase: Phase = Phase.NEW
+    epoch: Int[-1, EPOCH_MAX] = -1
+    transaction: Int[0, TRANSACTIONS] = 0
+    adding: Maybe[Partition] = None
+    added: Set[Partition] = set()
+    sent: Set[Partition] = set()
+    acked: Set[Partition] = set()
+
+    @action(fair="weak")
+    def initialize(self):
+        """Asks for the producer id and a new epoch; in one order, since all are alike."""
+        require(self.phase == Phase.NEW)
+        require(all(other.phase != Phase.NEW for other in Producer if other.id < self.id))
+        self.phase = Phase.INITIALIZING
+        self.ask()
+
+    @action
+    def begin_transaction(self):
+        global begun
+        require(self.phase == Phase.READY and begun < TRANSACTIONS)
+        begun += 1
+        self.transaction = begun
+        self.phase = Phase.IN_TRANSACTION
+
+    @action
+    def add_partition(self, partition: Partition):
+        """AddPartitionsToTxn: in the older protocol the producer's own duty."""
+        require(KIP890 < 2 and self.phase == Phase.IN_TRANSACTION and partition not in self.added)
+        self.phase = Phase.ADDING
+        self.adding = partition
+        self.ask()
+
+    @action
+    def produce(self, partition: Partition):
+        """Sends a write, or, to the last partition, the consumed offset."""
+        require(self.phase == Phase.IN_TRANSACTION and partition not in self.sent)
+        require(KIP890 == 2 or partition in self.added)
+        self.sent.add(partition)
+        writes.add(Write(partition, self, self.epoch, self.transaction))
+
+    @action
+    def commit(self):
+        """Possible only when all that was sent is acknowledged."""
+        require(self.phase == Phase.IN_TRANSACTION and self.sent != set() and self.acked == self.sent)
+        self.phase = Phase.COMMITTING
+        self.ask()
+
+    @action
+    def abort(self):
+        """Possible at any time, also when the producer gives up waiting for an acknowledgement."""
+        require(self.phase == Phase.IN_TRANSACTION and (KIP890 == 2 or self.added != set()))
+        self.phase = Phase.ABORTING
+        self.ask()
+
+    @action(fair="weak")
+    def receive_answer(self):
+        """Takes the coordinator's answer."""
+        answer = any_of(answers)
+        require(answer.to == self)
+        answers.remove(answer)
+        if not answer.ok:
+            self.phase = Phase.FENCED
+            self.leave_transaction()
+        elif self.phase == Phase.ADDING:
+            self.phase = Phase.IN_TRANSACTION
+            self.added = self.added | {partition for partition in Partition if partition == self.adding}
+            self.adding = None
+        else:
+            self.phase = Phase.READY
+            self.epoch = answer.epoch
+            self.leave_transaction()
+
+    @action(fair="weak")
+    def retry(self):
+        """Asks again when the answer was lost."""
+        require(self.phase in [Phase.INITIALIZING, Phase.ADDING, Phase.COMMITTING, Phase.ABORTING])
+        require(all(call.sender != self for call in calls))
+        require(all(answer.to != self for answer in answers))
+        self.ask()
+
+    def ask(self):
+        calls.add(Call(request_of(self.phase), self, self.epoch, self.adding))
+
+    def leave_transaction(self):
+        self.transaction = 0
+        self.adding = None
+        self.added.clear()
+        self.sent.clear()
+        self.acked.clear()
+
+
+def request_of(phase):
+    if phase == Phase.INITIALIZING:
+        return Api.INIT_PRODUCER_ID
+    if phase == Phase.ADDING:
+        return Api.ADD_PARTITION
+    return Api.END_COMMIT if phase == Phase.COMMITTING else Api.END_ABORT
+
+
+class Call(Record):
+    """A request from a producer to the coordinator."""
+
+    api: Api
+    sender: Producer
+    epoch: Int[-1, EPOCH_MAX]
+    partition: Maybe[Partition] = None
+
+
+class Answer(Record):
+    """The coordinator's answer."""
+
+    to: Producer
+    ok: bool
+    epoch: Int[-1, EPOCH_MAX]
+
+
+class Write(Record):
+    """A produce request; `guard` is the leader's, once the coordinator has said yes."""
+
+    to: Partition
+    sender: Producer
+    epoch: Int[-1, EPOCH_MAX]
+    transaction: Int[1, TRANSACTIONS]
+    guard: Maybe[Int[0, MARKERS_MAX]] = None
+
+
+class Marker(Record):
+    """A request to end the transaction at a partition, from the coordinator of a generation."""
+
+    to: Partition
+    kind: Kind
+    epoch: Int[-1, EPOCH_MAX]
+    generation: Int[0, FAILOVERS]
+
+
+calls: Bag[Call, PRODUCERS] = []
+answers: Bag[Answer, PRODUCERS] = []
+writes: Bag[Write, PARTITIONS * TRANSACTIONS] = []
+markers: Bag[Marker, PARTITIONS * (FAILOVERS + 1)] = []
+
+
+class Coordinator(Role):
+    """Its state is what the transaction log holds, but for `unmarked`, which a failover forgets."""
+
+    generation: Int[0, FAILOVERS] = 0
+    state: State = State.EMPTY
+    epoch: Int[-1, EPOCH_MAX] = -1
+    previous: Int[-1, EPOCH_MAX] = -1  # of the EndTxn that was obeyed last, to know its repetition
+    transaction: Int[0, TRANSACTIONS] = 0
+    partitions: Set[Partition] = set()
+    unmarked: Set[Partition] = set()  # have not yet acknowledged the marker
+
+    @action(fair="weak")
+    def grant_producer_id(self):
+        """InitProducerId when no transaction is in the way: the epoch rises, which fences the others."""
+        call = any_of(calls)
+        require(call.api == Api.INIT_PRODUCER_ID and is_idle(self.state))
+        calls.remove(call)
+        self.epoch += 1
+        self.previous = -1
+        self.state = State.EMPTY
+        answers.add(Answer(call.sender, True, self.epoch))
+
+    @action(fair="weak")
+    def fence_ongoing(self):
+        """InitProducerId during a transaction: it is aborted first, and the caller has to wait."""
+        call = any_of(calls)
+        require(call.api == Api.INIT_PRODUCER_ID and self.state == State.ONGOING)
+        self.end_by_itself()
+
+    @action(fair="weak")
+    def time_out(self):
+        """The transaction took too long: it is aborted under a raised epoch, so its producer is fenced."""
+        require(self.state == State.ONGOING)
+        self.end_by_itself()
+
+    @action(fair="weak")
+    def add_to_transaction(self):
+        """AddPartitionsToTxn; while the last transaction is still being ended, the caller has to wait."""
+        call = any_of(calls)
+        require(call.api == Api.ADD_PARTITION)
+        require(call.epoch != self.epoch or is_idle(self.state) or self.state == State.ONGOING)
+        calls.remove(call)
+        if call.epoch == self.epoch:
+            self.include({one for one in Partition if one == call.partition}, call.sender.transaction)
+        answers.add(Answer(call.sender, call.epoch == self.epoch, call.epoch))
+
+    @action(fair="weak")
+    def end_transaction(self):
+        """EndTxn: the decision is logged, and from then on it stands."""
+        call = any_of(calls)
+        require(call.api in [Api.END_COMMIT, Api.END_ABORT])
+        wanted = Fate.COMMITTED if call.api == Api.END_COMMIT else Fate.ABORTED
+        # A producer without a partition has nothing to end, but for KIP-890's raise of the epoch.
+        starts = call.epoch == self.epoch and (
+            self.state == State.ONGOING or (KIP890 == 2 and wanted == Fate.ABORTED and is_idle(self.state))
+        )
+        again = call.epoch == self.previous and is_ended(self.state, wanted)
+        require(starts or again or call.epoch != self.epoch)
+        calls.remove(call)
+        if starts:
+            if self.state != State.ONGOING:
+                self.transaction = call.sender.transaction
+            self.decide(wanted, KIP890 == 2)
+            self.previous = call.epoch
+        answers.add(Answer(call.sender, starts or again, self.epoch))
+
+    @action(fair="weak")
+    def complete(self):
+        """All markers are written: the end is logged."""
+        require(self.state in [State.PREPARE_COMMIT, State.PREPARE_ABORT] and self.unmarked == set())
+        self.state = State.COMPLETE_COMMIT if self.state == State.PREPARE_COMMIT else State.COMPLETE_ABORT
+        self.transaction = 0
+        self.partitions.clear()
+
+    @action
+    def fail_over(self, messages_lost: bool):
+        """Another broker takes over: it reads the log and ends again what was not ended."""
+        require(self.generation < FAILOVERS)
+        self.generation += 1
+        if messages_lost:
+            answers.clear()
+            markers.clear()
+        if self.state in [State.PREPARE_COMMIT, State.PREPARE_ABORT]:
+            self.unmarked = self.partitions
+            self.send_markers()
+
+    def include(self, partitions, transaction):
+        """Makes partitions part of the ongoing transaction, which the first of them begins."""
+        self.state = State.ONGOING
+        self.transaction = transaction
+        self.partitions = self.partitions | partitions
+
+    def end_by_itself(self):
+        self.decide(Fate.ABORTED, True)
+        self.previous = -1
+
+    def decide(self, wanted, raises_epoch):
+        """Fixes the transaction's fate and tells its partitions."""
+        fate[self.transaction] = wanted
+        if raises_epoch:
+            self.epoch += 1
+        self.state = State.PREPARE_COMMIT if wanted == Fate.COMMITTED else State.PREPARE_ABORT
+        self.unmarked = self.partitions
+        self.send_markers()
+
+    def send_markers(self):
+        kind = Kind.COMMIT if self.state == State.PREPARE_COMMIT else Kind.ABORT
+        for partition in Partition:
+            if partition in self.partitions:
+                markers.add(Marker(partition, kind, self.epoch, self.generation))
+
+
+def is_idle(state):
+    """Whether no transaction is ongoing or being ended."""
+    return state in [State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT]
+
+
+def is_ended(state, wanted):
+    """Whether the transaction has this fate, so that a repeated EndTxn is answered and not done again."""
+    if wanted == Fate.COMMITTED:
+        return state in [State.PREPARE_COMMIT, State.COMPLETE_COMMIT]
+    return state in [State.PREPARE_ABORT, State.COMPLETE_ABORT]
+
+
+class Consumer(Role):
+    """Reads with isolation level read_committed."""
+
+    read: Map[Partition, Set[Int[1, TRANSACTIONS]]] = set()
+
+    @action(fair="weak")
+    def poll(self, partition: Partition):
+        """Fetches up to the last stable offset and leaves out what was aborted."""
+        readable = {n for n in range(1, TRANSACTIONS + 1) if was_ended(partition, n, Kind.COMMIT)}
+        require(not readable <= self.read[partition])
+        self.read[partition] = readable
+
+
+def was_ended(partition, number, kind):
+    """Whether the first marker after the transaction's record is of this kind."""
+    return any(
+        first < last
+        and last < len(partition.log)
+        and partition.log[first] == Entry(Kind.DATA, number)
+        and partition.log[last].kind == kind
+        and all(partition.log[k].kind == Kind.DATA for k in range(LOG_MAX) if first < k and k < last)
+        for first in range(LOG_MAX)
+        for last in range(LOG_MAX)
+    )
+
+
+@always
+def no_hanging_transaction(partition: Partition):
+    """Where a transaction is open, the coordinator knows of it and will write its marker."""
+    return not is_open(partition) or (
+        partition in Coordinator[0].partitions
+        and (Coordinator[0].state == State.ONGOING or partition in Coordinator[0].unmarked)
+    )
+
+
+@leads_to
+def last_stable_offset_moves_on(partition: Partition):
+    """An open transaction is closed in the end, so that readers are not held up for ever."""
+    return is_open(partition), not is_open(partition)
+
+
+@always
+def aborted_is_never_read(number: Int[1, TRANSACTIONS], partition: Partition):
+    """What read_committed consumers get is never of an aborted transaction."""
+    return number not in Consumer[0].read[partition] or fate[number] != Fate.ABORTED
+
+
+@always
+def all_or_nothing(number: Int[1, TRANSACTIONS], here: Partition, there: Partition):
+    """Of a transaction that is read at one partition nothing was dropped at another."""
+    return number not in Consumer[0].read[here] or not was_ended(there, number, Kind.ABORT)
+
+
+@leads_to
+def committed_is_read(number: Int[1, TRANSACTIONS], partition: Partition):
+    """What a committed transaction wrote is read in the end, at every partition."""
+    return (
+        fate[number] == Fate.COMMITTED and Entry(Kind.DATA, number) in partition.log,
+        number in Consumer[0].read[partition],
+    )
+
+
+@transition
+def fenced_never_commits(number: Int[1, TRANSACTIONS]):
+    """A transaction is committed only for the producer that holds the highest epoch at that time."""
+    return (
+        fate[number] == Fate.COMMITTED
+        or after(fate[number]) != Fate.COMMITTED
+        or any(
+            producer.transaction == number
+            and producer.epoch == Coordinator[0].epoch
+            and all(other.epoch <= producer.epoch for other in Producer)
+            for producer in Producer
+        )
+    )
+
+
+@transition
+def decision_stands(number: Int[1, TRANSACTIONS]):
+    """What was decided is never decided otherwise, whatever coordinator takes over."""
+    return fate[number] == Fate.OPEN or after(fate[number]) == fate[number]
+
+
+@transition
+def epochs_never_fall():
+    return (
+        after(Coordinator[0].epoch) >= Coordinator[0].epoch
+        and all(after(partition.epoch) >= partition.epoch for partition in Partition)
+        and all(after(producer.epoch) >= producer.epoch for producer in Producer)
+    )
+
+
+@always
+def epoch_has_one_holder(one: Producer, other: Producer):
+    """No two producers hold the producer id with the same epoch."""
+    return one == other or one.epoch == -1 or one.epoch != other.epoch
+
+
+@leads_to
+def transaction_ends():
+    """What was begun at the coordinator is completed, though producers and coordinators fail."""
+    return not is_idle(Coordinator[0].state), is_idle(Coordinator[0].state)
+
+
+@leads_to
+def producer_id_is_given(producer: Producer):
+    """Who asks for the producer id gets it."""
+    return producer.phase == Phase.INITIALIZING, producer.phase == Phase.READY
+
+
+@exists
+def commit_is_read_everywhere():
+    """Data and consumed offset of one transaction are read."""
+    return any(
+        all(number in Consumer[0].read[partition] for partition in Partition)
+        for number in range(1, TRANSACTIONS + 1)
+    )
+
+
+@exists
+def abort_drops_a_write(partition: Partition, number: Int[1, TRANSACTIONS]):
+    return was_ended(partition, number, Kind.ABORT)
+
+
+@exists
+def failover_between_markers():
+    """A new coordinator ends a transaction whose markers were written in part."""
+    return (
+        Coordinator[0].generation > 0
+        and is_ending(Coordinator[0].state)
+        and any(
+            is_open(one) and not is_open(other) and other.marked > 0 and other.generation == 0
+            for one in Coordinator[0].partitions
+            for other in Coordinator[0].partitions
+        )
+    )
+
+
+@exists
+def marker_written_twice(partition: Partition):
+    """After a failover a partition gets the same marker again."""
+    return any(
+        partition.log[k].kind != Kind.DATA and partition.log[k + 1].kind != Kind.DATA
+        for k in range(LOG_MAX - 1)
+        if k + 1 < len(partition.log)
+    )
+
+
+@exists
+def zombie_is_fenced(producer: Producer):
+    return producer.phase == Phase.FENCED
+
+
+@exists
+def late_write_meets_newer_epoch():
+    return any(write.epoch < write.to.epoch for write in writes)
+
+
+@exists
+def two_commits_are_read(partition: Partition):
+    return len(Consumer[0].read[partition]) == TRANSACTIONS

@@ -1,0 +1,161 @@
+"""Kafka's transactions: verdicts as expected, engines that agree, counterexamples that tell the story."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import veristream as vs
+from veristream.errors import EnvironmentFailure
+from veristream.expected import KnownModel, read_known
+from veristream.export.peers import find_tlc, run_tlc
+from veristream.export.tla import to_tla
+from veristream.ir.interpret import explore
+from veristream.ir.property import Always
+from veristream.library import load
+from veristream.verdict import Holds, Result, Trace, Violated
+
+FOLDER = Path(__file__).resolve().parents[2] / "models" / "kafka_transactions"
+MODEL = FOLDER / "transactions.py"
+OURS = [model for model in read_known(FOLDER) if model.path == MODEL]
+BEFORE, VERIFIED, AFTER = 0, 1, 2
+"""How much of KIP-890 is in force."""
+
+SECONDS_MAX = 300.0
+
+SMALL: list[dict[str, int]] = [
+    {"KIP890": BEFORE, "PRODUCERS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
+    {"KIP890": BEFORE, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {"KIP890": VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {"KIP890": AFTER, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1, "FAILOVERS": 1},
+    {"KIP890": AFTER, "PRODUCERS": 1, "PARTITIONS": 1},
+]
+TINY: list[dict[str, int]] = [
+    {"KIP890": BEFORE, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {"KIP890": VERIFIED, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {"KIP890": AFTER, "PARTITIONS": 1, "TRANSACTIONS": 1},
+    {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1},
+]
+
+
+def name_of(constants: Mapping[str, int]) -> str:
+    """What a test is called."""
+    return "-".join(f"{name}={value}" for name, value in constants.items())
+
+
+@pytest.fixture
+def tlc() -> None:
+    """Java and TLC are there."""
+    try:
+        find_tlc()
+    except EnvironmentFailure as missing:
+        pytest.skip(missing.render())
+
+
+def check(name: str, **constants: int) -> Result:
+    """The result of one property."""
+    (result,) = vs.check(MODEL, [name], constants=constants)
+    return result
+
+
+def trace_of(result: Result) -> Trace:
+    """The counterexample."""
+    assert isinstance(result.verdict, Violated) and result.verdict.trace is not None
+    return result.verdict.trace
+
+
+def actions_of(trace: Trace) -> list[str]:
+    """The names of the actions without their arguments."""
+    return [step.action.split("(")[0] for step in trace.steps if step.action is not None]
+
+
+@pytest.mark.parametrize("model", OURS, ids=[model.name for model in OURS])
+def test_is_as_expected(model: KnownModel) -> None:
+    """Verdicts, counts and vacuity are those of expected.toml."""
+    (reproduction,) = vs.reproduce([model.name], models=FOLDER.parent)
+    assert reproduction.outcomes
+    assert [
+        (one.expectation.property, one.differences) for one in reproduction.outcomes if one.differences
+    ] == []
+
+
+def test_no_property_is_forgotten() -> None:
+    """Each property of the model has an expected verdict in some run of it."""
+    listed = {one.property.split("(")[0] for model in OURS for one in model.expectations}
+    assert listed == {one.name.split("(")[0] for one in load(MODEL).properties}
+
+
+@pytest.mark.parametrize("constants", SMALL, ids=name_of)
+def test_interpreter_agrees(constants: Mapping[str, int]) -> None:
+    """The slow, obvious interpreter finds the same states."""
+    (result,) = vs.check(MODEL, ["epochs_never_fall"], constants=constants)
+    oracle = explore(load(MODEL, constants), 20_000)
+    assert oracle.complete and not oracle.failures
+    assert isinstance(result.verdict, Holds)
+    assert len(oracle.states) == result.effort.states
+
+
+@pytest.mark.peers
+@pytest.mark.usefixtures("tlc")
+@pytest.mark.parametrize("constants", TINY, ids=name_of)
+def test_tlc_agrees(constants: Mapping[str, int]) -> None:
+    """TLC finds the same states in the exported model, and that the invariants hold which hold for us."""
+    network = load(MODEL, constants)
+    results = vs.check(MODEL, constants=constants)
+    kept = {one.property for one in results if isinstance(one.verdict, Holds)}
+    invariants = tuple(
+        one for one in network.properties if isinstance(one.claim, Always) and one.name in kept
+    )
+    assert invariants
+    run = run_tlc(to_tla(replace(network, properties=invariants), "Model"), timeout_s=SECONDS_MAX)
+    assert run.verdict == "complete", run.output
+    (found,) = {one.effort.states for one in results if one.property == "epochs_never_fall"}
+    assert run.distinct_states == found
+
+
+def test_late_write_hangs() -> None:
+    """Before KIP-890: the producer gives up, the marker is written, and then the write arrives."""
+    trace = trace_of(check("no_hanging_transaction", KIP890=BEFORE, PRODUCERS=1))
+    actions = actions_of(trace)
+    assert actions[-1] == "append_write"
+    late = ["produce", "abort", "end_transaction", "write_marker", "append_write"]
+    assert [action for action in actions if action in late] == late
+    assert trace.steps[-1].state["Partition(0).log"] == [
+        {"kind": "ABORT", "transaction": 0},
+        {"kind": "DATA", "transaction": 1},
+    ]
+
+
+def test_late_write_joins_the_next_transaction() -> None:
+    """Verification alone does not help: the coordinator says yes, though to the next transaction."""
+    for parts in (BEFORE, VERIFIED):
+        trace = trace_of(check("aborted_is_never_read", KIP890=parts, PRODUCERS=1))
+        last = trace.steps[-1].state
+        assert last["fate"] == ["ABORTED", "COMMITTED"]
+        readings = last["Consumer(0).read"]
+        assert isinstance(readings, list) and any("1" in one for one in readings if isinstance(one, list))
+        assert actions_of(trace).count("begin_transaction") == 2
+
+
+@pytest.mark.parametrize("parts", [VERIFIED, AFTER])
+def test_verification_ends_the_hanging(parts: int) -> None:
+    """What a leader asks before it opens a transaction is what keeps transactions from hanging."""
+    result = check("no_hanging_transaction", KIP890=parts, PRODUCERS=1)
+    assert isinstance(result.verdict, Holds) and result.verdict.vacuous is None
+
+
+def test_guard_is_needed() -> None:
+    """Without the guard a marker can come between the coordinator's yes and the write."""
+    actions = actions_of(trace_of(check("no_hanging_transaction", KIP890=VERIFIED, PRODUCERS=1, GUARD=0)))
+    assert actions.index("verify_write") < actions.index("write_marker") < actions.index("append_write")
+
+
+def test_failover_needs_a_failover() -> None:
+    """The witness is about failovers: without one there is none."""
+    one = {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1}
+    assert isinstance(check("failover_between_markers", **one, FAILOVERS=1).verdict, Holds)
+    assert isinstance(check("failover_between_markers", **one, FAILOVERS=0).verdict, Violated)

@@ -50,8 +50,8 @@ class KnownModel(Model):
 
 TRANSACTIONS = KnownModel(
     "kafka_transactions/transactions",
-    full={"KIP890": 2, "FAILOVERS": 3, "TRANSACTIONS": 1},
-    quick={"KIP890": 2, "FAILOVERS": 3, "TRANSACTIONS": 1},
+    full={"KIP890": 2, "TRANSACTIONS": 3, "PARTITIONS": 1, "FAILOVERS": 1},
+    quick={"KIP890": 2, "TRANSACTIONS": 3, "PARTITIONS": 1, "FAILOVERS": 1},
 )
 
 

@@ -229,14 +229,31 @@ def _tidy(text: str) -> str:
 
 
 def _under(definitions: list[tuple[str, str]], texts: list[str]) -> list[str]:
-    """The conjuncts, in a LET where there are definitions."""
+    """The conjuncts, beneath the definitions that they use.
+
+    A value is bound by a choice from a set of one, for TLC evaluates a LET anew at each use, and a chain
+    of them as often as there are ways through it; operators need a LET.
+    """
     if not texts:
         return []
     if not definitions:
         return [f"/\\ {text}" for text in texts]
-    head = [f"/\\ LET {show_definitions(definitions[:1])}"]
-    head += [f"       {show_definitions([definition])}" for definition in definitions[1:]]
-    return [*head, "   IN", *(f"     /\\ {text}" for text in texts)]
+    heads: list[str] = []
+    operators: list[tuple[str, str]] = []
+    for name, text in definitions:
+        if not text or "(" in name:
+            operators.append((name, text))
+            continue
+        heads += _let(operators)
+        operators = []
+        heads.append(f"\\E {name} \\in {{{text}}} :")
+    heads += _let(operators)
+    first, *rest = heads
+    return [f"/\\ {first}", *(f"   {head}" for head in rest), *(f"     /\\ {text}" for text in texts)]
+
+
+def _let(operators: list[tuple[str, str]]) -> list[str]:
+    return [f"LET {show_definitions(operators)} IN"] if operators else []
 
 
 def _initial(variable: Variable) -> str:

@@ -51,7 +51,7 @@ def shape_of(module: Module, node: ast.expr) -> Shape:
         case ast.Name(id=name) if name in module.roles:
             return module.roles[name].scalar
         case ast.Name(id=name) | ast.Subscript(value=ast.Name(id=name)) if name in _BOUNDED:
-            raise module.text.error(node, f"`{name}` has no bounds", f"write {_BOUNDED[name]} instead")
+            raise module.text.error(node, f"`{name}` has no bounds", f"write {_BOUNDED[name]}")
         case ast.Name(id=name) if name in _EXAMPLES:
             raise module.text.error(node, f"{name} has no bounds here", f"write it as {_EXAMPLES[name]}")
         case ast.Name(id=name) if name in module.places:

@@ -24,7 +24,7 @@ from veristream.ir.expr import (
     Statement,
     Type,
 )
-from veristream.languages.actions.convert import bit_of
+from veristream.languages.actions.convert import bit_of, element_of
 from veristream.languages.actions.types import INTEGER, Leaf, SeqOf, SetOf, leaves, rest_of, scalar_type
 from veristream.languages.actions.values import (
     Held,
@@ -175,7 +175,10 @@ def change_set(node: ast.Call, place: Stored, method: str, element: Value, scope
     """add, discard or remove."""
     span = scope.span(node)
     assert isinstance(place.shape, SetOf)
-    mask, bit = scalar(place), bit_of(place.shape.item, element, node.args[0], scope)
+    item = place.shape.item
+    if method == "add":
+        element = element_of(item, element, node.args[0], scope)
+    mask, bit = scalar(place), bit_of(item, element, node.args[0], scope)
     target = Load(place.variable, place.indices)
     if method == "add":
         return [Assign(target, Binary("|", mask, bit), span)]

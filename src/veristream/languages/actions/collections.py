@@ -14,6 +14,7 @@ from veristream.languages.actions.convert import (
     compile_open,
     compile_value,
     describe_value,
+    element_of,
     shifted,
 )
 from veristream.languages.actions.types import (
@@ -33,7 +34,6 @@ from veristream.languages.actions.values import (
     Scope,
     Stored,
     Value,
-    equal,
     item_at,
     length_of,
     scalar,
@@ -270,7 +270,7 @@ def compile_set_comprehension(node: ast.SetComp, scope: Scope, wanted: Shape | N
 
     def comes(value: Value) -> Expr:
         def same(inside: Scope) -> Expr:
-            return equal(value, compile_value(node.elt, inside, item), scope.fresh)
+            return Binary("==", scalar(value), _element(node.elt, item, inside))
 
         bit = Binary("<<", Const(1), shifted(scalar(value), item.low))
         return Conditional(_generators("any", node.generators, scope, same), bit, Const(0))
@@ -280,7 +280,12 @@ def compile_set_comprehension(node: ast.SetComp, scope: Scope, wanted: Shape | N
 
 
 def _bit(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
-    return Binary("<<", Const(1), shifted(scalar(compile_value(node, scope, item)), item.low))
+    return Binary("<<", Const(1), shifted(_element(node, item, scope), item.low))
+
+
+def _element(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
+    """An element of a set; a fault where the set cannot hold it."""
+    return scalar(element_of(item, compile_value(node, scope, item), node, scope))
 
 
 def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
@@ -297,8 +302,10 @@ def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
         raise scope.module.text.error(
             node.elt, f"a set cannot hold {describe(shape)}", "it holds numbers, bools, enums and roles"
         )
-    if isinstance(wanted, SetOf) and _holds(wanted.item, shape):
-        return wanted.item
+    if isinstance(wanted, SetOf):
+        item = wanted.item
+        if (item.kind, item.name, item.maybe) == (shape.kind, shape.name, shape.maybe):
+            return item
     if shape.size > SET_SIZE_MAX:
         raise scope.module.text.error(
             node.elt,
@@ -306,8 +313,3 @@ def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
             f"at most {SET_SIZE_MAX} fit; build it from something with a smaller range",
         )
     return shape
-
-
-def _holds(item: Scalar, shape: Scalar) -> bool:
-    alike = (item.kind, item.name, item.maybe) == (shape.kind, shape.name, shape.maybe)
-    return alike and item.covers(shape)

@@ -13,6 +13,7 @@ from veristream.languages.actions.collections import (
     static_domain,
 )
 from veristream.languages.actions.convert import (
+    comparable,
     compile_number,
     compile_open,
     convert,
@@ -149,9 +150,9 @@ def _never_none(shape: Shape, other: Shape) -> bool:
 def _to_wider(scope: Scope, left: ast.expr, a: Value, right: ast.expr, b: Value) -> tuple[Value, Value]:
     match a.shape, b.shape:
         case Scalar() as first, Scalar() as second if second.maybe and not first.maybe:
-            return convert(a, second, left, scope), b
+            return comparable(a, second, left, scope), b
         case Scalar() as first, Scalar() as second if first.maybe and second.kind != "none":
-            return a, convert(b, first, right, scope)
+            return a, comparable(b, first, right, scope)
         case SetOf() as first, SetOf() as second if is_compatible(second, first):
             return convert(a, second, left, scope), b
         case Scalar(kind="int", maybe=False), Scalar():

@@ -59,7 +59,7 @@ def _value(node: ast.expr, module: Module) -> int:
 
 def _operation(node: ast.expr, op: ast.operator, left: int, right: int, module: Module) -> int:
     if isinstance(op, ast.FloorDiv | ast.Mod) and right == 0:
-        raise module.text.error(node, "division by zero")
+        raise module.text.error(node, "division by zero", "check the constants")
     if isinstance(op, ast.Pow) and not 0 <= right <= 64:
         raise module.text.error(node, "this power is too large", "the exponent lies in 0 to 64")
     return _OPERATORS[type(op)](left, right)

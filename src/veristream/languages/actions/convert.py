@@ -22,6 +22,7 @@ from veristream.languages.actions.types import (
     Shape,
     describe,
     is_compatible,
+    without_none,
 )
 from veristream.languages.actions.values import Items, Listed, Plain, Scope, Value, scalar
 from veristream.source import Span
@@ -82,11 +83,10 @@ def convert(value: Value | Listed, wanted: Shape, node: ast.expr, scope: Scope) 
     if isinstance(value, Listed):
         return _typed_literal(value, wanted, scope)
     if not is_compatible(wanted, value.shape):
-        hint = ""
-        if isinstance(value.shape, Scalar) and value.shape.kind == "none":
-            hint = f"declare it as Maybe[{describe(wanted)}] if it may be None"
         raise scope.module.text.error(
-            node, f"this is {describe_value(value)}, and {describe(wanted)} is needed here", hint
+            node,
+            f"this is {describe_value(value)}, and {describe(wanted)} is needed here",
+            _hint(value.shape, wanted, scope),
         )
     match wanted, value.shape:
         case Scalar(), Scalar():
@@ -105,29 +105,54 @@ def _convert_scalar(value: Value, given: Scalar, wanted: Scalar, span: Span, sco
         return _not_none(expr, given, span, scope)
     if given.kind != "int" or not wanted.maybe:
         return value
+    if given.maybe and given.low == wanted.low:
+        return value
+    inner = expr
+    if given.low <= wanted.low <= given.high:  # a number that would stand for None
+        inner = _not_none(expr, wanted, span, scope).expr
     if given.maybe:
-        if given.low == wanted.low:
-            return value
-        inner = _beside_none(expr, Scalar(given.low + 1, given.high), wanted)
-        none = Binary("==", expr, Const(given.low))
-        return Plain(wanted, Conditional(none, Const(wanted.low), inner))
-    return Plain(wanted, _beside_none(expr, given, wanted))
-
-
-def _beside_none(expr: Expr, given: Scalar, wanted: Scalar) -> Expr:
-    """The number as one of a Maybe; the one that stands for None there becomes one that is outside."""
-    if not given.low <= wanted.low <= given.high:
-        return expr
-    if isinstance(expr, Const):
-        return Const(wanted.high + 1, expr.span) if expr.value == wanted.low else expr
-    return Conditional(Binary("==", expr, Const(wanted.low)), Const(wanted.high + 1), expr)
+        inner = Conditional(Binary("==", expr, Const(given.low)), Const(wanted.low), inner)
+    return Plain(wanted, inner)
 
 
 def _not_none(expr: Expr, given: Scalar, span: Span, scope: Scope) -> Plain:
-    """The value of a Maybe; a fault where it is None."""
-    found = Scalar(given.low + 1, given.high, given.kind, given.name)
+    """The value of a Maybe; a fault where it is None, or the number that stands for it."""
+    found = without_none(given)
     name = f"Maybe_{given.name or given.kind}_{found.low}_{found.high}".replace("-", "m")
     return Plain(found, checked(expr, found, name, "the_value", span, scope))
+
+
+def comparable(value: Value, wanted: Scalar, node: ast.expr, scope: Scope) -> Value:
+    """A number as one to compare with a Maybe: it equals None never, and is no fault."""
+    given = value.shape
+    if not isinstance(given, Scalar) or given.kind != "int" or wanted.kind != "int":
+        return convert(value, wanted, node, scope)
+    expr = scalar(value)
+    same: Expr = expr
+    if given.low <= wanted.low <= given.high:
+        same = Conditional(Binary("==", expr, Const(wanted.low)), Const(wanted.high + 1), expr)
+    if given.maybe:
+        same = Conditional(Binary("==", expr, Const(given.low)), Const(wanted.low), same)
+    return Plain(wanted, same)
+
+
+def _hint(given: Shape, wanted: Shape, scope: Scope) -> str:
+    """What to write where one type was given and another is needed."""
+    match given, wanted:
+        case Scalar(kind="none"), _:
+            return f"declare it as Maybe[{describe(wanted)}] if it may be None"
+        case Scalar(kind="bool"), Scalar(kind="int"):
+            return "count conditions with sum(...), or write `1 if condition else 0`"
+        case Scalar(kind="role"), Scalar(kind="int"):
+            return "the number of an instance is its id: write `.id`"
+        case Scalar(kind="enum"), Scalar(kind="int"):
+            return "the members of an enum have no order and no number; compare them with =="
+        case _, Scalar(kind="role", name=name):
+            return f"write {name}[0] for an instance"
+        case _, Scalar(kind="enum", name=name):
+            return f"write {name}.{scope.module.enums[name][0]} for a member"
+        case _:
+            return "both sides must be of one type"
 
 
 def checked(expr: Expr, wanted: Scalar, name: str, what: str, span: Span, scope: Scope) -> Expr:
@@ -148,7 +173,8 @@ def _typed_literal(value: Listed, wanted: Shape, scope: Scope) -> Value:
         case SeqOf() if isinstance(value.node, ast.List):
             return _typed_sequence(value, wanted, scope)
     hints = {SetOf: "a set is written {a, b} or set()", SeqOf: "it is written [a, b] or []"}
-    hint = "a map is changed key by key" if isinstance(wanted, MapOf) else hints.get(type(wanted), "")
+    hint = "a map is changed key by key" if isinstance(wanted, MapOf) else "a literal is a collection"
+    hint = hints.get(type(wanted), hint)
     raise scope.module.text.error(value.node, f"this literal is not {describe(wanted)}", hint)
 
 
@@ -167,7 +193,9 @@ def _typed_set(value: Listed, wanted: SetOf, scope: Scope) -> Plain:
 def _typed_sequence(value: Listed, wanted: SeqOf, scope: Scope) -> Items:
     text = scope.module.text
     if len(value.items) > wanted.bound:
-        raise text.error(value.node, f"{len(value.items)} items do not fit into {describe(wanted)}")
+        raise text.error(
+            value.node, f"{len(value.items)} items do not fit into {describe(wanted)}", "widen its bound"
+        )
     if wanted.is_bag and len(value.items) > 1:
         raise text.error(
             value.node, "a bag starts empty or with one item", "add the others one by one with add"
@@ -176,7 +204,7 @@ def _typed_sequence(value: Listed, wanted: SeqOf, scope: Scope) -> Items:
 
 
 def bit_of(item: Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:
-    """The mask of one element of a set; a fault, or a ModelError, where the set cannot hold it."""
+    """The mask of one element of a set; a ModelError where the set surely cannot hold it."""
     expr = scalar(element)
     if isinstance(expr, Const):
         if not item.low <= expr.value <= item.high:
@@ -185,6 +213,15 @@ def bit_of(item: Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:
             )
         return Const(1 << (expr.value - item.low))
     return Binary("<<", Const(1), shifted(expr, item.low), scope.span(node))
+
+
+def element_of(item: Scalar, value: Value, node: ast.expr, scope: Scope) -> Value:
+    """The value as an element of a set; a fault where the set cannot hold it."""
+    assert isinstance(value.shape, Scalar)
+    if isinstance(scalar(value), Const) or item.covers(value.shape):
+        return value
+    name = f"set_of_{item.low}_to_{item.high}".replace("-", "m")
+    return Plain(item, checked(scalar(value), item, name, "element", scope.span(node), scope))
 
 
 def shifted(expr: Expr, low: int) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from veristream.ir.expr import Binary, BinaryOp, Conditional, Const, Expr, FoldOp, Primed, Unary
 from veristream.languages.actions.collections import (
@@ -51,6 +52,7 @@ from veristream.languages.actions.values import (
     primed,
     scalar,
 )
+from veristream.source import Span
 
 _ARITHMETIC: dict[type[ast.operator], BinaryOp] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
 _SET_OPERATORS: dict[type[ast.operator], BinaryOp] = {ast.BitOr: "|", ast.BitAnd: "&", ast.BitXor: "^"}
@@ -199,7 +201,8 @@ def _of_role(node: ast.Attribute, scope: Scope, role: str, instance: Value) -> V
         return Plain(Scalar(0, found.count - 1), number)
     for variable in found.state:
         if variable.name == node.attr:
-            return Stored(variable.shape, f"{role}.{variable.name}", (scalar(instance),))
+            index = replace(scalar(instance), span=scope.span(node))
+            return Stored(variable.shape, f"{role}.{variable.name}", (index,))
     names = ", ".join(["id", *(variable.name for variable in found.state)])
     raise scope.module.text.error(node, f"{role} has no {node.attr}", f"it has {names}")
 
@@ -218,7 +221,8 @@ def _subscript(node: ast.Subscript, scope: Scope) -> Value:
         raise scope.module.text.error(node, f"models cannot use {what}", hint)
     if isinstance(owner.shape, MapOf):
         key = owner.shape.key
-        return item_at(owner, shifted(compile_scalar(node.slice, scope, key), key.low))
+        index = shifted(compile_scalar(node.slice, scope, key), key.low)
+        return item_at(owner, replace(index, span=scope.span(node)))
     if owner.shape.is_bag:
         raise scope.module.text.error(node, "a bag has no order", "choose an item with any_of(...)")
     return item_at(owner, _position(node, scope, owner))
@@ -247,12 +251,18 @@ def _instance(node: ast.Subscript, name: str, scope: Scope) -> Value:
 def _position(node: ast.Subscript, scope: Scope, owner: Stored) -> Expr:
     """The index into a sequence; counted from its end where it is negative, a fault past its length."""
     assert isinstance(owner.shape, SeqOf)
-    index, span = compile_number(node.slice, scope).expr, scope.span(node)
-    if isinstance(index, Const) and index.value < 0:
-        return Binary("+", length_of(owner), index, span)
+    number, span = compile_number(node.slice, scope), scope.span(node)
+    assert isinstance(number.shape, Scalar)
+    index, length = number.expr, length_of(owner)
+    from_end = Binary("+", length, index, span)
+    if number.shape.high < 0:
+        return from_end
     # Past the length lies only what no longer means anything: the index must fault there.
     beyond = Const(owner.shape.bound, span)
-    return Conditional(Binary("<", index, length_of(owner)), index, beyond, span)
+    from_start = Conditional(Binary("<", index, length), index, beyond, span)
+    if number.shape.low >= 0:
+        return from_start
+    return Conditional(Binary("<", index, Const(0)), from_end, from_start, span)
 
 
 def _unary(node: ast.UnaryOp, scope: Scope) -> Value:
@@ -280,7 +290,8 @@ def _connective(node: ast.BoolOp, scope: Scope) -> Value:
 
 
 def _operation(node: ast.BinOp, scope: Scope, wanted: Shape | None) -> Value:
-    inner = wanted if isinstance(wanted, SetOf) else None
+    # Of a union all elements are wanted; what else takes part in an operation may be of another range.
+    inner = wanted if isinstance(wanted, SetOf) and isinstance(node.op, ast.BitOr) else None
     left, right = compile_open(node.left, scope, inner), compile_open(node.right, scope, inner)
     for value in (left, right):
         if not isinstance(value, Listed) and isinstance(value.shape, SetOf):
@@ -302,7 +313,9 @@ def _set_operation(node: ast.BinOp, left: Value | Listed, right: Value | Listed,
         first, second = left, convert(right, left.shape, node.right, scope)
     shape, span = second.shape, scope.span(node)
     if not isinstance(shape, SetOf) or not isinstance(first.shape, SetOf):
-        raise scope.module.text.error(node, f"{describe_value(second)} is not a set")
+        raise scope.module.text.error(
+            node, f"{describe_value(second)} is not a set", "write {a, b} or set()"
+        )
     shape = first.shape
     if isinstance(node.op, ast.Sub):
         whole = Const((1 << shape.item.size) - 1)
@@ -321,11 +334,10 @@ def _arithmetic(node: ast.BinOp, left: Value, right: Value, scope: Scope) -> Val
     match node.op:
         case ast.FloorDiv():
             # Python rounds down: what mod leaves is taken away first, so that the division is exact.
-            rest = Binary("mod", a, b, span)
-            return Plain(INTEGER, Binary("div", Binary("-", a, rest, span), b, span))
+            rest = _remainder(a, b, right.shape, span)
+            return Plain(INTEGER, Binary("div", Binary("-", a, rest.expr, span), b, span))
         case ast.Mod():
-            high = right.shape.high - 1 if right.shape.low > 0 else INTEGER.high
-            return Plain(Scalar(0, high), Binary("mod", a, b, span))
+            return _remainder(a, b, right.shape, span)
         case ast.Div():
             raise text.error(node, "models have whole numbers only", "write // to divide and round down")
         case op if type(op) in _ARITHMETIC:
@@ -333,6 +345,16 @@ def _arithmetic(node: ast.BinOp, left: Value, right: Value, scope: Scope) -> Val
             return Plain(_range(word, left.shape, right.shape), Binary(word, a, b, span))
         case _:
             raise text.error(node, "models cannot use this operator on numbers", "there are + - * // %")
+
+
+def _remainder(a: Expr, b: Expr, divisor: Scalar, span: Span) -> Plain:
+    """Python's remainder, which has the sign of the divisor; the IR's divisor is positive."""
+    positive = Binary("mod", a, b, span)
+    if divisor.low >= 0:
+        return Plain(Scalar(0, max(divisor.high - 1, 0)), positive)
+    mirrored = Unary("-", Binary("mod", Unary("-", a), Unary("-", b), span))
+    expr = Conditional(Binary("<", b, Const(0)), mirrored, positive, span)
+    return Plain(Scalar(min(divisor.low + 1, 0), max(divisor.high - 1, 0)), expr)
 
 
 def _range(op: BinaryOp, left: Scalar, right: Scalar) -> Scalar:

@@ -153,6 +153,7 @@ def _name_value(statement: ast.stmt, scope: Scope) -> Scope:
             scope.module.check_local(name, target)
             return scope.bind(name, compile_value(value, scope))
         case ast.If(test=test, body=then_body, orelse=else_body):
+            compile_condition(test, scope)  # wrong ones are errors even where nothing depends on them
             then, otherwise = scope, scope
             for inner in then_body:
                 then = _name_value(inner, then)

@@ -21,7 +21,7 @@ from veristream.languages.actions.parse import Text, parse
 from veristream.languages.actions.properties import compile_properties, compile_terminal
 from veristream.languages.actions.symmetry import bags_of, symmetries_of
 from veristream.languages.actions.values import Plain
-from veristream.source import Source
+from veristream.source import Source, Span
 
 
 def read_model(source: Source, constants: Mapping[str, int] | None = None) -> Network:
@@ -50,7 +50,9 @@ def lower(module: Module, name: str) -> Network:
     components = _components(module)
     if not any(component.edges for component in components):
         raise ModelError(
-            "the model has no actions", hint="put @action before the functions that change the state"
+            "the model has no actions",
+            Span(module.text.source, 0, 1),
+            "put @action before the functions that change the state",
         )
     properties, terminal = tuple(compile_properties(module)), compile_terminal(module)
     _check_called(module)

@@ -75,4 +75,5 @@ def _syntax_error(source: Source, error: SyntaxError) -> ModelError:
     starts = _line_starts(source.text)
     line = min(max(error.lineno or 1, 1), max(len(starts) - 1, 1))
     start = min(starts[line - 1] + max((error.offset or 1) - 1, 0), max(len(source.text) - 1, 0))
-    return ModelError(f"this is not Python: {error.msg}", Span(source, start, start + 1))
+    hint = "a model is a Python module; `python -m py_compile` finds the same mistake"
+    return ModelError(f"this is not Python: {error.msg}", Span(source, start, start + 1), hint)

@@ -34,7 +34,9 @@ def record_arguments(module: Module, record: Record, node: ast.Call) -> dict[str
     """The fields that a call gives, by position or by name."""
     names = [field for field, _ in record.fields]
     if len(node.args) > len(names):
-        raise module.text.error(node, f"{record.name} has {len(names)} fields, not {len(node.args)}")
+        raise module.text.error(
+            node, f"{record.name} has {len(names)} fields, not {len(node.args)}", ", ".join(names)
+        )
     given = dict(zip(names, node.args, strict=False))
     for keyword in node.keywords:
         if keyword.arg is None or keyword.arg not in names:
@@ -52,7 +54,9 @@ def compile_replace(node: ast.Call, scope: Scope, record: ast.expr) -> Value:
     shape = value.shape
     if not isinstance(shape, Record):
         raise scope.module.text.error(
-            record, f"replace(...) takes a record first, not {describe_value(value)}"
+            record,
+            f"replace(...) takes a record first, not {describe_value(value)}",
+            "write replace(record, field=value)",
         )
     parts: dict[str, Value] = {name: part_of(value, name) for name, _ in shape.fields}
     for keyword in node.keywords:

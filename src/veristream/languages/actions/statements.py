@@ -123,9 +123,8 @@ def _statement(node: ast.stmt, scope: Scope, body: Body) -> tuple[list[Statement
         case ast.Global(names=names):
             for name in names:
                 if name not in scope.module.state:
-                    raise text.error(
-                        node, f"{name} is not part of the model's state", scope.module.similar(name)
-                    )
+                    hint = scope.module.similar(name) or f"declare it with a type: `{name}: Int[0, 3] = 0`"
+                    raise text.error(node, f"{name} is not part of the model's state", hint)
             body.globals.update(names)
             return [], scope
         case ast.Assign(targets=[target], value=value):

@@ -1,0 +1,8 @@
+from veristream.actions import *
+
+queue: Seq[Int[0, 3], 2] = [1]
+
+
+@action
+def step():
+    queue.pop(0)

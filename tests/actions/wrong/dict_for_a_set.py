@@ -1,0 +1,3 @@
+from veristream.actions import *
+
+seen: Set[Int[0, 3]] = {}

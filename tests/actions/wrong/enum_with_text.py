@@ -1,0 +1,4 @@
+from veristream.actions import *
+
+class Kind(Enum):
+    PING = "ping"

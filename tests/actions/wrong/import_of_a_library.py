@@ -1,0 +1,3 @@
+from veristream.actions import *
+
+import random

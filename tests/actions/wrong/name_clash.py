@@ -1,0 +1,8 @@
+from veristream.actions import *
+
+x: Int[0, 3] = 0
+
+
+@action
+def x():
+    pass

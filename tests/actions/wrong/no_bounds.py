@@ -1,0 +1,3 @@
+from veristream.actions import *
+
+x: int = 0

@@ -1,0 +1,4 @@
+from veristream.actions import *
+
+class Node(Role, number=3):
+    pass

@@ -1,0 +1,5 @@
+from veristream.actions import *
+
+@action(fairness="weak")
+def step():
+    pass

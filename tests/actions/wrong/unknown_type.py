@@ -1,0 +1,7 @@
+from veristream.actions import *
+
+class Phase(Enum):
+    IDLE = 0
+
+
+phase: Phose = Phase.IDLE

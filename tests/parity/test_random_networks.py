@@ -16,7 +16,7 @@ from veristream.search import explore as driver
 
 STATE_COUNT_MAX = 1000
 RANDOM = settings(
-    max_examples=400, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    max_examples=480, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 
 

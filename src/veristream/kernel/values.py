@@ -266,7 +266,7 @@ def _connective(place: Place, expr: Binary) -> Value:
     left = truth(place, expr.left)
     if expr.op == "implies":
         left = builder.not_(left)
-    if not may_fault(expr.right, place.names()):
+    if not may_fault(expr.right):
         right = truth(place, expr.right)
         return builder.and_(left, right) if expr.op == "and" else builder.or_(left, right)
     before = builder.block
@@ -477,7 +477,7 @@ def message_part(place: Place, part: QueuePart, index: Value | None, position: V
     return builder.add(stored, constant(part.low)) if part.low else stored
 
 
-def may_fault(expr: Expr, names: Names) -> bool:
+def may_fault(expr: Expr) -> bool:
     """Whether evaluating the expression may fault or run long, so that it must not be speculated."""
     match expr:
         case Const() | AtLocation() | IsDone() | IsIdle():
@@ -487,10 +487,10 @@ def may_fault(expr: Expr, names: Names) -> bool:
         case Local(index=index):
             return index is not None
         case Unary(operand=operand) | Primed(operand=operand):
-            return may_fault(operand, names)
+            return may_fault(operand)
         case Binary(op="div" | "rem" | "mod" | "<<" | ">>"):
             return True
         case Binary(left=left, right=right):
-            return may_fault(left, names) or may_fault(right, names)
+            return may_fault(left) or may_fault(right)
         case Conditional() | Fold() | Call() | Peek():
             return True

@@ -47,8 +47,8 @@ from veristream.search.graph import Graph, source_of
 from veristream.search.lasso import loop_edges, satisfies
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Session
-from veristream.search.trace import STUTTER_TEXT, failing_trace, find_step, first_step, replay
-from veristream.verdict import Fault, Holds, Result, Step, Trace, Unknown, Verdict, Violated
+from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
+from veristream.verdict import Holds, Result, Step, Trace, Unknown, Verdict, Violated
 
 FIRST_LOOK = 1 << 15  # states before the first search for components
 
@@ -239,17 +239,11 @@ class _Search:
         states = [self._state(i)[0] for i in self.session.exploration.path(at)]
         states = [s for i, s in enumerate(states) if i == 0 or s != states[i - 1]]
         if hit.kind == native.FAULT and hit.other != WATCH_FAILED:
-            trace, failed = failing_trace(self.interpreter, states, hit.other)
-            where = f"the action {failed.label} of {failed.process} fails: {failed.fault.message}"
-            return Unknown(where, trace, failed.fault)
-        for atom in self.automaton.states:
-            try:
-                self.interpreter.holds(atom.condition, states[-1])
-            except ModelFault as fault:
-                trace = Trace(replay(self.interpreter, states))
-                where = f"a property cannot be evaluated: {fault.message}"
-                return Unknown(where, trace, Fault(fault.message, fault.span))
-        raise AssertionError("the interpreter evaluates what the kernel could not")
+            found = action_fault(self.interpreter, states, hit.other)
+            assert found is not None, "the interpreter knows no failing action there"
+            return found
+        conditions = [atom.condition for atom in self.automaton.states]
+        return property_fault(self.interpreter, states, conditions)
 
     def _vacuity(self) -> str | None:
         """Why the property holds for a reason that says little, if so."""

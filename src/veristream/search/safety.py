@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import Expr, Unary
-from veristream.ir.interpret import Interpreter, Taken
+from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
 from veristream.ir.property import (
     Always,
@@ -34,8 +34,8 @@ from veristream.search.expand import Code
 from veristream.search.explore import Hit, Plan, begin
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Session
-from veristream.search.trace import failing_trace, replay
-from veristream.verdict import Effort, Fault, Holds, Result, Trace, Unknown, Verdict, Violated
+from veristream.search.trace import action_fault, property_fault, replay
+from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
 STATE_BITS, ACTION_TESTS = 62, 31
 SYMMETRY_SAMPLE = 60  # states that are looked at to see whether instances can be told apart
@@ -211,11 +211,13 @@ class Search:
 
     def _take(self, hit: Hit) -> None:
         if hit.kind == native.FAULT:
-            trace, failed = failing_trace(self.interpreter, self._path(hit.source), hit.other)
-            where = f"the action {failed.label} of {failed.process} fails: {failed.fault.message}"
-            self._fail(Unknown(where, trace, failed.fault))
+            # A property of steps is evaluated with the step, and may be what fails there.
+            states = self._path(hit.source)
+            found = action_fault(self.interpreter, states, hit.other)
+            self._fail(found or property_fault(self.interpreter, states, self.batch.actions))
         elif hit.kind == native.WATCH_FAULT:
-            self._fail(self._failing_property(hit.other))
+            conditions = (*self.batch.states, *self.batch.measures)
+            self._fail(property_fault(self.interpreter, self._path(hit.other), conditions))
         else:
             self.session.exploration.unwatch(hit.kind)
             for case in self._open():
@@ -227,17 +229,6 @@ class Search:
         for case in self._open():
             self._decide(case, verdict)
 
-    def _failing_property(self, index: int) -> Unknown:
-        states = self._path(index)
-        trace = Trace(replay(self.interpreter, states), shortest=True)
-        for expr in (*self.batch.states, *self.batch.measures):
-            try:
-                self.interpreter.value(expr, states[-1])
-            except ModelFault as fault:
-                where = f"a property cannot be evaluated: {fault.message}"
-                return Unknown(where, trace, Fault(fault.message, fault.span))
-        raise AssertionError("the interpreter evaluates what the kernel could not")
-
     def _found(self, case: Case, hit: Hit) -> Verdict:
         claim = case.claim
         if isinstance(claim, Transition):
@@ -245,11 +236,7 @@ class Search:
             before = states[-1]
             after = self._breaking_step(claim, before, self._state(hit.other))
             states.append(after)
-
-            def breaks(taken: Taken) -> bool:
-                return taken.state == after
-
-            steps = replay(self.interpreter, states, breaks)
+            steps = replay(self.interpreter, states)
             return Violated("the last step breaks it", Trace(steps, shortest=True))
         index = hit.source if isinstance(claim, DeadlockFree | NonTerminating) else hit.other
         states = self._path(index)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from veristream.search.explore import Exploration, OutOfMemory
+from veristream.search.explore import QUANTUM, Exploration, OutOfMemory
 from veristream.search.limits import Limits, Progress, Report
 from veristream.verdict import Effort
 
@@ -68,7 +68,7 @@ class Session:
 
     def _quantum(self) -> int:
         """How many states to expand before looking up again; few where few are allowed."""
-        most = 1 << 17
+        most = QUANTUM
         if self.limits.states_max is not None:
             most = min(most, max(1, self.limits.states_max - self.exploration.state_count))
         if self.limits.seconds_max is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-from veristream.ir.interpret import Failed, Interpreter, Taken
+from veristream.ir.evaluate import ModelFault
+from veristream.ir.expr import Expr
+from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.show import show_state
 from veristream.ir.state import State
-from veristream.verdict import Step, Trace
+from veristream.verdict import Fault, Step, Trace, Unknown
 
 STUTTER_TEXT = "(no step is possible: the state repeats)"
 
@@ -32,19 +35,47 @@ def find_step(interpreter: Interpreter, before: State, after: State, accept: Acc
     raise AssertionError(f"the interpreter knows no such step: {before} to {after}")
 
 
-def replay(interpreter: Interpreter, states: Sequence[State], last: Accept = anything) -> tuple[Step, ...]:
-    """The run through the states; `last` may say more of its last step."""
+def replay(interpreter: Interpreter, states: Sequence[State]) -> tuple[Step, ...]:
+    """The run through the states."""
     assert states[0] == interpreter.initial(), "a trace begins in the initial state"
     steps = [first_step(interpreter, states[0])]
-    for position in range(1, len(states)):
-        accept = last if position == len(states) - 1 else anything
-        steps.append(find_step(interpreter, states[position - 1], states[position], accept))
+    for before, after in pairwise(states):
+        steps.append(find_step(interpreter, before, after, anything))
     return tuple(steps)
 
 
-def failing_trace(interpreter: Interpreter, states: Sequence[State], action: int) -> tuple[Trace, Failed]:
-    """The run to a state in which the action fails, and how it fails."""
+def action_fault(interpreter: Interpreter, states: Sequence[State], action: int) -> Unknown | None:
+    """The finding that an action fails in the last state; None where no action does.
+
+    By symmetry it may be another instance's action that fails in a real run than in the search.
+    """
     failures = interpreter.expand(states[-1]).failures
-    failed = next((f for f in failures if f.action == action), None)
-    assert failed is not None, f"the interpreter does not fail at action {action} of {states[-1]}"
-    return Trace(replay(interpreter, states), shortest=True), failed
+    if not failures:
+        return None
+    failed = next((f for f in failures if f.action == action), failures[0])
+    reason = f"the action {failed.label} of {failed.process} fails: {failed.fault.message}"
+    return Unknown(reason, Trace(replay(interpreter, states), shortest=True), failed.fault)
+
+
+def property_fault(
+    interpreter: Interpreter, states: Sequence[State], conditions: Sequence[Expr]
+) -> Unknown:
+    """The finding that one of the conditions cannot be evaluated: in the last state, or of the last
+    step where it speaks of one."""
+    for condition in conditions:
+        try:
+            interpreter.holds_step(condition, states[-1], states[-1])
+        except ModelFault as fault:
+            return _cannot_evaluate(interpreter, states, fault)
+        for step in interpreter.steps(states[-1]):
+            try:
+                interpreter.holds_step(condition, states[-1], step.state)
+            except ModelFault as fault:
+                return _cannot_evaluate(interpreter, [*states, step.state], fault)
+    raise AssertionError("the interpreter evaluates what the kernel could not")
+
+
+def _cannot_evaluate(interpreter: Interpreter, states: Sequence[State], fault: ModelFault) -> Unknown:
+    reason = f"a property cannot be evaluated: {fault.message}"
+    trace = Trace(replay(interpreter, states), shortest=True)
+    return Unknown(reason, trace, Fault(fault.message, fault.span))

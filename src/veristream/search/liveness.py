@@ -14,7 +14,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
 from veristream.ir.property import (
@@ -32,8 +31,7 @@ from veristream.ir.property import (
     Holds as HoldsIn,
 )
 from veristream.ir.state import State
-from veristream.ir.text import print_expr
-from veristream.ir.vacuity import antecedents, initially, sentence_initial, sentence_never
+from veristream.ir.vacuity import antecedents
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import load_kernel
@@ -48,6 +46,7 @@ from veristream.search.lasso import loop_edges, satisfies
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Session
 from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
+from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Holds, Result, Step, Trace, Unknown, Verdict, Violated
 
 FIRST_LOOK = 1 << 15  # states before the first search for components
@@ -247,13 +246,7 @@ class _Search:
 
     def _vacuity(self) -> str | None:
         """Why the property holds for a reason that says little, if so."""
-        condition = initially(self.property)
-        try:
-            if condition is not None and self.interpreter.holds(condition, self.interpreter.initial()):
-                return sentence_initial(print_expr(condition))
-        except ModelFault:
-            pass
-        for position, premise in enumerate(self.premises):
-            if not self.session.exploration.seen >> (len(self.automaton.states) + position) & 1:
-                return sentence_never(print_expr(premise))
-        return None
+        first_bit = len(self.automaton.states)
+        premises = list(enumerate(self.premises, first_bit))
+        seen = self.session.exploration.seen
+        return true_from_the_start(self.interpreter, self.property) or unmet_premise(seen, premises)

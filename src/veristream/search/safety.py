@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import Expr, Unary
 from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
@@ -25,7 +24,7 @@ from veristream.ir.property import (
 from veristream.ir.state import State
 from veristream.ir.symmetry import check_symmetry, orbit, real_run
 from veristream.ir.text import print_expr
-from veristream.ir.vacuity import antecedents, initially, sentence_initial, sentence_never
+from veristream.ir.vacuity import antecedents
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
@@ -35,6 +34,7 @@ from veristream.search.explore import Hit, Plan, begin
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Session
 from veristream.search.trace import action_fault, property_fault, replay
+from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
 STATE_BITS, ACTION_TESTS = 62, 31
@@ -244,7 +244,7 @@ class Search:
         self._confirm(claim, states[-1])
         match claim:
             case Reachable():
-                return Holds("", trace, self._initial_vacuity(case.property))
+                return Holds("", trace, true_from_the_start(self.interpreter, case.property))
             case Always():
                 return Violated("the condition does not hold in the last state", trace)
             case DeadlockFree():
@@ -277,16 +277,6 @@ class Search:
                 agrees = not self.interpreter.steps(state)
         assert agrees, f"the interpreter does not agree on {claim} in {state}"
 
-    def _initial_vacuity(self, property_: Property) -> str | None:
-        condition = initially(property_)
-        if condition is None:
-            return None
-        try:
-            holds = self.interpreter.holds(condition, self.interpreter.initial())
-        except ModelFault:
-            return None
-        return sentence_initial(print_expr(condition)) if holds else None
-
     def _at_end(self, case: Case) -> Verdict:
         """The verdict of a case that no hit decided."""
         session = self.session
@@ -297,13 +287,7 @@ class Search:
             return Unknown(session.stopped)
         if isinstance(claim, Reachable):
             return Violated("no reachable state satisfies it")
-        return Holds(vacuous=self._unmet_premise(case))
-
-    def _unmet_premise(self, case: Case) -> str | None:
-        for bit, premise in case.premises:
-            if not self.session.exploration.seen >> bit & 1:
-                return sentence_never(print_expr(premise))
-        return None
+        return Holds(vacuous=unmet_premise(self.session.exploration.seen, case.premises))
 
     def _best(self, case: Case, claim: Reachable) -> Verdict:
         assert claim.optimise is not None

@@ -41,6 +41,7 @@ from veristream.ir.network import (
     Edge,
     Enumeration,
     FairnessMark,
+    Fork,
     Function,
     Label,
     Location,
@@ -224,6 +225,7 @@ class _NetworkBuilder(Builder):
             update=self._block(words, 1)[0],
             visible=not self.rarely(6),
             fairness=self.pick((FairnessMark.NONE,) * 4 + (FairnessMark.WEAK, FairnessMark.STRONG)),
+            late=self.rarely(4),
         )
 
     def _label(self, words: Words) -> Label:
@@ -332,12 +334,15 @@ class _NetworkBuilder(Builder):
         limit = max(1, rounds - 1) if self.careless() else max(1, rounds)
         return (Let(name, Type(0, 3), Const(0)), While(condition, (count_up, *body), limit))
 
+    def _fork(self) -> Fork:
+        return Fork("S", "l0" if self.rarely(2) else None)  # every component has an l0
+
     def _with_fork(self, component: Component, words: Words) -> Component:
         """The component with edges that start the idle slot, join it and perhaps kill it."""
         places = component.locations
         guard = None if self.careless() else IsIdle("S")
         edges = [
-            Edge(self.pick(places).name, self.pick(places).name, guard=guard, fork=("S",)),
+            Edge(self.pick(places).name, self.pick(places).name, guard=guard, fork=(self._fork(),)),
             Edge(self.pick(places).name, self.pick(places).name, join=("S",)),
         ]
         if self.rarely(2):
@@ -347,7 +352,7 @@ class _NetworkBuilder(Builder):
                     self.pick(places).name,
                     guard=self.condition(words, 1),
                     kill=("S",),
-                    fork=("S",) if self.rarely(2) else (),
+                    fork=(self._fork(),) if self.rarely(2) else (),
                 )
             )
         return replace(component, edges=component.edges + tuple(edges))

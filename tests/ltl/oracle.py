@@ -7,7 +7,8 @@ the truth of every subformula at this moment follows. The property is broken if,
 with an atom in which the formula is false, one can reach a strongly connected set of such pairs that
 keeps the promise of every until and is fair.
 
-Fairness of an edge's mark is that of each single action of the edge.
+Fairness of an edge's mark is that of each single action of the edge. Under strong global fairness
+every step of every state is a unit of its own.
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ class _Reader:
         self.owed = [_units(position, action, fairness) for position, action in actions]
         self.strong = frozenset(u for units in self.owed for u, is_strong in units.items() if is_strong)
         self._propositions = _propositions(formula)
+        self._of_steps = fairness is Fairness.STRONG_GLOBAL
+        self.steps: set[Unit] = set()
 
     def moments(self, state: State) -> list[tuple[Taken | None, _Moment]]:
         """The steps of the state, or its rest; states are not numbered yet."""
@@ -128,11 +131,20 @@ class _Reader:
             for p in self._propositions
             if isinstance(p, Holds) and self.interpreter.holds(p.condition, state)
         )
-        enabled = frozenset(unit for step in expansion.steps for unit in self.owed[step.action])
+        taken = {step: self._served(state, step) for step in expansion.steps}
+        enabled = frozenset(unit for units in taken.values() for unit in units)
         return [
-            (step, _Moment(-1, -1, here | self._said_of(step), frozenset(self.owed[step.action]), enabled))
-            for step in expansion.steps
+            (step, _Moment(-1, -1, here | self._said_of(step), units, enabled))
+            for step, units in taken.items()
         ] or [(None, _Moment(-1, -1, here, frozenset(), frozenset()))]
+
+    def _served(self, state: State, step: Taken) -> frozenset[Unit]:
+        """The units that the step serves."""
+        if not self._of_steps:
+            return frozenset(self.owed[step.action])
+        own: Unit = (state, step)
+        self.steps.add(own)
+        return frozenset({own, *self.owed[step.action]})
 
     def _said_of(self, step: Taken) -> Letter:
         actions = (p for p in self._propositions if not isinstance(p, Holds))
@@ -155,7 +167,7 @@ def _explore(reader: _Reader, count_max: int) -> _Graph:
         moments.append(tuple(dict.fromkeys(mine)))
         if len(numbers) > count_max:
             raise TooLargeError(f"more than {count_max} states")
-    return _Graph(tuple(moments), reader.strong)
+    return _Graph(tuple(moments), reader.strong | reader.steps)
 
 
 def _follow(reader: _Reader, trace: Trace) -> _Graph | None:
@@ -183,7 +195,7 @@ def _follow(reader: _Reader, trace: Trace) -> _Graph | None:
         (state,) = set(fitting.values())
     if trace.steps[last].state != trace.steps[trace.loop].state:
         return None
-    return _Graph(tuple(groups), reader.strong)
+    return _Graph(tuple(groups), reader.strong | reader.steps)
 
 
 def _looks_like(network: Network, state: State, step: Taken | None, shown: Step) -> bool:

@@ -335,7 +335,8 @@ class _Builder:
         """The condition that one of the movers leaves one of the places."""
 
         def leaves(mover: Mover) -> bool:
-            return (mover.component.name, mover.edge.source) in places
+            here = (mover.component.name, mover.edge.source) in places
+            return here and not (mover.edge.late and places is self.atomic)
 
         if any(map(leaves, movers)):
             return TRUE

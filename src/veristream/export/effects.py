@@ -29,7 +29,7 @@ from veristream.ir.expr import (
     Type,
     While,
 )
-from veristream.ir.network import Bind, ChannelKind, Component, Edge, Network, Receive, Send
+from veristream.ir.network import Bind, ChannelKind, Component, Edge, Fork, Network, Receive, Send
 
 
 @dataclass(slots=True)
@@ -87,7 +87,7 @@ class Effects:
             stopped = (*mover.edge.join, *mover.edge.kill)
             rest += _only_if(mover.taken, tuple(s for name in stopped for s in self._stop(name)))
         for mover in movers:
-            forked = tuple(s for name in mover.edge.fork for s in self._start(name, mover.edge))
+            forked = tuple(s for fork in mover.edge.fork for s in self._start(fork, mover.edge))
             rest += _only_if(mover.taken, forked)
         for mover, scope in zip(movers, scopes, strict=True):
             rest += _only_if(mover.taken, tuple(self.straight.block(mover.edge.update, scope)))
@@ -165,9 +165,10 @@ class Effects:
         idle = set_location(name, idle_code(component), self.straight)
         return (*idle, *self._restore(component))
 
-    def _start(self, name: str, edge: Edge) -> Block:
+    def _start(self, fork: Fork, edge: Edge) -> Block:
+        name = fork.component
         component = self.straight.components[name]
-        code = [place.name for place in component.locations].index(component.initial)
+        code = [place.name for place in component.locations].index(fork.location or component.initial)
         check = Check(self.straight.idle(name), f"{name} is forked but is not idle", edge.span)
         return (check, *set_location(name, code, self.straight), *self._restore(component))
 
@@ -175,7 +176,7 @@ class Effects:
         """Whether the invariants hold of the places where the components are after the step."""
         known = {mover.component.name: mover.edge.target for mover in movers}
         for mover in (*movers, *loose):
-            for name in (*mover.edge.join, *mover.edge.kill, *mover.edge.fork):
+            for name in (*mover.edge.join, *mover.edge.kill, *(f.component for f in mover.edge.fork)):
                 known.pop(name, None)
         out: list[Statement] = []
         for component in self.network.components:

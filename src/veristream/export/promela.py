@@ -38,6 +38,7 @@ from veristream.ir.network import FairnessMark, Network
 from veristream.ir.property import (
     Always,
     DeadlockFree,
+    Deterministic,
     DivergenceFree,
     Fairness,
     Formula,
@@ -47,6 +48,7 @@ from veristream.ir.property import (
     Occurs,
     Property,
     Reachable,
+    Refines,
     Silent,
     Temporal,
     TemporalBinary,
@@ -226,7 +228,14 @@ class _Exporter:
                 return f"[] ({self._proposition(cause)} -> <> {self._proposition(effect)})"
             case Temporal(formula=formula):
                 return self._temporal(formula)
-            case DeadlockFree() | DivergenceFree() | NonTerminating() | Transition():
+            case (
+                DeadlockFree()
+                | DivergenceFree()
+                | NonTerminating()
+                | Deterministic()
+                | Refines()
+                | Transition()
+            ):
                 raise ModelError(
                     f"the property {property_.name} is not a formula of states",
                     property_.span,

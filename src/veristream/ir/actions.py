@@ -87,9 +87,11 @@ def edges_on(
 
 
 def leaves_priority(network: Network, component: int, edge: int, kind: LocationKind) -> bool:
-    """Whether the edge leaves a location of the kind."""
+    """Whether the edge leaves a location of the kind, and goes first for it."""
     owner = network.components[component]
     source = owner.edges[edge].source
+    if kind is LocationKind.ATOMIC and owner.edges[edge].late:
+        return False
     return any(place.name == source and place.kind is kind for place in owner.locations)
 
 

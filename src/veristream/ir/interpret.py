@@ -36,8 +36,11 @@ from veristream.ir.evaluate import (
 from veristream.ir.expr import Expr
 from veristream.ir.network import ChannelKind, LocationKind, Network, Receive, Send
 from veristream.ir.property import Occurs, Silent
-from veristream.ir.state import IDLE, State, initial_location, initial_state, name_parts
+from veristream.ir.state import IDLE, State, initial_state, name_parts, start_location
 from veristream.verdict import Fault
+
+DOTTED = (".", "!", "?")
+"""How the name of a label ends whose arguments are shown as CSP writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +186,8 @@ class Interpreter:
             return
         label = _render_label(action.label.name, arguments)
         edges = tuple((mover.component, mover.position) for mover in movers)
-        yield Taken(index, label, self._process(components), freeze(after), arguments, edges)
+        process = ", ".join(movers[0].edge.actors) or self._process(components)
+        yield Taken(index, label, process, freeze(after), arguments, edges)
 
     def _fail_test(self, index: int, faulted: Faulted, before: Environment) -> Failed:
         """The failure of a test; a broadcast is blamed on its leader alone."""
@@ -223,11 +227,13 @@ class Interpreter:
                 after.locations[component] = IDLE
                 self._reset_variables(component, after)
         for mover in movers:
-            for name in mover.edge.fork:
-                component = self._names.components[name]
+            for fork in mover.edge.fork:
+                component = self._names.components[fork.component]
                 if after.locations[component] != IDLE:
-                    raise ModelFault(f"{name} is forked but is not idle", mover.edge.span)
-                after.locations[component] = initial_location(self.network.components[component])
+                    raise ModelFault(f"{fork.component} is forked but is not idle", mover.edge.span)
+                after.locations[component] = start_location(
+                    self.network.components[component], fork.location
+                )
                 self._reset_variables(component, after)
 
     def _reset_variables(self, component: int, after: Environment) -> None:
@@ -249,16 +255,27 @@ class Interpreter:
 
     def _prioritise(self, state: State, steps: list[Taken], failures: list[Failed]) -> Expansion:
         first = self._components_at(state, LocationKind.COMMITTED)
-        if not first:
-            atomic = self._components_at(state, LocationKind.ATOMIC)
-            if any(_moves(step, atomic) for step in steps):
-                first = atomic
-        if not first:
+        if first:
+            return Expansion(
+                tuple(step for step in steps if _moves(step, first)),
+                tuple(failure for failure in failures if first.intersection(failure.components)),
+            )
+        atomic = self._components_at(state, LocationKind.ATOMIC)
+        early = tuple(step for step in steps if self._goes_first(step, atomic))
+        if not early:
             return Expansion(tuple(steps), tuple(failures))
         return Expansion(
-            tuple(step for step in steps if _moves(step, first)),
-            tuple(failure for failure in failures if first.intersection(failure.components)),
+            early, tuple(failure for failure in failures if self._fails_first(failure, atomic))
         )
+
+    def _goes_first(self, step: Taken, atomic: frozenset[int]) -> bool:
+        return any(i in atomic and not self.network.components[i].edges[e].late for i, e in step.movers)
+
+    def _fails_first(self, failure: Failed, atomic: frozenset[int]) -> bool:
+        """Whether a mover of the failing action would go first; of its leader we know the edge."""
+        action = self.actions[failure.action]
+        late = self.network.components[action.leader].edges[action.edge].late
+        return bool(atomic.intersection(failure.components) - ({action.leader} if late else set()))
 
     def _components_at(self, state: State, kind: LocationKind) -> frozenset[int]:
         return frozenset(
@@ -277,6 +294,9 @@ def _arguments(action: Action, before: Environment, scope: Scope) -> tuple[int, 
 
 
 def _render_label(name: str, arguments: tuple[int, ...]) -> str:
+    """`name(1, 2)`; a name that ends as CSP writes events has its arguments after dots: `get.1.2`."""
+    if name.endswith(DOTTED):
+        return name + ".".join(map(str, arguments))
     return f"{name}({', '.join(map(str, arguments))})" if arguments else name
 
 

@@ -18,14 +18,14 @@ variables, and synchronise over channels. One step of it is one *action*:
    values: its indices agree with the leader's, what it demands is equal, its guard holds.
 3. **What.** In a copy of the state: movers go to their targets; the buffer gives or takes its message;
    the movers' joined and killed components become idle, with their variables back at their initial
-   values; forked components start at their initial location with their initial values (a fault if
-   one is not idle); then the leader's update runs, then the followers' in the order of the
-   components. A step whose result breaks the `invariant` of a location that some component is at,
+   values; forked components start at the location that the fork names, else at their initial one,
+   with their initial values (a fault if one is not idle); then the leader's update runs, then the
+   followers' in the order of the components. A step whose result breaks the `invariant` of a location that some component is at,
    tested in the order of the components, does not exist. Last, the label's arguments are evaluated,
    in the state before the step.
 4. **Priority.** While a component is at a *committed* location, only steps that move a component out
    of a committed location exist. Otherwise, if a step exists that moves a component out of an *atomic*
-   location, only such steps exist.
+   location, along an edge that is not *late*, only such steps exist.
 
 A fault (see `expr`) while an action is evaluated makes the action *fail*: it is not a step but a
 finding, and the search stops with the trace to it. The guard of a failing action is not relied on.
@@ -236,6 +236,15 @@ class FairnessMark(PythonEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """Starts an idle component, at its initial location where none is named."""
+
+    component: str
+    location: str | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """A possible move of a component; see the module's text for what happens in which order.
 
@@ -250,11 +259,13 @@ class Edge:
     clock_guard: tuple[ClockConstraint, ...] = ()
     sync: Sync | None = None
     update: Block = ()
-    fork: tuple[str, ...] = ()
+    fork: tuple[Fork, ...] = ()
     join: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
     visible: bool = True  # an invisible action is CSP's tau
     fairness: FairnessMark = FairnessMark.NONE
+    actors: tuple[str, ...] = ()  # who is said to take the step, where it is not the component itself
+    late: bool = False  # out of an atomic location, but not one of the steps that go first
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum as PythonEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from veristream.ir.expr import Expr
 from veristream.source import NOWHERE, Span
+
+if TYPE_CHECKING:
+    from veristream.ir.network import Network
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,33 @@ class NonTerminating:
 
 
 @dataclass(frozen=True, slots=True)
+class Deterministic:
+    """In no reachable state do two steps of one event lead to different states.
+
+    Steps are of one event when they are shown alike: the same label with equal arguments. All
+    invisible steps are one event.
+    """
+
+
+RefinementModel = Literal["T", "F", "FD"]
+"""Traces, stable failures, failures and divergences."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refines:
+    """The specification allows all that the network does, as the model of CSP observes it.
+
+    T: every trace of visible events. F: also every refusal of a state without invisible steps. FD:
+    also every divergence, and after a trace on which the specification may diverge it allows all
+    (Roscoe, "Understanding Concurrent Systems", 2010). Events are compared as they are shown: label
+    and arguments. Termination is whatever event the networks give it, and no other.
+    """
+
+    specification: Network
+    model: RefinementModel = "T"
+
+
+@dataclass(frozen=True, slots=True)
 class Always:
     """An invariant: the condition holds in every reachable state."""
 
@@ -125,7 +155,16 @@ class LeadsTo:
 
 
 Claim = (
-    DeadlockFree | DivergenceFree | NonTerminating | Always | Reachable | Transition | Temporal | LeadsTo
+    DeadlockFree
+    | DivergenceFree
+    | NonTerminating
+    | Deterministic
+    | Refines
+    | Always
+    | Reachable
+    | Transition
+    | Temporal
+    | LeadsTo
 )
 
 
@@ -136,7 +175,9 @@ class Fairness(PythonEnum):
     enabled again and again is taken again and again. The unit is an action, by its name and those of
     its arguments that are constants, or a process, that is a component that leads the step, receives
     in a rendezvous or meets in a barrier (the receivers of a broadcast do not choose, so it counts
-    for its sender alone).
+    for its sender alone). Strong global: from a state that is visited again and again every single
+    step is taken again and again (Sun, Liu, Dong, Pang, "PAT: Towards Flexible Verification under
+    Fairness", CAV 2009).
     """
 
     NONE = "none"
@@ -144,6 +185,7 @@ class Fairness(PythonEnum):
     STRONG_ACTION = "strong-action"
     WEAK_PROCESS = "weak-process"
     STRONG_PROCESS = "strong-process"
+    STRONG_GLOBAL = "strong-global"
 
 
 @dataclass(frozen=True, slots=True)

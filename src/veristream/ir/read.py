@@ -73,8 +73,24 @@ class _Instance:
 
 def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) -> Network:
     """The verified network that the text describes; `constants` replace those of the same name."""
-    root = parse(source)
-    names = _read_names(source, root, constants)
+    network = _network(parse(source), _Around(source, constants, NO_CONSTANTS))
+    verify(network)
+    return network
+
+
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a network is read with: its source, constants to replace, and constants it sees."""
+
+    source: Source
+    overrides: Mapping[str, int]
+    visible: Mapping[str, int]
+
+
+def _network(root: Node, around: _Around) -> Network:
+    """The network of a text, or of a block in one; not verified yet."""
+    source = around.source
+    names = _read_names(root, around)
     scope = Scope(names)
     variables = tuple(v for node in _all(root, "var") for v in _variables(node, scope))
     instances = [i for node in _all(root, "component") for i in _instances(node, scope)]
@@ -88,7 +104,7 @@ def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) ->
     }
     every = [v.name for v in variables] + [v.name for part in own.values() for v in part]
     scope = Scope(replace(names, variables=frozenset(every)))
-    network = Network(
+    return Network(
         name_of(token(root, 0)),
         tuple(names.enums.values()),
         variables,
@@ -96,14 +112,17 @@ def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) ->
         tuple(Clock(name_of(token(node, 0)), span_of(source, node)) for node in _all(root, "clock")),
         tuple(_function(node, scope) for node in _all(root, "function")),
         tuple(_component(instance, own[instance.name], scope) for instance in instances),
-        tuple(read_property(node, scope) for node in _all(root, "property")),
+        tuple(read_property(node, scope, _specification) for node in _all(root, "property")),
         _terminal(root, scope),
         tuple(read_symmetry(node, scope) for node in _all(root, "symmetry")),
         tuple(read_bag(node, scope) for node in _all(root, "bag")),
         span_of(source, token(root, 0)),
     )
-    verify(network)
-    return network
+
+
+def _specification(root: Node, scope: Scope) -> Network:
+    """A network in a property; it sees the constants of the network around it, and nothing else."""
+    return _network(root, _Around(scope.names.source, NO_CONSTANTS, scope.names.constants))
 
 
 def _terminal(root: Node, scope: Scope) -> Expr | None:
@@ -126,8 +145,9 @@ def _declared_twice(name: str, source: Source, branch: Branch) -> ModelError:
     )
 
 
-def _read_names(source: Source, root: Node, overrides: Mapping[str, int]) -> Names:
+def _read_names(root: Node, around: _Around) -> Names:
     """Enums, constants, structs and functions' names: what declarations can refer to."""
+    source = around.source
     enums: dict[str, Enumeration] = {}
     for node in _all(root, "enum"):
         name, *members = (name_of(part) for part in node.children if isinstance(part, Token))
@@ -140,7 +160,7 @@ def _read_names(source: Source, root: Node, overrides: Mapping[str, int]) -> Nam
     functions = {name_of(token(node, 0)) for node in _all(root, "function")}
     later = {name_of(cast(Token, child(node, 0).children[0])) for node in _all(root, "var")}
     names = Names(source, enums, functions=frozenset(functions), later=frozenset(later))
-    names = replace(names, constants=_constants(root, names, overrides))
+    names = replace(names, constants={**around.visible, **_constants(root, names, around)})
     for node in _all(root, "struct"):
         name = name_of(token(node, 0))
         if name in names.structs or name in enums:
@@ -150,8 +170,9 @@ def _read_names(source: Source, root: Node, overrides: Mapping[str, int]) -> Nam
     return names
 
 
-def _constants(root: Node, names: Names, overrides: Mapping[str, int]) -> Mapping[str, int]:
+def _constants(root: Node, names: Names, around: _Around) -> Mapping[str, int]:
     constants: dict[str, int] = {}
+    overrides = around.overrides
     for node in _all(root, "const"):
         name = name_of(token(node, 0))
         if name in constants:
@@ -159,7 +180,7 @@ def _constants(root: Node, names: Names, overrides: Mapping[str, int]) -> Mappin
         if name in overrides:
             constants[name] = overrides[name]
         else:
-            scope = Scope(replace(names, constants=constants))
+            scope = Scope(replace(names, constants={**around.visible, **constants}))
             constants[name] = read_constant(child(node, 1), scope)
     for name in overrides:
         if name not in constants:

@@ -33,6 +33,7 @@ from veristream.ir.network import (
     ClockConstraint,
     Edge,
     FairnessMark,
+    Fork,
     Label,
     Location,
     LocationKind,
@@ -238,11 +239,13 @@ def read_edge(node: Node, scope: Scope) -> Edge | None:
         tuple(_clock_constraints(clauses["clock_guard"], known)) if "clock_guard" in clauses else (),
         sync,
         read_block(child(clauses["do"], 0), known) if "do" in clauses else (),
-        _slots(node, "fork", scope),
+        _forks(node, scope),
         _slots(node, "join", scope),
         _slots(node, "kill", scope),
         "tau" not in clauses,
         FairnessMark(str(token(clauses["fair"], 0))) if "fair" in clauses else FairnessMark.NONE,
+        _slots(node, "actors", scope),
+        "late" in clauses,
         span_of(scope.names.source, node),
     )
 
@@ -294,6 +297,19 @@ def _label(node: Node, scope: Scope) -> Label | None:
         name_of(cast(Token, label.children[0])),
         () if arguments is None else read_exprs(children(arguments), scope),
         span_of(scope.names.source, label),
+    )
+
+
+def _forks(node: Node, scope: Scope) -> tuple[Fork, ...]:
+    return tuple(
+        Fork(
+            read_component(child(part, 0), scope),
+            name_of(token(part, 1)) if maybe(part, 1) else None,
+            span_of(scope.names.source, part),
+        )
+        for clause in children(node)
+        if clause.data == "forks"
+        for part in children(clause)
     )
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
 from lark import Token
 
 from veristream.ir.expr import Const
+from veristream.ir.network import Network
 from veristream.ir.property import (
     Always,
     BinaryTemporal,
     Claim,
     DeadlockFree,
+    Deterministic,
     DivergenceFree,
     Fairness,
     Formula,
@@ -23,6 +26,8 @@ from veristream.ir.property import (
     Optimise,
     Property,
     Reachable,
+    RefinementModel,
+    Refines,
     Silent,
     Temporal,
     TemporalBinary,
@@ -46,21 +51,24 @@ _PLAIN: dict[str, Claim] = {
     "deadlockfree": DeadlockFree(),
     "divergencefree": DivergenceFree(),
     "nonterminating": NonTerminating(),
+    "deterministic": Deterministic(),
 }
 
+ReadNetwork = Callable[[Node, Scope], Network]
 
-def read_property(node: Node, scope: Scope) -> Property:
-    """The named claim."""
+
+def read_property(node: Node, scope: Scope, read_network: ReadNetwork) -> Property:
+    """The named claim; `read_network` reads the network that a refinement speaks of."""
     fairness = maybe(node, 2)
     return Property(
         name_of(token(node, 0)),
-        _claim(child(node, 1), scope),
+        _claim(child(node, 1), scope, read_network),
         Fairness.NONE if fairness is None else Fairness(str(fairness)),
         span_of(scope.names.source, node),
     )
 
 
-def _claim(node: Node, scope: Scope) -> Claim:
+def _claim(node: Node, scope: Scope, read_network: ReadNetwork) -> Claim:
     match node.data:
         case "plain_claim":
             return _PLAIN[str(token(node, 0))]
@@ -69,6 +77,9 @@ def _claim(node: Node, scope: Scope) -> Claim:
             return Always(condition) if token(node, 0) == "always" else Transition(condition)
         case "reachable":
             return Reachable(read_expr(child(node, 0), scope), _optimise(node, scope))
+        case "refines":
+            model = str(token(node, 0)).removeprefix("refines").strip("<>") or "T"
+            return Refines(read_network(child(node, 1), scope), cast(RefinementModel, model))
         case "ltl":
             return Temporal(_formula(child(node, 0), scope))
         case _:

@@ -31,11 +31,12 @@ _WORDS = {
     "PASSING": "`rendezvous`, `broadcast`",
     "LOCATION_KIND": "`committed`, `atomic`",
     "FAIR_KIND": "`weak`, `strong`",
-    "FAIRNESS": "`weak-action`, `strong-action`, `weak-process` or `strong-process`",
+    "FAIRNESS": "`weak-action`, `strong-action`, `weak-process`, `strong-process` or `strong-global`",
     "DIRECTION": "`maximise`, `minimise`",
-    "SLOTS": "`fork`, `join`, `kill`",
+    "SLOTS": "`join`, `kill`, `actors`",
     "STATE_CLAIM": "`always`, `transition`",
-    "PLAIN_CLAIM": "`deadlockfree`, `divergencefree`, `nonterminating`",
+    "PLAIN_CLAIM": "`deadlockfree`, `divergencefree`, `nonterminating`, `deterministic`",
+    "REFINES": "`refines`, `refines<F>`, `refines<FD>`",
     "$END": "the end of the file",
 }
 _EXPRESSION = {"NAME", "INT", "LPAR", "PREFIX", "FOLD", "OUTERMOST"}

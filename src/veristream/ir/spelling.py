@@ -34,12 +34,25 @@ RESERVED = frozenset(
         *("edge", "property", "do", "when", "let", "if", "else", "while", "for", "in", "check", "reset"),
         *("return", "tau", "always", "transition", "reachable", "ltl", "leadsto", "deadlockfree"),
         *("divergencefree", "nonterminating", "forall", "exists", "sum", "not", "implies", "or", "and"),
-        *("div", "rem", "mod", "true", "false", "bool", "int"),
+        *("div", "rem", "mod", "true", "false", "bool", "int", "deterministic", "refines"),
     }
 )
 """Words that are printed in backquotes wherever they are names; the grammar lets most others be."""
 _CLAUSES = frozenset(
-    {"select", "action", "clock", "send", "receive", "meet", "fork", "join", "kill", "fair"}
+    {
+        "select",
+        "action",
+        "clock",
+        "send",
+        "receive",
+        "meet",
+        "fork",
+        "join",
+        "kill",
+        "fair",
+        "late",
+        "actors",
+    }
 )
 
 _WORD = r"[^\W\d]\w*"

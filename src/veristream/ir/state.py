@@ -89,11 +89,11 @@ def initial_state(network: Network) -> State:
         values.extend(variable.initial)
     queues = sum(prod(c.shape) for c in network.channels if c.kind is ChannelKind.BUFFER)
     locations = tuple(
-        IDLE if component.idle else initial_location(component) for component in network.components
+        IDLE if component.idle else start_location(component) for component in network.components
     )
     return State(tuple(values), ((),) * queues, locations)
 
 
-def initial_location(component: Component) -> int:
-    """The position of the location that the component starts at."""
-    return [location.name for location in component.locations].index(component.initial)
+def start_location(component: Component, location: str | None = None) -> int:
+    """The position of the named location, or of the initial one."""
+    return [place.name for place in component.locations].index(location or component.initial)

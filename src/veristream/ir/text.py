@@ -14,6 +14,7 @@ from veristream.ir.network import (
     Edge,
     Enumeration,
     FairnessMark,
+    Fork,
     Function,
     Location,
     LocationKind,
@@ -30,6 +31,7 @@ from veristream.ir.property import (
     Always,
     Claim,
     DeadlockFree,
+    Deterministic,
     DivergenceFree,
     Fairness,
     Formula,
@@ -39,6 +41,7 @@ from veristream.ir.property import (
     Occurs,
     Property,
     Reachable,
+    Refines,
     Silent,
     Temporal,
     TemporalBinary,
@@ -232,11 +235,20 @@ def _print_clauses(edge: Edge, spelling: Spelling) -> Iterator[str]:
         yield "do {"
         yield from print_block(edge.update, "  ", spelling)
         yield "}"
-    for slots_word, slots in (("fork", edge.fork), ("join", edge.join), ("kill", edge.kill)):
+    if edge.fork:
+        yield "fork " + ", ".join(_print_fork(fork) for fork in edge.fork)
+    for slots_word, slots in (("join", edge.join), ("kill", edge.kill), ("actors", edge.actors)):
         if slots:
             yield f"{slots_word} {_print_components(slots)}"
+    if edge.late:
+        yield "late"
     if edge.fairness is not FairnessMark.NONE:
         yield f"fair {edge.fairness.value}"
+
+
+def _print_fork(fork: Fork) -> str:
+    at = "" if fork.location is None else f"@{spell_name(fork.location)}"
+    return _print_components((fork.component,)) + at
 
 
 def _print_sync(sync: Sync, spelling: Spelling) -> str:
@@ -266,6 +278,12 @@ def _print_claim(claim: Claim, spelling: Spelling) -> str:
             return "divergencefree"
         case NonTerminating():
             return "nonterminating"
+        case Deterministic():
+            return "deterministic"
+        case Refines(specification=specification, model=model):
+            word = "refines" if model == "T" else f"refines<{model}>"
+            lines = print_network(specification).rstrip("\n").split("\n")
+            return "\n".join([f"{word} {{", *("  " + line for line in lines), "}"])
         case Always(condition=condition):
             return f"always {print_expr(condition, spelling)}"
         case Reachable(condition=condition, optimise=optimise):

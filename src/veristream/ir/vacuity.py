@@ -33,6 +33,7 @@ from veristream.ir.expr import (
 from veristream.ir.property import (
     Always,
     DeadlockFree,
+    Deterministic,
     DivergenceFree,
     Formula,
     Holds,
@@ -41,6 +42,7 @@ from veristream.ir.property import (
     Occurs,
     Property,
     Reachable,
+    Refines,
     Silent,
     Temporal,
     TemporalBinary,
@@ -61,6 +63,8 @@ def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
         case Temporal(formula=formula):
             found = _premises_of_run(formula)
         case DeadlockFree() | DivergenceFree() | NonTerminating() | Reachable():
+            found = iter(())
+        case Deterministic() | Refines():
             found = iter(())
         case _:
             assert_never(property.claim)

@@ -23,6 +23,7 @@ from veristream.ir.network import (
     Component,
     Edge,
     Enumeration,
+    Fork,
     Function,
     Meet,
     Network,
@@ -35,6 +36,7 @@ from veristream.ir.network import (
 from veristream.ir.property import (
     Always,
     DeadlockFree,
+    Deterministic,
     DivergenceFree,
     Formula,
     Holds,
@@ -43,6 +45,7 @@ from veristream.ir.property import (
     Occurs,
     Property,
     Reachable,
+    Refines,
     Silent,
     Temporal,
     TemporalBinary,
@@ -63,7 +66,7 @@ from veristream.ir.verify_scope import (
     find_component,
     unknown,
 )
-from veristream.source import Span
+from veristream.source import NOWHERE, Span
 
 ACTION_PROPOSITIONS_MAX = 31
 STATE_PROPOSITIONS_MAX = 60
@@ -341,15 +344,23 @@ def _check_edge(edge: Edge, component: Component, declared: Declared) -> None:
         for argument in edge.label.arguments:
             check_expr(argument, place)
     check_block(edge.update, replace(place, pure=False))
-    for slots in (edge.fork, edge.join, edge.kill):
+    for slots in (tuple(fork.component for fork in edge.fork), edge.join, edge.kill, edge.actors):
         _check_slots(slots, edge, declared)
-    for name in edge.fork:
-        if not declared.components[name].idle:
-            raise ModelError(
-                f"`{name}` cannot be forked: it runs from the start",
-                edge.span,
-                "declare it with `idle component`",
-            )
+    for fork in edge.fork:
+        _check_fork(fork, declared.components[fork.component], edge)
+
+
+def _check_fork(fork: Fork, component: Component, edge: Edge) -> None:
+    span = edge.span if fork.span is NOWHERE else fork.span
+    if not component.idle:
+        raise ModelError(
+            f"`{component.name}` cannot be forked: it runs from the start",
+            span,
+            "declare it with `idle component`",
+        )
+    places = [location.name for location in component.locations]
+    if fork.location is not None and fork.location not in places:
+        raise unknown("location", fork.location, places, span, f"{component.name} has no such location")
 
 
 def _check_slots(names: tuple[str, ...], edge: Edge, declared: Declared) -> None:
@@ -416,8 +427,10 @@ def _check_receive(receive: Receive, channel: Channel, place: Place) -> Place:
 def _check_property(property_: Property, declared: Declared) -> None:
     place = Place(declared)
     match property_.claim:
-        case DeadlockFree() | DivergenceFree() | NonTerminating():
+        case DeadlockFree() | DivergenceFree() | NonTerminating() | Deterministic():
             pass
+        case Refines(specification=specification):
+            verify(specification)
         case Always(condition=condition):
             check_expr(condition, place)
         case Transition(condition=condition):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from veristream.ir.network import Component, Edge
+from veristream.ir.network import Component, Edge, Fork
 from veristream.kernel.layout import QueuePart
 from veristream.kernel.values import (
     Place,
@@ -34,14 +34,16 @@ def stop_components(place: Place, names: tuple[str, ...]) -> None:
         _reset_variables(place, place.model.network.components[number])
 
 
-def start_components(place: Place, names: tuple[str, ...]) -> None:
-    """Starts idle components at their initial locations; a fault if one is not idle."""
-    for name in names:
-        number = place.model.components[name]
+def start_components(place: Place, forks: tuple[Fork, ...]) -> None:
+    """Starts idle components; a fault if one is not idle."""
+    for fork in forks:
+        number = place.model.components[fork.component]
         component = place.model.network.components[number]
         idle = at_any(place, number, [place.model.layout.idle[number]])
         fault_if(place, place.builder.not_(idle))
-        start = [location.name for location in component.locations].index(component.initial)
+        start = [location.name for location in component.locations].index(
+            fork.location or component.initial
+        )
         store_slot(place, place.model.layout.locations[number], constant(start))
         _reset_variables(place, component)
 

@@ -2,7 +2,8 @@
 
 - `successors(row, out_rows, out_actions, capacity) -> count`: the steps of a state. An entry of
   `out_actions` has the action's index in its low 32 bits and the mask of action propositions above;
-  bit 63 marks an action that fails instead of stepping. -1 where `capacity` does not suffice.
+  bit 63 marks an action that fails instead of stepping. -1 where `capacity` does not suffice. Where
+  arguments are watched, each row is followed by those of its label, in as many words for every step.
 - `propositions(row) -> mask` of the state propositions; bit 63 where one of them fails.
 - `measure(row, number) -> value` of an expression whose extremes are asked for.
 - `reduced`, `orbit`: see `symmetry`; only for networks with symmetries.
@@ -54,10 +55,13 @@ class Watch:
     actions: tuple[ActionTest, ...] = ()
     measures: tuple[Expr, ...] = ()
     monitor: Monitor | None = None
+    argument_count: int = 0  # words after each successor's row for the arguments of its label
 
 
 def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
     """The module's text and the layout of its rows."""
+    plain = watch.monitor is None and not network.symmetries
+    assert plain or not watch.argument_count, "products and symmetry know nothing of arguments"
     module = llvm.Module("kernel")
     model = model_of(network, names_of(network))
     for function in _callees_first(network):
@@ -67,7 +71,8 @@ def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
     for component in range(len(network.components)):
         mine = [(i, action) for i, action in actions if action.leader == component]
         if mine:
-            steps.append(emit_component(module, model, component, mine, watch.actions))
+            arguments = watch.argument_count
+            steps.append(emit_component(module, model, component, mine, watch.actions, arguments))
     successors = _emit_successors(module, model, steps)
     propositions = _emit_propositions(module, model, watch)
     if network.symmetries:

@@ -36,6 +36,7 @@ class Frame:
     priority: Value
     count: Value  # stack slot
     full: Any  # block that gives up
+    argument_count: int = 0  # words after a successor's row for the arguments of its label
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,48 @@ def store_half(typing: Any, address: Any, value: Any) -> Any:
     return _signature(2), _code(build)
 
 
+def _item(builder: Any, args: list[Any], kind: Any) -> Any:
+    return builder.gep(_cell(builder, args[0], kind), [args[1]])
+
+
+@intrinsic
+def word_at(typing: Any, address: Any, index: Any) -> Any:
+    """An item of an array of 64-bit words."""
+    return _signature(2), _code(lambda builder, args: builder.load(_item(builder, args, I64)))
+
+
+@intrinsic
+def set_word(typing: Any, address: Any, index: Any, value: Any) -> Any:
+    """Stores an item of an array of 64-bit words; gives it back."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        builder.store(args[2], _item(builder, args, I64))
+        return args[2]
+
+    return _signature(3), _code(build)
+
+
+@intrinsic
+def half_at(typing: Any, address: Any, index: Any) -> Any:
+    """An item of an array of unsigned 32-bit numbers."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.zext(builder.load(_item(builder, args, I32)), I64)
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def set_half(typing: Any, address: Any, index: Any, value: Any) -> Any:
+    """Stores the low 32 bits as an item of an array; gives the value back."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        builder.store(builder.trunc(args[2], I32), _item(builder, args, I32))
+        return args[2]
+
+    return _signature(3), _code(build)
+
+
 @intrinsic
 def load_shared(typing: Any, address: Any) -> Any:
     """The word at the address, with all that its writer wrote before it (acquire)."""

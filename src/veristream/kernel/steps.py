@@ -74,6 +74,7 @@ def emit_component(
     component: int,
     actions: list[tuple[int, Action]],
     tests: tuple[ActionTest, ...],
+    argument_count: int = 0,
 ) -> Value:
     """Emits the function of the actions that the component leads, a branch for each location."""
     code = llvm.Function(module, STEP, f"step.{component}")
@@ -86,6 +87,7 @@ def emit_component(
     builder.store(code.args[3], count)
     row, out_rows, out_actions, _, capacity, priority = code.args
     frame = Frame(model, tests, builder, row, out_rows, out_actions, capacity, priority, count, full)
+    frame = replace(frame, argument_count=argument_count)
     here = builder.append_basic_block("here")
     builder.branch(here)
     builder.position_at_end(here)
@@ -230,7 +232,8 @@ def _produce(
     builder.cbranch(builder.icmp_signed("<", count, frame.capacity), room, frame.full)
     builder.position_at_end(room)
     words = frame.model.layout.word_count
-    out = builder.gep(frame.out_rows, [builder.mul(count, constant(words))])
+    stride = words + frame.argument_count
+    out = builder.gep(frame.out_rows, [builder.mul(count, constant(stride))])
     for word in range(words):
         at = constant(word)
         builder.store(builder.load(builder.gep(frame.row, [at])), builder.gep(out, [at]))
@@ -284,6 +287,9 @@ def _action_mask(frame: Frame, action: Action, movers: list[Mover], out: Value) 
     scope = movers[1 if action.label_of_follower else 0].place
     place = replace(scope, state=frame.row, fault=movers[0].place.fault)
     arguments = [value(place, argument) for argument in action.label.arguments]
+    for position, argument in enumerate(arguments[: frame.argument_count]):
+        at = constant(frame.model.layout.word_count + position)
+        builder.store(argument, builder.gep(out, [at]))
     mask = constant(0)
     for bit, test in enumerate(frame.tests):
         match test:

@@ -5,11 +5,15 @@ if the unit is enabled in every state and never taken, and then it fails for eve
 component too. Strong fairness fails if the unit is enabled somewhere and never taken; a fair run must
 then avoid the states that enable it, so they are removed and what remains is taken apart again
 (Emerson and Lei, "Modalities for model checking", 1987; Streett acceptance).
+
+Strong global fairness fails if some step of a state of the component is on none of its edges, and
+then it fails for every part too: the states of a fair run that come again and again are closed under
+the system's steps (Sun, Liu, Dong, Pang, "PAT: Towards Flexible Verification under Fairness", 2009).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +24,12 @@ from veristream.ir.network import FairnessMark, Label
 from veristream.ir.property import Fairness
 from veristream.search.graph import (
     NONE,
+    TOO_SMALL,
     Graph,
+    Letters,
     components,
     enabled_units,
+    name_steps,
     summarise,
     taken_units,
 )
@@ -45,7 +52,12 @@ class Units:
 
 
 def list_units(actions: tuple[Action, ...], fairness: Fairness) -> Units:
-    """The units of a fairness assumption, and of the edges' own marks."""
+    """The units of a fairness assumption, and of the edges' own marks.
+
+    Strong global fairness has none: it is about single steps, and pays every mark as well.
+    """
+    if fairness is Fairness.STRONG_GLOBAL:
+        actions = tuple(replace(action, fairness=FairnessMark.NONE) for action in actions)
     keys: dict[tuple[str, object], int] = {}
     strong: set[int] = set()
     of_action: list[set[int]] = []
@@ -90,22 +102,32 @@ def _words(bits: set[int], width: int) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What is needed to ask a state for its enabled actions: code, rows, words a row and a product row."""
+    """What is needed to ask a state for its enabled actions: code, rows, words a row and a product row.
+
+    `letters` are given where fairness is of single steps.
+    """
 
     successors: int
     rows: int
     word_count: int
+    letters: Letters | None = None
+    words: Words | None = None  # the memory at `rows`
 
 
 @dataclass(frozen=True, slots=True)
 class FairComponent:
-    """A component with a fair accepting run: its number in `found`, its nodes, what they enable."""
+    """A component with a fair accepting run: its number in `found`, its nodes, what they enable.
+
+    Where fairness is of single steps: how many there are, and which one an inner edge stands for.
+    """
 
     component: int
     nodes: Words
     found: NDArray[np.int64]
     taken: Words
     enabled: Words  # one row of bit words a node
+    step_count: int = 0
+    step_of: Words | None = None  # per edge, NONE for others
 
 
 def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> FairComponent | None:
@@ -158,6 +180,8 @@ def _judge(
 ) -> tuple[FairComponent | None, Words]:
     """The candidate itself if it is fair, else the nodes in which a fair run might still be."""
     nothing = np.empty(0, np.int64)
+    if system.letters is not None:
+        return _judge_steps(graph, system, candidate), nothing
     if not units.exist:
         return candidate, nothing
     nodes, component = candidate.nodes, candidate.component
@@ -171,6 +195,23 @@ def _judge(
     if not owed.any():
         return candidate, nothing
     return None, nodes[~(candidate.enabled & owed).any(axis=1)]
+
+
+def _judge_steps(graph: Graph, system: System, candidate: FairComponent) -> FairComponent | None:
+    """The candidate if every step of its states is on one of its edges."""
+    assert system.letters is not None and system.words is not None
+    nodes = candidate.nodes
+    table = system.words[: system.word_count * (int(nodes[-1]) + 1)].reshape(-1, system.word_count)
+    groups = np.unique(table[nodes, :-1], axis=0, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(groups, kind="stable")
+    step_of = np.full(graph.targets.size, NONE, np.int64)
+    capacity, count = 1024, TOO_SMALL
+    while count == TOO_SMALL:
+        scratch = np.empty(capacity * system.word_count, np.int64)
+        arguments = (nodes[order], groups[order], candidate.found, candidate.component, scratch, step_of)
+        count = int(name_steps(graph, system.letters, *arguments))
+        capacity *= 4
+    return None if count == NONE else replace(candidate, step_count=count, step_of=step_of)
 
 
 def _fill_enabled(units: Units, system: System, candidate: FairComponent) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import call_4
+from veristream.kernel.native import call_1, call_4, word_at
 
 NONE = -1
+TOO_SMALL = -2
 
 
 class Graph(NamedTuple):
@@ -128,6 +129,58 @@ def taken_units(graph, nodes, found, component, units, taken):  # type: ignore[n
             if target < found.size and found[target] == component and action < units.shape[0]:
                 for word in range(units.shape[1]):
                     taken[word] |= units[action, word]
+
+
+class Letters(NamedTuple):
+    """How the product was made, to find out which step an edge stands for: the code of steps and of
+    state propositions, the rows and their width, and the automaton (see `kernel.product`)."""
+
+    successors: int
+    propositions: int
+    rows: int
+    width: int
+    first: NDArray[np.int64]
+    positive: NDArray[np.int64]
+    negative: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def name_steps(graph, letters, nodes, groups, found, component, scratch, named):  # type: ignore[no-untyped-def]
+    """Into `named`, per inner edge of the component: the number of the step that it stands for.
+
+    `nodes` come in groups of one state of the system each. Steps are numbered from 0, those of one
+    state in a row. Gives how many there are; NONE where one is on no inner edge, so that the
+    component is not closed; TOO_SMALL where the scratch is.
+    """
+    capacity = scratch.shape[0] // letters.width
+    actions = np.empty(capacity, np.int64)
+    taken = np.ones(capacity, np.bool_)
+    base = count = 0
+    bits = np.int64(0)
+    for k in range(nodes.size):
+        row = letters.rows + 8 * letters.width * nodes[k]
+        if k == 0 or groups[k] != groups[k - 1]:
+            if not taken[:count].all():
+                return NONE
+            base += count
+            count = call_4(letters.successors, row, scratch.ctypes.data, actions.ctypes.data, capacity)
+            if count < 0:
+                return TOO_SMALL
+            taken[:count] = False
+            bits = call_1(letters.propositions, row) & 0xFFFFFFFF
+        state = word_at(row, letters.width - 1)
+        edge = graph.first[nodes[k]]
+        for step in range(count):
+            letter = bits | (actions[step] & 0x7FFFFFFF00000000)
+            for way in range(letters.first[state], letters.first[state + 1]):
+                positive = letters.positive[way]
+                if letter & positive == positive and letter & letters.negative[way] == 0:
+                    target = np.int64(graph.targets[edge])
+                    if target < found.size and found[target] == component:
+                        taken[step] = True
+                        named[edge] = base + step
+                    edge += 1
+    return base + count if taken[:count].all() else NONE
 
 
 @njit(nogil=True, cache=True)

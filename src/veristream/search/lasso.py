@@ -15,6 +15,9 @@ from veristream.search.graph import NONE, Graph, nearest, source_of
 
 EdgeSet = NDArray[np.bool_]
 
+STEPS_SHOWN = 256
+"""A loop that must take every single step takes them all only if they are not more."""
+
 
 def loop_edges(graph: Graph, fair: FairComponent, marks: int, units: Units, start: int) -> list[int]:
     """The edges of a cycle from `start` that meets every acceptance mark and every debt of fairness."""
@@ -29,9 +32,28 @@ def loop_edges(graph: Graph, fair: FairComponent, marks: int, units: Units, star
         if not any(goal[edge] for edge in path):
             path += _walk(graph, fair, here, goal)
             here = int(targets[path[-1]])
+    if fair.step_of is not None and fair.step_count <= STEPS_SHOWN:
+        path += _take_all(graph, fair, fair.step_of, (path, here))
+        here = int(targets[path[-1]]) if path else start
     if not path or here != start:
         path += _walk(graph, fair, here, targets == start)
     return path
+
+
+def _take_all(
+    graph: Graph, fair: FairComponent, step_of: NDArray[np.int64], before: tuple[list[int], int]
+) -> list[int]:
+    """The edges of a walk that, with the path before it, takes every step of the component."""
+    path, here = before
+    owed = np.ones(fair.step_count + 1, np.bool_)  # the last one for NONE, which nobody owes
+    owed[[*step_of[path], NONE]] = False
+    added: list[int] = []
+    while owed.any():
+        way = _walk(graph, fair, here, owed[step_of])
+        owed[step_of[way]] = False
+        added += way
+        here = int(graph.targets[way[-1]])
+    return added
 
 
 def _walk(graph: Graph, fair: FairComponent, start: int, goal: EdgeSet) -> list[int]:

@@ -9,8 +9,8 @@ violation is often found long before the product is complete.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import count, pairwise
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
 from veristream.ir.property import (
     DivergenceFree,
+    Fairness,
     Formula,
     LeadsTo,
     Occurs,
@@ -41,8 +42,8 @@ from veristream.search.buchi import Automaton, translate
 from veristream.search.expand import Code
 from veristream.search.explore import Hit, Plan, begin
 from veristream.search.fairness import FairComponent, System, find_fair, list_units
-from veristream.search.graph import Graph, source_of
-from veristream.search.lasso import loop_edges, satisfies
+from veristream.search.graph import NONE, Graph, Letters, source_of
+from veristream.search.lasso import STEPS_SHOWN, loop_edges, satisfies
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Session
 from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
@@ -86,13 +87,14 @@ def check_liveness(network: Network, property_: Property, limits: Limits, report
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """A step of the product: states of the Network, states of the automaton, action."""
+    """A step of the product: states of the Network, states of the automaton, action, acceptance."""
 
     before: State
     after: State
     from_state: int
     to_state: int
     action: int
+    marks: int
 
 
 class _Search:
@@ -144,20 +146,36 @@ class _Search:
     def _look(self) -> Violated | None:
         graph = self._graph()
         rows = self.session.exploration.memory.rows.address
-        system = System(self.kernel.successors, rows, self.session.exploration.word_count)
+        width = self.session.exploration.word_count
+        system = System(self.kernel.successors, rows, width)
+        if self.property.fairness is Fairness.STRONG_GLOBAL:
+            words = self.session.exploration.memory.rows.words
+            system = replace(system, letters=self._letters(), words=words)
         all_marks = (1 << self.automaton.acceptance_count) - 1
         fair = find_fair(graph, all_marks, self.units, system)
         return None if fair is None else self._violated(graph, fair, all_marks)
 
+    def _letters(self) -> Letters:
+        """What tells which step an edge of the product stands for."""
+        return Letters(
+            self.kernel.successors,
+            self.kernel.propositions,
+            self.session.exploration.memory.rows.address,
+            self.session.exploration.word_count,
+            np.array(self.automaton.first, np.int64),
+            np.array(self.automaton.positive, np.int64),
+            np.array(self.automaton.negative, np.int64),
+        )
+
     def _graph(self) -> Graph:
         """The part of the product whose states are expanded."""
         exploration = self.session.exploration
-        count = exploration.expanded
+        node_count = exploration.expanded
         edge_count = exploration.edge_count
         first, targets, entries = (part.words for part in exploration.memory.edges)
-        first[count] = edge_count
+        first[node_count] = edge_count
         return Graph(
-            first[: count + 1],
+            first[: node_count + 1],
             targets.view(np.uint32)[:edge_count],
             entries[:edge_count],
         )
@@ -170,23 +188,43 @@ class _Search:
     def _edge(self, graph: Graph, edge: int) -> _Edge:
         before, from_state = self._state(int(source_of(graph, edge)))
         after, to_state = self._state(int(graph.targets[edge]))
-        action = int(graph.entries[edge]) & 0xFFFFFFFF
-        return _Edge(before, after, from_state, to_state, action)
+        entry = int(graph.entries[edge])
+        return _Edge(before, after, from_state, to_state, entry & 0xFFFFFFFF, entry >> 32)
 
     def _violated(self, graph: Graph, fair: FairComponent, all_marks: int) -> Violated:
         entry = int(fair.nodes[0])
         stem = self._stem(graph, entry)
         loop = loop_edges(graph, fair, all_marks, self.units, entry)
-        edges = [self._edge(graph, edge) for edge in stem + loop]
+        alike = self._alike(graph, fair)
         steps = [first_step(self.interpreter, self.interpreter.initial())]
         letters = []
-        for edge in edges:
-            step, letter = self._replay(edge)
+        for edge in stem + loop:
+            step, letter = self._replay(self._edge(graph, edge), alike.get(edge))
             steps.append(step)
             letters.append(letter)
         assert not satisfies(self.formula, letters, len(stem)), "the lasso keeps the property"
         reason = f"the run repeats for ever: step {len(steps) - 1} leads back to step {len(stem)}"
+        if fair.step_count > STEPS_SHOWN:
+            also = f"all {fair.step_count} steps of the states that it does not leave any more"
+            reason += f"; a fair run also takes, again and again, {also}"
         return Violated(reason, Trace(tuple(steps), loop=len(stem)))
+
+    def _alike(self, graph: Graph, fair: FairComponent) -> dict[int, int]:
+        """Of edges whose single steps a fair run owes: how many steps before an edge's own have the
+        same states and action, so that the replay takes each of them and not one for all."""
+        if fair.step_of is None or fair.step_count > STEPS_SHOWN:
+            return {}
+        inner = [int(edge) for edge in np.nonzero(fair.step_of != NONE)[0]]
+        groups: dict[tuple[State, State, int], set[int]] = {}
+        kinds = {}
+        for number in inner:
+            edge = self._edge(graph, number)
+            kinds[number] = (edge.before, edge.after, edge.action)
+            groups.setdefault(kinds[number], set()).add(int(fair.step_of[number]))
+        return {
+            number: sum(other < fair.step_of[number] for other in groups[kind])
+            for number, kind in kinds.items()
+        }
 
     def _stem(self, graph: Graph, entry: int) -> list[int]:
         """Edges of the breadth-first tree from the initial state to the entry."""
@@ -198,8 +236,11 @@ class _Search:
             edges.append(first + offset)
         return edges
 
-    def _replay(self, edge: _Edge) -> tuple[Step, frozenset[HoldsIn | Occurs | Silent]]:
-        """The edge as a step that the interpreter takes, with the propositions true at its source."""
+    def _replay(
+        self, edge: _Edge, number: int | None = None
+    ) -> tuple[Step, frozenset[HoldsIn | Occurs | Silent]]:
+        """The edge as a step that the interpreter takes, with the propositions true at its source;
+        where steps are alike, the one with the number."""
         here = frozenset(
             atom for atom in self.automaton.states if self.interpreter.holds(atom.condition, edge.before)
         )
@@ -208,12 +249,15 @@ class _Search:
             show = first_step(self.interpreter, edge.after).state
             return Step(STUTTER_TEXT, None, show), here
         letters: list[frozenset[HoldsIn | Occurs | Silent]] = []
+        alike = count()
 
         def matches(taken: Taken) -> bool:
+            if taken.action != edge.action or (next(alike) != number and number is not None):
+                return False
             occurring = frozenset(
                 atom for atom in self.automaton.actions if self.interpreter.occurs(atom, taken)
             )
-            fits = taken.action == edge.action and self._can_move(edge, here | occurring)
+            fits = self._can_move(edge, here | occurring)
             if fits:
                 letters.append(here | occurring)
             return fits
@@ -228,6 +272,7 @@ class _Search:
         first, last = automaton.first[edge.from_state], automaton.first[edge.from_state + 1]
         return any(
             automaton.target[t] == edge.to_state
+            and automaton.acceptance[t] == edge.marks
             and bits & automaton.positive[t] == automaton.positive[t]
             and bits & automaton.negative[t] == 0
             for t in range(first, last)

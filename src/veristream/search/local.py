@@ -6,9 +6,19 @@ from collections.abc import Sequence
 
 from veristream.errors import ModelError
 from veristream.ir.network import Network
-from veristream.ir.property import DivergenceFree, LeadsTo, Property, Temporal
+from veristream.ir.property import (
+    Deterministic,
+    DivergenceFree,
+    LeadsTo,
+    Property,
+    Refines,
+    Temporal,
+)
+from veristream.search import refinement
+from veristream.search.determinism import check_determinism
 from veristream.search.limits import Limits, Report, silent
-from veristream.search.liveness import check_liveness, kind_of
+from veristream.search.liveness import check_liveness
+from veristream.search.liveness import kind_of as temporal_kind_of
 from veristream.search.safety import check_safety
 from veristream.search.session import INTERRUPTED, peak_memory_mib
 from veristream.verdict import Effort, Result, Unknown
@@ -27,21 +37,45 @@ def check(
             network.clocks[0].span,
             "remove the clocks, or wait for timed search",
         )
-    safety = [p for p in properties if not is_temporal(p)]
+    safety = [p for p in properties if not is_temporal(p) and not _is_of_events(p)]
     results = check_safety(network, safety, limits, report) if safety else {}
     for property_ in properties:
-        if is_temporal(property_):
-            if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
-                results[property_.name] = _not_begun(property_)
-            else:
-                results[property_.name] = check_liveness(network, property_, limits, report)
+        if property_.name in results:
+            continue
+        if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
+            results[property_.name] = _not_begun(property_)
+        else:
+            results[property_.name] = _check_alone(network, property_, limits, report)
     return tuple(results[property_.name] for property_ in properties)
+
+
+def _check_alone(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    """The result of a property that needs a search of its own."""
+    match property_.claim:
+        case Refines():
+            return refinement.check_refinement(network, property_, limits, report)
+        case Deterministic():
+            return check_determinism(network, property_, limits, report)
+        case _:
+            return check_liveness(network, property_, limits, report)
 
 
 def _not_begun(property_: Property) -> Result:
     """The result of a property that an interrupt came before."""
+    match property_.claim:
+        case Refines():
+            kind = refinement.kind_of(property_.claim)
+        case Deterministic():
+            kind = "deterministic"
+        case _:
+            kind = temporal_kind_of(property_)
     effort = Effort(0, 0, 0, 0.0, peak_memory_mib())
-    return Result(property_.name, kind_of(property_), Unknown(INTERRUPTED), effort)
+    return Result(property_.name, kind, Unknown(INTERRUPTED), effort)
+
+
+def _is_of_events(property_: Property) -> bool:
+    """Whether the property compares events, of one network or of two."""
+    return isinstance(property_.claim, Refines | Deterministic)
 
 
 def is_temporal(property_: Property) -> bool:

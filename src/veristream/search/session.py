@@ -6,8 +6,9 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
-from veristream.search.explore import QUANTUM, Exploration, OutOfMemory
+from veristream.search.explore import QUANTUM, OutOfMemory
 from veristream.search.limits import Limits, Progress, Report
 from veristream.verdict import Effort
 
@@ -19,11 +20,35 @@ def peak_memory_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+class Advancing(Protocol):
+    """An exploration as a session drives it: of states, or of pairs of states."""
+
+    @property
+    def state_count(self) -> int: ...
+    @property
+    def transition_count(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def frontier(self) -> int: ...
+    @property
+    def byte_count(self) -> int: ...
+    @property
+    def budget(self) -> int: ...
+    @property
+    def complete(self) -> bool: ...
+    def advance(self, quantum: int) -> None: ...
+    def close(self) -> None: ...
+
+
+Explored = TypeVar("Explored", bound=Advancing)
+
+
 @dataclass(slots=True)
-class Session:
+class Session(Generic[Explored]):
     """An exploration within limits; `stopped` says which bound ended it, empty where none did."""
 
-    exploration: Exploration
+    exploration: Explored
     limits: Limits
     report: Report
     task: str

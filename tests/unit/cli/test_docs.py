@@ -92,4 +92,4 @@ def test_reference_is_read(tmp_path: Path) -> None:
         "Client(1)",
         "Client(2)",
     ]
-    assert len(network.properties) == 7
+    assert len(network.properties) == 9

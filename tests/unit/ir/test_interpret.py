@@ -42,6 +42,7 @@ from veristream.ir.network import (
     Clock,
     Component,
     Edge,
+    Fork,
     Label,
     Location,
     Match,
@@ -111,7 +112,7 @@ def test_an_update_sees_the_new_location() -> None:
     [
         (go(guard=BAD), "division by zero"),
         (go(update=set_v(Const(10))), "10 is outside the range 0..9 of v"),
-        (go(fork=("P",)), "P is forked but is not idle"),
+        (go(fork=(Fork("P"),)), "P is forked but is not idle"),
     ],
 )
 def test_a_fault_is_a_failure_and_no_step(edge: Edge, message: str) -> None:
@@ -151,9 +152,9 @@ def test_a_send_appends_what_was_so_before() -> None:
         process("P", Edge("x", "x", sync=sync, update=set_v(Queue("len", "q")))), channels=(buffer(),)
     )
     (first,) = outcomes(model)
-    assert first == ("q!(4, 1)", "P", State((1, 0), (((4, 1),),), (0,)))
+    assert first == ("q!4.1", "P", State((1, 0), (((4, 1),),), (0,)))
     (second,) = outcomes(model, first[2])
-    assert second == ("q!(4, 2)", "P", State((2, 0), (((4, 1), (4, 2)),), (0,)))
+    assert second == ("q!4.2", "P", State((2, 0), (((4, 1), (4, 2)),), (0,)))
     assert outcomes(model, second[2]) == []
     assert faults(model, second[2]) == []
 
@@ -193,7 +194,7 @@ def receiver(*patterns: Bind | Match, guard: Expr | None = None) -> Network:
 def test_a_receive_takes_the_oldest_message() -> None:
     state = State((0, 0), (((4, 5), (6, 7)),), (0,))
     model = receiver(Bind("a"), Match(Const(5)), guard=Binary("==", Local("a"), Const(4)))
-    assert outcomes(model, state) == [("q?(4, 5)", "P", State((1, 0), (((6, 7),),), (1,)))]
+    assert outcomes(model, state) == [("q?4.5", "P", State((1, 0), (((6, 7),),), (1,)))]
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_a_receive_from_an_empty_buffer_is_not_tested() -> None:
 
 
 def test_a_forked_component_starts_fresh_and_before_the_update() -> None:
-    model = slotted(go(fork=("S",), update=(Assign(Load("S.n", (Const(1),)), AtLocation("S", "x")),)))
+    model = slotted(go(fork=(Fork("S"),), update=(Assign(Load("S.n", (Const(1),)), AtLocation("S", "x")),)))
     start = State((0, 0, 7, 7), (), (0, -1))
     assert outcomes(model, start) == [("go", "P", State((0, 0, 1, 1), (), (1, 0)))]
 
@@ -247,10 +248,10 @@ def test_a_kill_stops_a_component_anywhere() -> None:
 
 def test_a_fork_faults_unless_the_slot_is_idle_by_then() -> None:
     running = State((0, 0, 5, 2), (), (0, 0))
-    assert faults(slotted(go(fork=("S",))), running) == [("go", "P", "S is forked but is not idle")]
-    again = slotted(go(kill=("S",), fork=("S",)))
+    assert faults(slotted(go(fork=(Fork("S"),))), running) == [("go", "P", "S is forked but is not idle")]
+    again = slotted(go(kill=("S",), fork=(Fork("S"),)))
     assert outcomes(again, running)[0] == ("go", "P", State((0, 0, 1, 2), (), (1, 0)))
-    guarded = slotted(go(guard=IsIdle("S"), fork=("S",)))
+    guarded = slotted(go(guard=IsIdle("S"), fork=(Fork("S"),)))
     assert faults(guarded, running) == []
 
 

@@ -27,7 +27,7 @@ from veristream.ir.expr import (
     Type,
     Unary,
 )
-from veristream.ir.network import ClockConstraint, Match, Network, Receive, Send, Variable
+from veristream.ir.network import ClockConstraint, Fork, Match, Network, Receive, Send, Variable
 from veristream.ir.property import Always, Occurs, Temporal, TemporalBinary, TemporalUnary
 from veristream.ir.read import read_network
 from veristream.source import Source, Span
@@ -189,7 +189,7 @@ def test_keywords_of_other_places_can_be_names() -> None:
     first, second = network.components[0].edges
     assert first.sync == Send("send")
     assert len(first.update) == 2
-    assert second.fork == ("W",)
+    assert second.fork == (Fork("W"),)
 
 
 # Expressions.

@@ -47,6 +47,7 @@ from veristream.ir.network import (
     Edge,
     Enumeration,
     FairnessMark,
+    Fork,
     Function,
     Label,
     Location,
@@ -138,7 +139,7 @@ def network_of_names(name: str) -> Network:
         (ClockConstraint(name, name, "<", Const(3)), ClockConstraint(name, None, ">=", Const(-1))),
         Receive("the" + name, (), (Bind("got"), Match(Load(name)))),
         (Evaluate(Call(name, (Local("got"),))), Assign(Load(own), Load(name))),
-        fork=(name + "2",),
+        fork=(Fork(name + "2", name),),
         join=(name + "2",),
     )
     shadow = Edge(

@@ -1,0 +1,186 @@
+"""Determinism: no two steps of one event lead from a reachable state to different states.
+
+States are expanded in the order in which they are found, so the first that breaks it is one of those
+nearest to the initial state. Symmetry is not used: it would take states for one that are not.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from veristream.ir.network import Network
+from veristream.ir.property import Property
+from veristream.kernel.native import half_at, set_word, word_at
+from veristream.search.explore import OutOfMemory
+from veristream.search.labelled import (
+    DONE,
+    EDGES,
+    FAULT,
+    GROW,
+    QUANTUM,
+    STATES,
+    TAU,
+    WORK,
+    Alphabet,
+    Labelled,
+    expand_state,
+)
+from veristream.search.limits import Limits, Report
+from veristream.search.memory import MIB, default_budget_mib, reserve
+from veristream.search.session import Session
+from veristream.search.tables import Words, address_of
+from veristream.search.trace import action_fault, replay
+from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
+
+COMPLETE, BROKEN = 10, 11
+
+# What the loop keeps between calls.
+CURSOR, LEVEL_END, DEPTH, TRANSITIONS, EVENT, DETERMINISM_COUNTS = range(6)
+
+
+class Seen(NamedTuple):
+    """Addresses: of what the loop keeps between calls, and per event the last state with a step of it,
+    plus 1, and where that step led."""
+
+    counts: int
+    stamps: int
+    leads: int
+
+
+@njit(nogil=True, cache=True)
+def _has_two_ways(system, seen, state):  # type: ignore[no-untyped-def]
+    """Whether steps of one event lead from the state to different states; notes the event."""
+    for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
+        event, target = half_at(system.events, edge), half_at(system.targets, edge)
+        if word_at(seen.stamps, event) == state + 1 and word_at(seen.leads, event) != target:
+            set_word(seen.counts, EVENT, event)
+            return True
+        set_word(seen.stamps, event, state + 1)
+        set_word(seen.leads, event, target)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _explore(system, alphabet, seen, quantum):  # type: ignore[no-untyped-def]
+    """Expands about `quantum` states, up to one that breaks determinism; says why it came back."""
+    counts = seen.counts
+    for _ in range(quantum):
+        state = word_at(counts, CURSOR)
+        if state == word_at(counts, LEVEL_END):
+            known = word_at(system.counts, STATES)
+            if state == known:
+                return COMPLETE
+            set_word(counts, LEVEL_END, known)
+            set_word(counts, DEPTH, word_at(counts, DEPTH) + 1)
+        set_word(system.counts, EDGES, 0)  # nobody looks at the edges of earlier states
+        code = expand_state(system, alphabet, state)
+        if code != DONE:
+            return code
+        if _has_two_ways(system, seen, state):
+            return BROKEN
+        steps = word_at(system.counts, EDGES)
+        set_word(counts, TRANSITIONS, word_at(counts, TRANSITIONS) + steps)
+        set_word(counts, CURSOR, state + 1)
+    return QUANTUM
+
+
+class States:
+    """A search under way; see `session.Advancing`."""
+
+    def __init__(self, labelled: Labelled, budget: int) -> None:
+        self.labelled, self.budget = labelled, budget
+        self.complete, self.failed, self.broken = False, False, False
+        room = labelled.alphabet.table.native.first_size
+        self._reserves = (reserve(8 * room), reserve(8 * room))
+        self.counts: Words = np.zeros(DETERMINISM_COUNTS, np.int64)
+        self.counts[LEVEL_END] = 1
+
+    @property
+    def state_count(self) -> int:
+        """States found."""
+        return self.labelled.state_count
+
+    @property
+    def transition_count(self) -> int:
+        """Steps seen."""
+        return int(self.counts[TRANSITIONS])
+
+    @property
+    def depth(self) -> int:
+        """The number of the level that is looked at; after the end, the greatest distance."""
+        return int(self.counts[DEPTH])
+
+    @property
+    def frontier(self) -> int:
+        """States found but not expanded."""
+        return self.state_count - int(self.counts[CURSOR])
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use."""
+        table = self.labelled.alphabet.table
+        return self.labelled.byte_count + table.byte_count + 16 * len(table)
+
+    def advance(self, quantum: int) -> None:
+        """Expands about `quantum` states."""
+        self.labelled.counts[WORK] = quantum
+        stamps, leads = (part.address for part in self._reserves)
+        seen = Seen(address_of(self.counts), stamps, leads)
+        code = GROW
+        while code == GROW:
+            labelled = self.labelled
+            alphabet = labelled.alphabet.table.native
+            code = int(_explore(labelled.native, alphabet, seen, quantum))
+            if self.byte_count > self.budget:
+                raise OutOfMemory
+            if code == GROW:
+                labelled.tend()
+        self.failed, self.broken = code == FAULT, code == BROKEN
+        self.complete = code in (FAULT, BROKEN, COMPLETE)
+
+    def close(self) -> None:
+        """Nothing runs beside the search."""
+
+
+def check_determinism(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    """The result of a claim of determinism."""
+    started = time.monotonic()
+    memory = limits.memory_max_mib
+    budget = (default_budget_mib() if memory is None else memory) * MIB
+    labelled = Labelled(network, Alphabet(budget), budget)
+    states = States(labelled, budget)
+    session = Session(states, limits, report, property_.name, started)
+    for _ in session.rounds():
+        pass
+    verdict = _verdict(states, session.stopped)
+    return Result(property_.name, "deterministic", verdict, session.effort())
+
+
+def _verdict(states: States, stopped: str) -> Verdict:
+    labelled = states.labelled
+    if states.failed:
+        assert labelled.failure is not None
+        state, action = labelled.failure
+        found = action_fault(labelled.interpreter, labelled.path_to(state), action)
+        assert found is not None, "the interpreter knows no failing action there"
+        return found
+    if states.broken:
+        return _violated(states)
+    return Unknown(stopped) if stopped else Holds()
+
+
+def _violated(states: States) -> Violated:
+    labelled = states.labelled
+    run = labelled.path_to(int(states.counts[CURSOR]))
+    event = int(states.counts[EVENT])
+    text = labelled.alphabet.text(event)
+    wanted = None if event == TAU else text
+    steps = labelled.interpreter.steps(run[-1])
+    after = {taken.state for taken in steps if labelled.shown(taken) == wanted}
+    assert len(after) > 1, "the interpreter does not agree that the step can go two ways"
+    reason = f"in the last state, {text} can lead to {len(after)} different states"
+    return Violated(reason, Trace(replay(labelled.interpreter, run), shortest=True))

@@ -1,0 +1,404 @@
+"""Labelled transition systems: a network's states, expanded one by one on demand, with their events.
+
+An *event* is what is shown of a step: its label with the arguments' values; all invisible steps are
+the event `TAU`. Events are numbered in one table for all networks that are compared. States are
+numbered as they are found, and expanded in any order, so a search looks only where it needs to.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from veristream.ir.actions import Action
+from veristream.ir.interpret import Interpreter, Taken
+from veristream.ir.network import Network
+from veristream.ir.state import State
+from veristream.kernel.emit import Watch
+from veristream.kernel.layout import decode, encode
+from veristream.kernel.load import load_kernel
+from veristream.kernel.native import call_4, half_at, set_half, set_word, word_at
+from veristream.search.explore import OutOfMemory
+from veristream.search.memory import reserve
+from veristream.search.tables import (
+    MISSING,
+    SequenceTable,
+    Words,
+    address_of,
+    has_room,
+    intern,
+    make_set,
+)
+from veristream.search.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
+
+TAU = 0
+TAU_TEXT = "tau"
+CAPACITY = 2048
+_FIRST_SLOTS = 1 << 12
+_LOAD_MAX = 0.72
+_SLOTS_MAX = (1 << 31) - 1
+_STATES_MAX = (1 << 32) - 2
+
+# What a native function came back for; GROW: a table or buffer is too small, tend them all.
+DONE, QUANTUM, GROW, FAULT = range(4)
+
+# What a system counts. WORK: expansions left before its driver wants to look up.
+STATES, EDGES, STATE_LIMIT, BUFFER_FULL, ROOM_FULL, FAULT_STATE, FAULT_ACTION, WORK, COUNTS = range(9)
+
+# Whether invisible steps can go on for ever from a state.
+UNKNOWN, ON_PATH, CONVERGES, DIVERGES = range(4)
+
+
+class System(NamedTuple):
+    """What native loops know of a network, by address; per state unless it says otherwise."""
+
+    successors: int
+    store: Store
+    argument_count: int
+    state_room: int
+    edge_room: int
+    first: int  # the first edge plus 1; 0 where the state is not expanded
+    last: int  # one past the last edge
+    targets: int  # half words, per edge
+    events: int  # half words, per edge
+    divergence: int  # half words
+    offers: int  # half words: what a stable state offers, plus 2; 1: not stable; 0: not known
+    path: int  # scratch, as is `turn`
+    turn: int
+    counts: int
+    wording: int  # per action: -1 where it is invisible, else how many arguments the step gives
+    fixed: int  # per action, `fixed_width` words: how many arguments the name holds, its number, them
+    fixed_width: int
+    out_rows: int  # scratch, as is all below
+    out_entries: int
+    capacity: int
+    prints: int
+    key: int
+
+
+@njit(nogil=True, cache=True)
+def expand_state(system, alphabet, state):  # type: ignore[no-untyped-def]
+    """Finds the edges of a state, unless they are known; gives DONE or why it could not."""
+    if word_at(system.first, state) != 0:
+        return DONE
+    counts, store, rows = system.counts, system.store, system.out_rows
+    if word_at(counts, WORK) <= 0:
+        return QUANTUM
+    stride = 8 * (store.word_count + system.argument_count)
+    row = store.rows + 8 * store.word_count * state
+    count = call_4(system.successors, row, rows, system.out_entries, system.capacity)
+    if count < 0:
+        set_word(counts, BUFFER_FULL, 1)
+        return GROW
+    base, known = word_at(counts, EDGES), word_at(counts, STATES)
+    if known + count > system.state_room or base + count > system.edge_room:
+        set_word(counts, ROOM_FULL, 1)
+        return GROW
+    if known + count > word_at(counts, STATE_LIMIT) or not has_room(alphabet.counts, count):
+        return GROW
+    for k in range(count):
+        entry = word_at(system.out_entries, k)
+        if entry < 0:
+            set_word(counts, FAULT_STATE, state)
+            set_word(counts, FAULT_ACTION, entry & 0xFFFFFFFF)
+            return FAULT
+        print_ = fingerprint(rows + stride * k, store.word_count)
+        set_word(system.prints, k, print_)
+        expect(store.table, store.slot_count, print_)
+    for k in range(count):
+        event = _event(system, alphabet, k)
+        if event == MISSING:
+            return GROW
+        target = find_or_add(store, rows + stride * k, word_at(system.prints, k), known, state)
+        if target == known:
+            known += 1
+            set_word(counts, STATES, known)
+        set_half(system.targets, base + k, target)
+        set_half(system.events, base + k, event)
+    set_word(counts, EDGES, base + count)
+    set_word(system.first, state, base + 1)
+    set_word(system.last, state, base + count)
+    set_word(counts, WORK, word_at(counts, WORK) - 1)
+    return DONE
+
+
+@njit(nogil=True, cache=True)
+def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
+    """The number of the event of a step in the buffer."""
+    action = word_at(system.out_entries, step) & 0xFFFFFFFF
+    taken = word_at(system.wording, action)
+    if taken < 0:
+        return TAU
+    fixed = system.fixed + 8 * system.fixed_width * action
+    size = word_at(fixed, 0) + 1
+    for k in range(size):
+        set_word(system.key, k, word_at(fixed, k + 1))
+    words = system.store.word_count
+    start = step * (words + system.argument_count) + words
+    for k in range(taken):
+        set_word(system.key, size + k, word_at(system.out_rows, start + k))
+    return intern(alphabet, system.key, size + taken)
+
+
+@njit(nogil=True, cache=True)
+def diverge(system, alphabet, state):  # type: ignore[no-untyped-def]
+    """Finds out whether invisible steps can go on for ever from the state: a depth-first walk along
+    them that comes back to its own path, or to a state that diverges. Gives DONE or why it could not."""
+    path, turn, divergence = system.path, system.turn, system.divergence
+    if half_at(divergence, state) != UNKNOWN:
+        return DONE
+    depth, fresh, code, endless = 0, state, DONE, False
+    while True:
+        if fresh >= 0:
+            code = expand_state(system, alphabet, fresh)
+            if code != DONE:
+                break
+            set_half(divergence, fresh, ON_PATH)
+            set_word(path, depth, fresh)
+            set_word(turn, depth, word_at(system.first, fresh) - 1)
+            depth += 1
+            fresh = -1
+        here, edge = word_at(path, depth - 1), word_at(turn, depth - 1)
+        if edge == word_at(system.last, here):
+            set_half(divergence, here, CONVERGES)
+            depth -= 1
+            if depth == 0:
+                return DONE
+            continue
+        set_word(turn, depth - 1, edge + 1)
+        if half_at(system.events, edge) != TAU:
+            continue
+        target = half_at(system.targets, edge)
+        if half_at(divergence, target) == UNKNOWN:
+            fresh = target
+        elif half_at(divergence, target) != CONVERGES:
+            endless = True
+            break
+    for k in range(depth):
+        set_half(divergence, word_at(path, k), DIVERGES if endless else UNKNOWN)
+    return code
+
+
+@njit(nogil=True, cache=True)
+def offer_of(system, offers, state):  # type: ignore[no-untyped-def]
+    """What the expanded state offers, as a number of `offers`, where it is stable; -1 where it is
+    not; -2 where `offers` must grow first."""
+    known = half_at(system.offers, state)
+    if known != 0:
+        return known - 2
+    if not has_room(offers.counts, 1):
+        return -2
+    first, last = word_at(system.first, state) - 1, word_at(system.last, state)
+    events = np.empty(last - first, np.int64)
+    for edge in range(first, last):
+        event = half_at(system.events, edge)
+        if event == TAU:
+            set_half(system.offers, state, 1)
+            return -1
+        events[edge - first] = event
+    number = intern(offers, events.ctypes.data, make_set(events.ctypes.data, events.size))
+    if number == MISSING:
+        return -2
+    set_half(system.offers, state, number + 2)
+    return number
+
+
+class Alphabet:
+    """The events of all networks that are compared; equal texts are one event."""
+
+    _SHOWN = re.compile(r"(?s)(.*)\(((?:0|-?[1-9][0-9]*)(?:, (?:0|-?[1-9][0-9]*))*)\)")
+
+    def __init__(self, byte_max: int) -> None:
+        self.table = SequenceTable(byte_max)
+        self._names: dict[str, int] = {}
+        self.table.add(np.array([-1], np.int64))  # TAU
+
+    def word(self, actions: tuple[Action, ...]) -> tuple[Words, Words]:
+        """How the steps of each action are called: `wording` and `fixed` of a system."""
+        words = [self._word(action) for action in actions]
+        wording = np.array([-1, *(taken for taken, _ in words)], np.int64)[1:]
+        width = 2 + max((len(fixed) for _, fixed in words), default=0)
+        table = np.zeros((max(1, len(actions)), width), np.int64)
+        for row, (_, fixed) in zip(table, words, strict=False):
+            row[: len(fixed) + 1] = (len(fixed) - 1, *fixed)
+        return wording, table
+
+    def _word(self, action: Action) -> tuple[int, tuple[int, ...]]:
+        """A name such as `a(1)` is split, for `a` with the argument 1 is shown alike."""
+        name = action.label.name
+        shown = None if action.label.arguments else self._SHOWN.fullmatch(name)
+        numbers: tuple[int, ...] = ()
+        if shown is not None:
+            name, numbers = shown[1], tuple(map(int, shown[2].split(", ")))
+        number = self._names.setdefault(name, len(self._names))
+        return (len(action.label.arguments) if action.visible else -1), (number, *numbers)
+
+    def text(self, event: int) -> str:
+        """The event as it is shown; only TAU has no text of its own."""
+        if event == TAU:
+            return TAU_TEXT
+        name, *arguments = (int(item) for item in self.table[event])
+        text = list(self._names)[name]
+        return f"{text}({', '.join(map(str, arguments))})" if arguments else text
+
+
+class Labelled:
+    """A network that is expanded on demand; owns what `System` points to."""
+
+    def __init__(self, network: Network, alphabet: Alphabet, byte_max: int) -> None:
+        self.network, self.alphabet = network, alphabet
+        self.interpreter = Interpreter(network)
+        actions = self.interpreter.actions
+        arguments = max((len(action.label.arguments) for action in actions), default=0)
+        plain = replace(network, symmetries=(), bags=(), properties=())
+        self.kernel = load_kernel(plain, Watch(argument_count=arguments))
+        words = self.kernel.layout.word_count
+        room = min(byte_max // (8 * words + 40), _STATES_MAX)
+        names = ("rows", "parents", "first", "last", "divergence", "offers", "path", "turn")
+        sizes = (8 * words, 4, 8, 8, 4, 4, 8, 8)
+        memory = {name: reserve(size * room) for name, size in zip(names, sizes, strict=True)}
+        memory["targets"], memory["events"] = reserve(byte_max // 2), reserve(byte_max // 2)
+        memory["table"] = reserve(8 * _FIRST_SLOTS)
+        self.memory = memory
+        wording, fixed = alphabet.word(actions)
+        self.counts = np.zeros(COUNTS, np.int64)
+        self.counts[FAULT_STATE] = -1
+        self.counts[STATE_LIMIT] = int(_LOAD_MAX * _FIRST_SLOTS)
+        self._tables = (wording, fixed, np.zeros(fixed.shape[1] + arguments, np.int64))
+        self._buffers = _buffers(CAPACITY, words + arguments)
+        self.native = self._native(arguments, (room, byte_max // 8))
+        self._enter_initial()
+
+    def _native(self, argument_count: int, rooms: tuple[int, int]) -> System:
+        at = {name: part.address for name, part in self.memory.items()}
+        words = self.kernel.layout.word_count
+        wording, fixed, key = self._tables
+        rows, entries, prints = self._buffers
+        return System(
+            successors=self.kernel.successors,
+            store=Store(at["table"], _FIRST_SLOTS, at["rows"], at["parents"], words),
+            argument_count=argument_count,
+            state_room=rooms[0],
+            edge_room=rooms[1],
+            first=at["first"],
+            last=at["last"],
+            targets=at["targets"],
+            events=at["events"],
+            divergence=at["divergence"],
+            offers=at["offers"],
+            path=at["path"],
+            turn=at["turn"],
+            counts=address_of(self.counts),
+            wording=address_of(wording),
+            fixed=address_of(fixed),
+            fixed_width=fixed.shape[1],
+            out_rows=address_of(rows),
+            out_entries=address_of(entries),
+            capacity=entries.size,
+            prints=address_of(prints),
+            key=address_of(key),
+        )
+
+    def _enter_initial(self) -> None:
+        row = encode(self.kernel.layout, self.network, self.interpreter.initial()).view(np.int64).copy()
+        print_ = fingerprint(address_of(row), len(row))
+        find_or_add(self.native.store, address_of(row), print_, 0, ROOT)
+        self.counts[STATES] = 1
+
+    @property
+    def state_count(self) -> int:
+        """States found."""
+        return int(self.counts[STATES])
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use for states, table and edges."""
+        per_state = 8 * self.native.store.word_count + 4 + 16
+        edges = 8 * int(self.counts[EDGES])
+        return self.state_count * per_state + 8 * self.native.store.slot_count + edges
+
+    @property
+    def failure(self) -> tuple[int, int] | None:
+        """The state that could not be expanded and the action that fails there."""
+        state, action = (int(n) for n in self.counts[[FAULT_STATE, FAULT_ACTION]])
+        return None if state < 0 else (state, action)
+
+    def tend(self) -> None:
+        """Lets grow what is too small; raises OutOfMemory where there is no room for another state."""
+        if self.counts[ROOM_FULL] or self.alphabet.table.is_full:
+            raise OutOfMemory
+        if self.counts[BUFFER_FULL]:
+            self.counts[BUFFER_FULL] = 0
+            stride = self.native.store.word_count + self.native.argument_count
+            self._buffers = _buffers(4 * self.native.capacity, stride)
+            rows, entries, prints = self._buffers
+            self.native = self.native._replace(
+                out_rows=address_of(rows),
+                out_entries=address_of(entries),
+                capacity=entries.size,
+                prints=address_of(prints),
+            )
+        self.alphabet.table.tend(self.native.capacity)
+        self._grow_table()
+
+    def _grow_table(self) -> None:
+        slots = self.native.store.slot_count
+        while self.state_count + self.native.capacity > _LOAD_MAX * slots:
+            slots = slots * 4 if slots < 1 << 18 else slots * 3 // 2
+        if slots == self.native.store.slot_count:
+            return
+        if slots > _SLOTS_MAX:
+            raise OutOfMemory
+        self.memory["table"] = reserve(8 * slots)
+        store = self.native.store._replace(table=self.memory["table"].address, slot_count=slots)
+        enter_again(store, 0, self.state_count)
+        self.counts[STATE_LIMIT] = int(_LOAD_MAX * slots)
+        self.native = self.native._replace(store=store)
+
+    def state(self, index: int) -> State:
+        """A state as the interpreter knows it."""
+        words = self.native.store.word_count
+        row = self.memory["rows"].words[index * words : (index + 1) * words]
+        return decode(self.kernel.layout, self.network, row.view(np.uint64).copy())
+
+    def path_to(self, index: int) -> list[State]:
+        """A run from the initial state: how the state was first found."""
+        parents = self.memory["parents"].words.view(np.uint32)
+        path = [index]
+        while parents[path[-1]] != ROOT:
+            path.append(int(parents[path[-1]]))
+        return [self.state(i) for i in reversed(path)]
+
+    def edges(self, index: int) -> list[tuple[int, int]]:
+        """The events of an expanded state and where they lead."""
+        first, last = int(self.memory["first"].words[index]) - 1, int(self.memory["last"].words[index])
+        return [self.edge(edge) for edge in range(first, last)]
+
+    def edge(self, edge: int) -> tuple[int, int]:
+        """The event of an edge and where it leads."""
+        events, targets = (self.memory[part].words.view(np.uint32) for part in ("events", "targets"))
+        return int(events[edge]), int(targets[edge])
+
+    def diverges(self, index: int) -> bool:
+        """Whether the state is known to diverge."""
+        return bool(self.memory["divergence"].words.view(np.uint32)[index] == DIVERGES)
+
+    def offer(self, index: int) -> int:
+        """What the state offers, a stable one of which this was asked before."""
+        return int(self.memory["offers"].words.view(np.uint32)[index]) - 2
+
+    def shown(self, taken: Taken) -> str | None:
+        """The text of the event of the interpreter's step; None where it is invisible."""
+        return taken.label if self.interpreter.actions[taken.action].visible else None
+
+
+def _buffers(capacity: int, stride: int) -> tuple[Words, Words, Words]:
+    return (
+        np.zeros(capacity * max(1, stride), np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+    )

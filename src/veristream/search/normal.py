@@ -1,0 +1,294 @@
+"""The normal form of a specification, built as far as a search needs it.
+
+A *node* is the set of all states that the specification can be in after some trace: no invisible step
+leads out of it. What is asked of a node is kept with it: whether one of its states diverges, and the
+least sets of events that its stable states offer (Roscoe, "Model-checking CSP", 1994).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from veristream.kernel.native import half_at, set_half, set_word, word_at
+from veristream.search.explore import OutOfMemory
+from veristream.search.labelled import (
+    DIVERGES,
+    DONE,
+    GROW,
+    TAU,
+    Labelled,
+    System,
+    diverge,
+    expand_state,
+    offer_of,
+)
+from veristream.search.memory import reserve
+from veristream.search.tables import (
+    COUNT,
+    MISSING,
+    Map,
+    MapTable,
+    Sequences,
+    SequenceTable,
+    address_of,
+    has_room,
+    intern,
+    make_set,
+    mix,
+    place_of,
+    put,
+)
+
+TRACES, FAILURES, DIVERGENCES = range(3)
+"""How much is observed, each with what comes before it."""
+NOWHERE = -1
+"""Where an event leads that no state of a node can do."""
+
+TICK, LEAST_USED, NORMAL_COUNTS = range(3)
+
+
+class Normal(NamedTuple):
+    """What native loops know of a specification's normal form; numbers are addresses of arrays."""
+
+    system: System
+    alphabet: Sequences
+    offers: Sequences
+    nodes: Sequences  # the states of a node, in ascending order
+    moves: Map  # from node and event to a node or NOWHERE
+    diverges: int  # half words, per node
+    bits: int  # per node: a bit for each of its states, by hash
+    least_first: int  # per node: where its offers begin in `least`; they end where the next's begin
+    least: int
+    stamps: int  # per state: the last tick at which it was collected
+    queue: int
+    counts: int
+    depth: int  # TRACES, FAILURES or DIVERGENCES; no address
+
+
+@njit(nogil=True, cache=True)
+def _collect(normal, tick, size, state):  # type: ignore[no-untyped-def]
+    """Puts the state into the queue unless it is there; gives the queue's size."""
+    if word_at(normal.stamps, state) == tick:
+        return size
+    set_word(normal.stamps, state, tick)
+    set_word(normal.queue, size, state)
+    return size + 1
+
+
+@njit(nogil=True, cache=True)
+def _next_tick(normal):  # type: ignore[no-untyped-def]
+    tick = word_at(normal.counts, TICK) + 1
+    set_word(normal.counts, TICK, tick)
+    return tick
+
+
+@njit(nogil=True, cache=True)
+def first_node(normal):  # type: ignore[no-untyped-def]
+    """Makes the node of the empty trace; gives DONE or why it could not."""
+    tick = _next_tick(normal)
+    return _close(normal, tick, _collect(normal, tick, 0, 0))[0]
+
+
+@njit(nogil=True, cache=True)
+def find_move(normal, node, event):  # type: ignore[no-untyped-def]
+    """Where the visible event leads from the node; with DONE, or why that is not known."""
+    key = (node << 32) | event
+    place = place_of(normal.moves, key)
+    if word_at(normal.moves.keys, place) != 0:
+        return DONE, word_at(normal.moves.values, place)
+    if not has_room(normal.moves.counts, 1):
+        return GROW, NOWHERE
+    target = NOWHERE
+    tick = _next_tick(normal)
+    size = _collect_after(normal, tick, node, event)
+    if size > 0:
+        code, target = _close(normal, tick, size)
+        if code != DONE:
+            return code, NOWHERE
+    put(normal.moves, place, key, target)
+    return DONE, target
+
+
+@njit(nogil=True, cache=True)
+def _collect_after(normal, tick, node, event):  # type: ignore[no-untyped-def]
+    """Puts into the queue where the event leads from the node's states; gives the queue's size."""
+    system, nodes = normal.system, normal.nodes
+    size = 0
+    for k in range(word_at(nodes.first, node), word_at(nodes.first, node + 1)):
+        state = word_at(nodes.pool, k)
+        for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
+            if half_at(system.events, edge) == event:
+                size = _collect(normal, tick, size, half_at(system.targets, edge))
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _close(normal, tick, size):  # type: ignore[no-untyped-def]
+    """The node of the queue's states and all that invisible steps lead to from them."""
+    system = normal.system
+    if not has_room(normal.nodes.counts, 1):
+        return GROW, NOWHERE
+    head = 0
+    while head < size:
+        state = word_at(normal.queue, head)
+        code = expand_state(system, normal.alphabet, state)
+        if code != DONE:
+            return code, NOWHERE
+        for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
+            if half_at(system.events, edge) == TAU:
+                size = _collect(normal, tick, size, half_at(system.targets, edge))
+        head += 1
+    members = np.empty(size, np.int64)
+    for k in range(size):
+        members[k] = word_at(normal.queue, k)
+        if normal.depth >= FAILURES and offer_of(system, normal.offers, members[k]) == -2:
+            return GROW, NOWHERE
+        if normal.depth == DIVERGENCES:
+            code = diverge(system, normal.alphabet, members[k])
+            if code != DONE:
+                return code, NOWHERE
+    make_set(members.ctypes.data, size)
+    known = word_at(normal.nodes.counts, COUNT)
+    node = intern(normal.nodes, members.ctypes.data, size)
+    if node == MISSING:
+        return GROW, NOWHERE
+    if node == known:
+        _describe(normal, node, members)
+    return DONE, node
+
+
+@njit(nogil=True, cache=True)
+def _describe(normal, node, members):  # type: ignore[no-untyped-def]
+    """Notes what is asked of a new node."""
+    bits = np.int64(0)
+    for state in members:
+        bits |= np.int64(1) << (mix(state) & 63)
+        if normal.depth == DIVERGENCES and half_at(normal.system.divergence, state) == DIVERGES:
+            set_half(normal.diverges, node, 1)
+    set_word(normal.bits, node, bits)
+    used = word_at(normal.counts, LEAST_USED)
+    set_word(normal.least_first, node, used)
+    if normal.depth >= FAILURES:
+        used = _add_least(normal, members, used)
+    set_word(normal.counts, LEAST_USED, used)
+    set_word(normal.least_first, node + 1, used)
+
+
+@njit(nogil=True, cache=True)
+def _add_least(normal, members, used):  # type: ignore[no-untyped-def]
+    """Appends the least of the sets that the stable states offer; gives where they end."""
+    found = np.empty(members.size, np.int64)
+    size = 0
+    for state in members:
+        offer = half_at(normal.system.offers, state) - 2
+        if offer >= 0:
+            found[size] = offer
+            size += 1
+    size = make_set(found.ctypes.data, size)
+    for k in range(size):
+        is_least = True
+        for other in range(size):
+            if other != k and is_subset(normal.offers, found[other], found[k]):
+                is_least = False
+                break
+        if is_least:
+            set_word(normal.least, used, found[k])
+            used += 1
+    return used
+
+
+@njit(nogil=True, cache=True)
+def is_subset(sequences, left, right):  # type: ignore[no-untyped-def]
+    """Whether every item of one ascending sequence is in the other."""
+    pool, first = sequences.pool, sequences.first
+    start, stop = word_at(first, left), word_at(first, left + 1)
+    at, end = word_at(first, right), word_at(first, right + 1)
+    if stop - start > end - at:
+        return False
+    for k in range(start, stop):
+        wanted = word_at(pool, k)
+        while at < end and word_at(pool, at) < wanted:
+            at += 1
+        if at == end or word_at(pool, at) != wanted:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def allows_offer(normal, node, offer):  # type: ignore[no-untyped-def]
+    """Whether some stable state of the node offers no more than that: it may refuse as much."""
+    for k in range(word_at(normal.least_first, node), word_at(normal.least_first, node + 1)):
+        least = word_at(normal.least, k)
+        if least == offer or is_subset(normal.offers, least, offer):
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def covers(normal, small, large):  # type: ignore[no-untyped-def]
+    """Whether the states of one node are all states of the other, so that it allows no more."""
+    if word_at(normal.bits, small) & ~word_at(normal.bits, large):
+        return False
+    return is_subset(normal.nodes, small, large)
+
+
+class NormalForm:
+    """Owns the normal form of a specification."""
+
+    def __init__(self, specification: Labelled, offers: SequenceTable, depth: int, byte_max: int) -> None:
+        self.specification, self.offers = specification, offers
+        self.nodes, self.moves = SequenceTable(byte_max), MapTable()
+        states = specification.native.state_room
+        room = self.nodes.native.first_size
+        sizes = (4 * room, 8 * room, 8 * room, byte_max // 2, 8 * states, 8 * states)
+        self._reserves = [reserve(size) for size in sizes]
+        self._depth = depth
+        self._counts = np.zeros(NORMAL_COUNTS, np.int64)
+
+    @property
+    def native(self) -> Normal:
+        """What loops take, as it is now."""
+        diverges, bits, least_first, least, stamps, queue = (part.address for part in self._reserves)
+        return Normal(
+            self.specification.native,
+            self.specification.alphabet.table.native,
+            self.offers.native,
+            self.nodes.native,
+            self.moves.native,
+            diverges,
+            bits,
+            least_first,
+            least,
+            stamps,
+            queue,
+            address_of(self._counts),
+            self._depth,
+        )
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use, the specification's own included."""
+        own = self.nodes.byte_count + self.moves.byte_count + 20 * len(self.nodes)
+        states = 16 * self.specification.state_count
+        return own + states + 8 * int(self._counts[LEAST_USED]) + self.specification.byte_count
+
+    def tend(self) -> None:
+        """Lets grow what is too small."""
+        if self.nodes.is_full or self.offers.is_full:
+            raise OutOfMemory
+        self.specification.tend()
+        self.nodes.tend(1024)
+        self.moves.tend(1024)
+        self.offers.tend(1024)
+
+    def least_offers(self, node: int) -> list[int]:
+        """The least sets that stable states of the node offer."""
+        _, _, least_first, least, _, _ = (part.words for part in self._reserves)
+        return [int(offer) for offer in least[least_first[node] : least_first[node + 1]]]
+
+    def diverges(self, node: int) -> bool:
+        """Whether some state of the node diverges."""
+        return bool(self._reserves[0].words.view(np.uint32)[node])

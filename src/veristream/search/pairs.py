@@ -1,0 +1,360 @@
+"""Pairs of a state of the implementation and a node of the specification, explored breadth-first.
+
+A pair is reached by a trace that both can do. It breaks the refinement where the state does, refuses
+or diverges what no state of the node allows. A pair is left out where the same state was already seen
+with fewer states of the specification: whatever breaks there breaks here too, and no later (Wang,
+Song, Sun, Liu, Dong et al., "More Anti-chain Based Refinement Checking", ICFEM 2012).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from veristream.kernel.native import half_at, set_half, set_word, word_at
+from veristream.search.explore import OutOfMemory
+from veristream.search.labelled import (
+    DIVERGES,
+    DONE,
+    FAULT,
+    GROW,
+    QUANTUM,
+    TAU,
+    WORK,
+    Labelled,
+    System,
+    diverge,
+    expand_state,
+    offer_of,
+)
+from veristream.search.memory import Reserve, reserve
+from veristream.search.normal import (
+    DIVERGENCES,
+    FAILURES,
+    NOWHERE,
+    Normal,
+    NormalForm,
+    allows_offer,
+    covers,
+    find_move,
+    first_node,
+)
+from veristream.search.tables import (
+    Map,
+    MapTable,
+    address_of,
+    has_room,
+    place_of,
+    put,
+)
+
+BROKEN, COMPLETE = 10, 11
+"""What the loop came back for, beside what expanding a state gives."""
+
+# How a pair breaks the refinement.
+NOT, CANNOT, REFUSES, ENDLESS = range(4)
+
+# What the loop keeps between calls. BROKEN_PAIR and BROKEN_EDGE belong to HOW.
+PAIRS, CURSOR, LEVEL_END, DEPTH, TRANSITIONS, ROOM_FULL = range(6)
+HOW, BROKEN_PAIR, BROKEN_EDGE, SEEN_VISIBLE, SEEN_STABLE, PAIR_COUNTS = range(6, 12)
+ROOT = 0xFFFFFFFF
+WORK_LEAST = 1 << 14  # expansions between two looks at the limits
+LOOK_BACK = 32  # pairs of one state that a new one is compared with
+
+
+class Pairing(NamedTuple):
+    """What the native loop takes: addresses of half words, per pair but for `heads`, and of counts."""
+
+    system: System
+    normal: Normal
+    known: Map  # from state and node to the pair
+    room: int
+    states: int
+    nodes: int
+    parents: int
+    events: int  # by which the pair was reached from its parent
+    others: int  # the pair that the same state had before, plus 1
+    heads: int  # per state of the implementation: its newest pair, plus 1
+    counts: int
+
+
+@njit(nogil=True, cache=True)
+def _is_covered(pairing, state, node):  # type: ignore[no-untyped-def]
+    """Whether the state was seen with a node that has no more states than this one."""
+    other = half_at(pairing.heads, state)
+    for _ in range(LOOK_BACK):
+        if other == 0:
+            return False
+        if covers(pairing.normal, half_at(pairing.nodes, other - 1), node):
+            return True
+        other = half_at(pairing.others, other - 1)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
+    """Adds the pair unless it is known or covered; gives DONE or GROW."""
+    key = (state << 32) | node
+    place = place_of(pairing.known, key)
+    if word_at(pairing.known.keys, place) != 0 or _is_covered(pairing, state, node):
+        return DONE
+    pair = word_at(pairing.counts, PAIRS)
+    if pair == pairing.room:
+        set_word(pairing.counts, ROOM_FULL, 1)
+        return GROW
+    if not has_room(pairing.known.counts, 1):
+        return GROW
+    put(pairing.known, place, key, pair)
+    set_half(pairing.states, pair, state)
+    set_half(pairing.nodes, pair, node)
+    set_half(pairing.parents, pair, parent)
+    set_half(pairing.events, pair, event)
+    set_half(pairing.others, pair, half_at(pairing.heads, state))
+    set_half(pairing.heads, state, pair + 1)
+    set_word(pairing.counts, PAIRS, pair + 1)
+    return DONE
+
+
+@njit(nogil=True, cache=True)
+def _begin(pairing):  # type: ignore[no-untyped-def]
+    """Adds the first pair; gives DONE or why it could not."""
+    code = first_node(pairing.normal)
+    if code == DONE:
+        code = _add(pairing, 0, 0, ROOT, TAU)
+        set_word(pairing.counts, LEVEL_END, 1)
+    return code
+
+
+@njit(nogil=True, cache=True)
+def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
+    """How the pair itself, whose state is expanded, breaks the refinement; with DONE, or why it is
+    not known."""
+    system, normal = pairing.system, pairing.normal
+    if normal.depth == DIVERGENCES:
+        code = diverge(system, normal.alphabet, state)
+        if code != DONE:
+            return code, NOT
+        if half_at(system.divergence, state) == DIVERGES:
+            return DONE, ENDLESS
+    if normal.depth >= FAILURES:
+        offer = offer_of(system, normal.offers, state)
+        if offer == -2:
+            return GROW, NOT
+        if offer >= 0:
+            set_word(pairing.counts, SEEN_STABLE, 1)
+            if not allows_offer(normal, node, offer):
+                return DONE, REFUSES
+    return DONE, NOT
+
+
+@njit(nogil=True, cache=True)
+def _follow(pairing, pair, state, node):  # type: ignore[no-untyped-def]
+    """Adds the pairs after this one, up to an edge that the specification cannot follow; gives DONE
+    or why it could not, and that edge or -1."""
+    system, normal = pairing.system, pairing.normal
+    for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
+        event = half_at(system.events, edge)
+        target = node
+        if event != TAU:
+            set_word(pairing.counts, SEEN_VISIBLE, 1)
+            code, target = find_move(normal, node, event)
+            if code != DONE:
+                return code, -1
+            if target == NOWHERE:
+                return DONE, edge
+        code = _add(pairing, half_at(system.targets, edge), target, pair, event)
+        if code != DONE:
+            return code, -1
+    return DONE, -1
+
+
+@njit(nogil=True, cache=True)
+def _break(counts, how, pair, edge):  # type: ignore[no-untyped-def]
+    set_word(counts, HOW, how)
+    set_word(counts, BROKEN_PAIR, pair)
+    set_word(counts, BROKEN_EDGE, edge)
+
+
+@njit(nogil=True, cache=True)
+def _look(pairing, pair):  # type: ignore[no-untyped-def]
+    """Looks at one pair; gives DONE, or why it could not, or BROKEN where nothing nearer can break."""
+    counts, system, normal = pairing.counts, pairing.system, pairing.normal
+    state, node = half_at(pairing.states, pair), half_at(pairing.nodes, pair)
+    if normal.depth == DIVERGENCES and half_at(normal.diverges, node):
+        return DONE  # from here on the specification allows all
+    code = expand_state(system, normal.alphabet, state)
+    if code != DONE:
+        return code
+    code, how = _judge(pairing, state, node)
+    if code != DONE:
+        return code
+    if how != NOT:
+        _break(counts, how, pair, -1)
+        return BROKEN
+    if word_at(counts, HOW) == NOT:
+        code, edge = _follow(pairing, pair, state, node)
+        if code != DONE:
+            return code
+        if edge >= 0:
+            _break(counts, CANNOT, pair, edge)
+            if normal.depth < FAILURES:
+                return BROKEN
+    steps = word_at(system.last, state) - word_at(system.first, state) + 1
+    set_word(counts, TRANSITIONS, word_at(counts, TRANSITIONS) + steps)
+    return DONE
+
+
+@njit(nogil=True, cache=True)
+def explore_pairs(pairing, quantum):  # type: ignore[no-untyped-def]
+    """Looks at about `quantum` pairs; says why it came back.
+
+    A step that the specification cannot do ends in the next level, so the rest of this one is looked
+    through first for a pair that breaks the refinement by itself.
+    """
+    counts = pairing.counts
+    if word_at(counts, PAIRS) == 0:
+        code = _begin(pairing)
+        if code != DONE:
+            return code
+    for _ in range(quantum):
+        pair = word_at(counts, CURSOR)
+        if pair == word_at(counts, LEVEL_END):
+            if word_at(counts, HOW) != NOT:
+                return BROKEN
+            if pair == word_at(counts, PAIRS):
+                return COMPLETE
+            set_word(counts, LEVEL_END, word_at(counts, PAIRS))
+            set_word(counts, DEPTH, word_at(counts, DEPTH) + 1)
+        code = _look(pairing, pair)
+        if code != DONE:
+            return code
+        set_word(counts, CURSOR, pair + 1)
+    return QUANTUM
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """How the refinement breaks, and at which pair; `edge` is the step that the specification lacks."""
+
+    how: int
+    pair: int
+    edge: int
+
+
+class Pairs:
+    """A search under way; see `session.Advancing`."""
+
+    def __init__(self, implementation: Labelled, normal: NormalForm, budget: int) -> None:
+        self.implementation, self.normal, self.budget = implementation, normal, budget
+        self.complete = False
+        self.failed: Labelled | None = None  # whose action fails
+        self.broken: Break | None = None
+        room = min(budget // 28, ROOT - 1)
+        self._reserves: list[Reserve] = [reserve(4 * room) for _ in range(5)]
+        self._heads = reserve(4 * implementation.native.state_room)
+        self._room = room
+        self._known = MapTable()
+        self._counts = np.zeros(PAIR_COUNTS, np.int64)
+
+    @property
+    def native(self) -> Pairing:
+        """What the loop takes, as it is now."""
+        states, nodes, parents, events, others = (part.address for part in self._reserves)
+        return Pairing(
+            self.implementation.native,
+            self.normal.native,
+            self._known.native,
+            self._room,
+            states,
+            nodes,
+            parents,
+            events,
+            others,
+            self._heads.address,
+            address_of(self._counts),
+        )
+
+    @property
+    def state_count(self) -> int:
+        """Pairs found."""
+        return int(self._counts[PAIRS])
+
+    @property
+    def transition_count(self) -> int:
+        """Steps of the implementation seen, once for each pair."""
+        return int(self._counts[TRANSITIONS])
+
+    @property
+    def depth(self) -> int:
+        """The number of the level that is looked at; after the end, the greatest distance."""
+        return int(self._counts[DEPTH])
+
+    @property
+    def frontier(self) -> int:
+        """Pairs found but not looked at."""
+        return int(self._counts[PAIRS] - self._counts[CURSOR])
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use."""
+        offers = self.normal.offers.byte_count + self.implementation.alphabet.table.byte_count
+        own = 20 * self.state_count + self._known.byte_count + 4 * self.implementation.state_count
+        return own + self.implementation.byte_count + self.normal.byte_count + offers
+
+    @property
+    def saw_visible(self) -> bool:
+        """Whether the implementation took a visible action."""
+        return bool(self._counts[SEEN_VISIBLE])
+
+    @property
+    def saw_stable(self) -> bool:
+        """Whether refusals were compared."""
+        return bool(self._counts[SEEN_STABLE])
+
+    def advance(self, quantum: int) -> None:
+        """Looks at about `quantum` pairs, and expands about as many states of each side."""
+        for side in (self.implementation, self.normal.specification):
+            side.counts[WORK] = max(quantum, WORK_LEAST)
+        code = int(explore_pairs(self.native, quantum))
+        while code == GROW:
+            self._tend()
+            code = int(explore_pairs(self.native, quantum))
+        if self.byte_count > self.budget:
+            raise OutOfMemory
+        if code == FAULT:
+            self.failed = self._failing()
+        elif code == BROKEN:
+            how, pair, edge = self._counts[[HOW, BROKEN_PAIR, BROKEN_EDGE]]
+            self.broken = Break(int(how), int(pair), int(edge))
+        self.complete = code in (FAULT, BROKEN, COMPLETE)
+
+    def close(self) -> None:
+        """Nothing runs beside the search."""
+
+    def _tend(self) -> None:
+        if self._counts[ROOM_FULL] or self.byte_count > self.budget:
+            raise OutOfMemory
+        self.implementation.tend()
+        self.normal.tend()
+        self._known.tend(1024)
+
+    def _failing(self) -> Labelled:
+        sides = (self.implementation, self.normal.specification)
+        (failed,) = [side for side in sides if side.failure is not None]
+        return failed
+
+    def path(self, pair: int) -> list[tuple[int, int]]:
+        """The run to a pair: states of the implementation, each with the event that led to it."""
+        states, _, parents, events, _ = (part.words.view(np.uint32) for part in self._reserves)
+        found = []
+        while pair != ROOT:
+            found.append((int(states[pair]), int(events[pair])))
+            pair = int(parents[pair])
+        return found[::-1]
+
+    def node(self, pair: int) -> int:
+        """The specification's node of a pair."""
+        return int(self._reserves[1].words.view(np.uint32)[pair])

@@ -5,11 +5,13 @@
     for result in vs.check("models/philosophers/philosophers.net"):
         ...
 
-Each function takes a path or a Network. What is slow to import is imported when it is needed.
+Each function takes a path or a Network. A file may speak of several processes, each of which is a
+Network of its own; `load_all` gives them all. What is slow to import is imported when it is needed.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -21,30 +23,48 @@ from veristream.expected import FILE_NAME, Reproduction, compare, find_known
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, Property
 from veristream.search.limits import Limits, Report, silent
-from veristream.source import Source, read_source
+from veristream.source import Source, Span, read_source
 from veristream.verdict import Result, Trace
 
 if TYPE_CHECKING:
     from veristream.export.tla import Exported
 
-Model = Network | str | Path
+Model = Network | Sequence[Network] | str | Path
 Constants = Mapping[str, int]
 Engine = Literal["local"]
-Reader = Callable[[Source, Constants], Network]
+_BEGINNINGS = {
+    ".net": "a model begins with `network NAME`",
+    ".csp": "a model defines processes: `System() = a -> System();`",
+    ".py": "a model begins with `from veristream.actions import ...`",
+}
+Reader = Callable[[Source, Constants], tuple[Network, ...]]
 
 
-def load(path: str | Path, constants: Constants | None = None) -> Network:
-    """The model in a file, verified; `constants` replace those it declares. Raises ModelError."""
+def load(path: str | Path, constants: Constants | None = None, process: str | None = None) -> Network:
+    """The first model in a file, or the one called `process`; see `load_all`."""
+    networks = load_all(path, constants)
+    if process is None:
+        return networks[0]
+    known = {network.name: network for network in networks}
+    if process not in known:
+        raise ModelError(
+            f"{path} has no assertion about a process called {process}",
+            hint=f"it has {', '.join(known)}",
+        )
+    return known[process]
+
+
+def load_all(path: str | Path, constants: Constants | None = None) -> tuple[Network, ...]:
+    """The models in a file, verified; `constants` replace those it declares. Raises ModelError."""
     path = Path(path)
     read = _reader(path)
     source = _read(path)
     if not source.text.strip():
-        raise ModelError(f"{path} is empty", hint="a model begins with `network NAME`")
+        raise ModelError(f"{path} is empty", hint=_BEGINNINGS.get(path.suffix, ""))
     try:
-        network = read(source, constants or {})
+        return read(source, constants or {})
     except RecursionError as error:
         raise ModelError(f"{path} is nested too deeply to be read") from error
-    return network
 
 
 def check(
@@ -57,13 +77,20 @@ def check(
     report: Report = silent,
 ) -> tuple[Result, ...]:
     """The verdicts of the named properties, or of all; `fairness` replaces what they say themselves."""
-    network = _network(model, constants)
-    chosen = choose(network, properties)
-    if fairness is not None:
-        chosen = tuple(replace(one, fairness=fairness) for one in chosen)
+    networks = _networks(model, constants)
+    chosen = choose(networks, properties)
     from veristream.search import local  # Numba takes a third of a second to import
 
-    return local.check(network, chosen, limits or Limits(), report)
+    results: dict[str, Result] = {}
+    for network in networks:
+        mine = [
+            one if fairness is None else replace(one, fairness=fairness) for one in chosen[network.name]
+        ]
+        if mine:
+            found = local.check(network, mine, limits or Limits(), report)
+            results.update((result.property, result) for result in found)
+    order = _order(networks, properties, chosen)
+    return tuple(results[name] for name in order)
 
 
 def simulate(model: Model, *, constants: Constants | None = None, seed: int = 0, steps: int = 50) -> Trace:
@@ -132,15 +159,40 @@ def find_models() -> Path:
     )
 
 
-def choose(network: Network, names: Sequence[str]) -> tuple[Property, ...]:
-    """The named properties in that order, or all; a model that states none is asked for deadlocks."""
+def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[Property]]:
+    """The named properties, or all, by network; a model that states none is asked for deadlocks."""
     if not names:
-        return network.properties or (Property("deadlockfree", DeadlockFree()),)
-    known = {one.name: one for one in network.properties}
+        if not any(network.properties for network in networks):
+            return {network.name: [Property("deadlockfree", DeadlockFree())] for network in networks}
+        return {network.name: list(network.properties) for network in networks}
+    known = {one.name: one for network in networks for one in network.properties}
+    wanted = set(_find(names, known, networks[0].span))
+    return {network.name: [one for one in network.properties if one.name in wanted] for network in networks}
+
+
+def _order(
+    networks: Sequence[Network], names: Sequence[str], chosen: Mapping[str, Sequence[Property]]
+) -> list[str]:
+    """The names of the chosen properties as they were asked for, else as the models state them."""
+    found = {one.name: one for network in networks for one in chosen[network.name]}
+    return _find(names, found, networks[0].span) if names else list(found)
+
+
+def _find(names: Sequence[str], known: Mapping[str, Property], span: Span) -> list[str]:
+    """The full names; blanks do not matter, and a word that stands in one name alone will do."""
+    found: list[str] = []
     for name in names:
-        if name not in known:
-            raise ModelError(f"the model has no property called {name}", network.span, _guess(name, known))
-    return tuple(known[name] for name in dict.fromkeys(names))
+        squeezed = "".join(name.split())
+        same = [one for one in known if one == name] or [
+            one for one in known if "".join(one.split()) == squeezed
+        ]
+        near = same or [one for one in known if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one)]
+        if len(near) > 1:
+            raise ModelError(f"several properties speak of {name}", span, "say which: " + "; ".join(near))
+        if not near:
+            raise ModelError(f"the model has no property called {name}", span, _guess(name, known))
+        found.append(near[0])
+    return list(dict.fromkeys(found))
 
 
 def _guess(name: str, known: Mapping[str, Property]) -> str:
@@ -152,15 +204,23 @@ def _guess(name: str, known: Mapping[str, Property]) -> str:
 
 
 def _network(model: Model, constants: Constants | None) -> Network:
-    if not isinstance(model, Network):
-        return load(model, constants)
+    return _networks(model, constants)[0]
+
+
+def _networks(model: Model, constants: Constants | None) -> Sequence[Network]:
+    if isinstance(model, str | Path):
+        return load_all(model, constants)
     if constants:
         raise ModelError("a Network has its constants already", hint="give them to load")
-    return model
+    return (model,) if isinstance(model, Network) else model
 
 
 def _reader(path: Path) -> Reader:
-    readers: dict[str, Callable[[], Reader]] = {".net": _net_reader, ".py": _actions_reader}
+    readers: dict[str, Callable[[], Reader]] = {
+        ".csp": _csp_reader,
+        ".net": _net_reader,
+        ".py": _actions_reader,
+    }
     if path.suffix not in readers:
         suffix = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         raise ModelError(
@@ -170,16 +230,22 @@ def _reader(path: Path) -> Reader:
     return readers[path.suffix]()
 
 
+def _csp_reader() -> Reader:
+    from veristream.languages.csp.lower import read_models
+
+    return read_models
+
+
 def _actions_reader() -> Reader:
     from veristream.languages.actions.lower import read_model
 
-    return read_model
+    return lambda source, constants: (read_model(source, constants),)
 
 
 def _net_reader() -> Reader:
     from veristream.ir.read import read_network
 
-    return read_network
+    return lambda source, constants: (read_network(source, constants),)
 
 
 def _read(path: Path) -> Source:

@@ -38,6 +38,7 @@ class FairnessChoice(StrEnum):
     STRONG_ACTION = "strong-action"
     WEAK_PROCESS = "weak-process"
     STRONG_PROCESS = "strong-process"
+    STRONG_GLOBAL = "strong-global"
 
 
 PropertyOptions = Annotated[
@@ -82,10 +83,10 @@ def check(
     """
     with failures():
         constants = read_constants(define)
-        network = library.load(model, constants)
+        networks = library.load_all(model, constants)
         with showing_progress() as report:
             results = library.check(
-                network,
+                networks,
                 properties or (),
                 fairness=None if fairness is None else Fairness(fairness.value),
                 limits=read_limits(workers, max_states, max_seconds, max_memory_mib, symmetry),

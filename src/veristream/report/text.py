@@ -86,7 +86,9 @@ def _outcome_remarks(outcome: Outcome, all_outcomes: Sequence[Outcome]) -> Itera
     yield from _remarks(outcome.result)
     for other in all_outcomes:
         if other.expectation.meant_by == name:
-            yield f"    meant by {name}: {other.result.property}, which is {word(other.result.verdict)}"
+            found = word(other.result.verdict)
+            verdict = found if found == "holds" else f"is {found}"
+            yield f"    meant by {name}: {other.result.property}, which {verdict}"
 
 
 def _remarks(result: Result) -> Iterator[str]:

@@ -84,7 +84,7 @@ def test_deep_nesting(run: Any, tmp_path: Path) -> None:
 def test_unknown_suffix(run: Any, tmp_path: Path) -> None:
     message = complaint(run("check", write(tmp_path, COUNTER, "model.txt")))
     assert ".txt" in message
-    assert "models end in .net" in message
+    assert "models end in .csp, .net" in message
     assert "has no suffix" in complaint(run("check", write(tmp_path, COUNTER, "model")))
 
 

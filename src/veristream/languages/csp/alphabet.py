@@ -1,0 +1,143 @@
+"""Alphabets: on which events the branches of a `||` wait for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from veristream.errors import ModelError
+from veristream.languages.csp.expressions import reads_state
+from veristream.languages.csp.syntax import (
+    Assert,
+    Atomic,
+    Case,
+    Choice,
+    Conditional,
+    Copies,
+    Definition,
+    Event,
+    Expr,
+    Guard,
+    Hide,
+    Input,
+    Interrupt,
+    Number,
+    Output,
+    Parallel,
+    Prefix,
+    Process,
+    Ref,
+    Sequence,
+    Skip,
+    Stop,
+)
+from veristream.languages.csp.terms import (
+    Alphabet,
+    Name,
+    Running,
+    Term,
+    instantiate,
+    names_of,
+    write_out,
+)
+
+INSTANCES_MAX = 10_000
+HINT = "say which events it has: `#alphabet {} {{...}};`"
+
+
+class Alphabets:
+    """Computes the alphabets of terms; each instance of a definition is looked at once."""
+
+    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+        self._definitions = definitions
+        self._known: dict[Ref, Alphabet] = {}
+
+    def of(self, term: Term) -> Alphabet:
+        """The events of the term's prefixes without programs, or those that `#alphabet` gives."""
+        seen: set[Ref] = set()
+        return frozenset(self._of(term, seen))
+
+    def _of(self, term: Term, seen: set[Ref]) -> set[Name]:
+        match term:
+            case Stop() | Skip() | Assert():
+                return set()
+            case Ref():
+                return self._of_ref(term, seen)
+            case Prefix(event=event, program=program, then=then):
+                rest = self._of(then, seen)
+                return rest if event is None or program is not None else rest | {_name(event)}
+            case Output(then=then) | Input(then=then):
+                return self._of(then, seen)
+            case Guard(process=inner) | Atomic(process=inner):
+                return self._of(inner, seen)
+            case Hide(process=inner, events=events):
+                return self._of(inner, seen) - names_of(events, "a hidden event's argument")
+            case _:
+                return set().union(*(self._of(part, seen) for part in _parts(term)))
+
+    def _of_ref(self, ref: Ref, seen: set[Ref]) -> set[Name]:
+        definition = self._definitions[ref.name]
+        for argument in ref.arguments:
+            if not isinstance(argument, Number) and (reads_state(argument) or definition.alphabet is None):
+                raise _unknown(ref, argument)
+        values = {
+            parameter.name: argument
+            for parameter, argument in zip(definition.parameters, ref.arguments, strict=True)
+        }
+        if definition.alphabet is not None:
+            written = [one for events in definition.alphabet for one in write_out(events, values)]
+            return set(names_of(written, f"an argument in the alphabet of {ref.name}"))
+        if ref in seen:
+            return set()
+        seen.add(ref)
+        if len(seen) > INSTANCES_MAX:
+            raise ModelError(f"the alphabet of {ref.name} has no end", ref.span, HINT.format(ref.name))
+        return self._of(instantiate(definition.body, values), seen)
+
+
+def _parts(term: Term) -> tuple[Term, ...]:
+    match term:
+        case Choice(branches=branches) | Parallel(branches=branches):
+            return branches
+        case Running(branches=parts, endless=endless):
+            return parts if endless is None else (*parts, endless)
+        case Copies(body=body):
+            return (body,)
+        case Conditional(then=then, otherwise=otherwise):
+            return (then, otherwise)
+        case Case(branches=cases, default=default):
+            return (*(branch for _, branch in cases), default)
+        case Sequence(first=first, second=second):
+            return (first, second)
+        case Interrupt(process=inner, by=by):
+            return (inner, by)
+        case _:
+            raise AssertionError(f"no parts: {type(term).__name__}")
+
+
+def _name(event: Event) -> Name:
+    values: list[int] = []
+    for argument in event.arguments:
+        if not isinstance(argument, Number):
+            raise ModelError(
+                f"the argument of {event.name} is known only at run time, so the alphabet of its process"
+                " cannot be computed",
+                argument.span,
+                HINT.format("P") + " for the process P that is a branch of the `||`",
+            )
+        values.append(argument.value)
+    return event.name, tuple(values)
+
+
+def _unknown(ref: Ref, argument: Expr) -> ModelError:
+    return ModelError(
+        f"an argument of {ref.name} is known only at run time, so its alphabet cannot be computed",
+        argument.span,
+        HINT.format(ref.name),
+    )
+
+
+def start(term: Process, alphabets: Alphabets) -> tuple[Alphabet, ...]:
+    """The alphabets of the branches of a composition that begins."""
+    if not isinstance(term, Parallel) or term.interleave:
+        return ()
+    return tuple(alphabets.of(branch) for branch in term.branches)

@@ -1,0 +1,153 @@
+"""Assertions as properties of a Network.
+
+PAT reads a formula over pairs of a state and the event that led to it; ours has the event that leaves
+the state (see `ir.property`). `_now` and `_later` carry a formula from the one reading to the other:
+at the first state no event has led to it, and from the second on what PAT says of (event, state) is
+said of the event before and of the state after.
+"""
+
+from __future__ import annotations
+
+from veristream.ir import expr as ir
+from veristream.ir import property as prop
+from veristream.languages.csp.expressions import Translator
+from veristream.languages.csp.syntax import (
+    Claim,
+    Formula,
+    Holds,
+    Occurs,
+    Reaches,
+    Satisfies,
+    Simple,
+    TemporalBinary,
+    TemporalUnary,
+)
+
+_TRUE = prop.Holds(ir.TRUE)
+_FALSE = prop.Holds(ir.FALSE)
+
+
+def write_claim(claim: Claim, translator: Translator) -> prop.Claim:
+    """The claim of an assertion about one process."""
+    match claim:
+        case Simple(word="deadlockfree"):
+            return prop.DeadlockFree()
+        case Simple(word="divergencefree"):
+            return prop.DivergenceFree()
+        case Simple(word="nonterminating"):
+            return prop.NonTerminating()
+        case Simple(word="deterministic"):
+            return prop.Deterministic()
+        case Reaches(condition=condition, direction=direction, value=value):
+            best = None
+            if direction is not None and value is not None:
+                best = prop.Optimise(direction, translator.expr(value))
+            return prop.Reachable(translator.expr(condition), best)
+        case Satisfies(formula=TemporalUnary(op="[]", operand=operand)) if _is_condition(operand):
+            return prop.Always(_condition(operand, translator))
+        case Satisfies(formula=formula):
+            return prop.Temporal(write_formula(formula, translator))
+        case _:
+            raise AssertionError(f"{claim} needs another network")
+
+
+def write_formula(formula: Formula, translator: Translator) -> prop.Formula:
+    """The formula as our runs are read."""
+    if not _has_event(formula):
+        return _write(formula, translator, shifted=False)
+    return _now(formula, translator)
+
+
+def _is_condition(formula: Formula) -> bool:
+    """Whether the formula speaks of one state."""
+    match formula:
+        case Holds():
+            return True
+        case TemporalUnary(op="!", operand=operand):
+            return _is_condition(operand)
+        case TemporalBinary(op="&&" | "||" | "->" | "<->", left=left, right=right):
+            return _is_condition(left) and _is_condition(right)
+        case _:
+            return False
+
+
+def _condition(formula: Formula, translator: Translator) -> ir.Expr:
+    """A formula of one state as a condition, so that its search ends with a shortest run."""
+    match formula:
+        case Holds(condition=condition):
+            return translator.expr(condition)
+        case TemporalUnary(operand=operand):
+            return ir.Unary("not", _condition(operand, translator), formula.span)
+        case TemporalBinary(op=op, left=left, right=right):
+            first, second = _condition(left, translator), _condition(right, translator)
+            if op == "<->":
+                sides = (ir.Unary("not", first), ir.Unary("not", second))
+                return ir.Binary("==", sides[0], sides[1], formula.span)
+            words: dict[str, ir.BinaryOp] = {"&&": "and", "||": "or", "->": "implies"}
+            return ir.Binary(words[op], first, second, formula.span)
+        case _:
+            raise AssertionError(formula)
+
+
+def _has_event(formula: Formula) -> bool:
+    match formula:
+        case Occurs():
+            return True
+        case Holds():
+            return False
+        case TemporalUnary(operand=operand):
+            return _has_event(operand)
+        case TemporalBinary(left=left, right=right):
+            return _has_event(left) or _has_event(right)
+
+
+def _write(formula: Formula, translator: Translator, *, shifted: bool) -> prop.Formula:
+    """The formula operator by operator; shifted, what it says of states it says of the next ones."""
+    match formula:
+        case Holds(condition=condition):
+            here = prop.Holds(translator.expr(condition), formula.span)
+            return prop.TemporalUnary("X", here) if shifted else here
+        case Occurs(name=name, arguments=arguments, channel=channel):
+            ending = channel or ("." if arguments else "")
+            return prop.Occurs(name + ending, arguments, formula.span)
+        case TemporalUnary(op=op, operand=operand):
+            return prop.TemporalUnary(op, _write(operand, translator, shifted=shifted), formula.span)
+        case TemporalBinary(op=op, left=left, right=right):
+            return prop.TemporalBinary(
+                op,
+                _write(left, translator, shifted=shifted),
+                _write(right, translator, shifted=shifted),
+                formula.span,
+            )
+
+
+def _later(formula: Formula, translator: Translator) -> prop.Formula:
+    """The formula from the second state on, said at the first."""
+    return _write(formula, translator, shifted=True)
+
+
+def _now(formula: Formula, translator: Translator) -> prop.Formula:
+    """The formula at the first state, to which no event has led."""
+    match formula:
+        case Holds():
+            return _write(formula, translator, shifted=False)
+        case Occurs():
+            return _FALSE
+        case TemporalUnary(op="X", operand=operand):
+            return _later(operand, translator)
+        case TemporalUnary(op="!", operand=operand):
+            return prop.TemporalUnary("!", _now(operand, translator))
+        case TemporalUnary(op="[]", operand=operand):
+            return prop.TemporalBinary("&&", _now(operand, translator), _later(formula, translator))
+        case TemporalUnary(op="<>", operand=operand):
+            return prop.TemporalBinary("||", _now(operand, translator), _later(formula, translator))
+        case TemporalBinary(op="U", left=left, right=right):
+            stays = prop.TemporalBinary("&&", _now(left, translator), _later(formula, translator))
+            return prop.TemporalBinary("||", _now(right, translator), stays)
+        case TemporalBinary(op="R", left=left, right=right):
+            goes = prop.TemporalBinary("||", _now(left, translator), _later(formula, translator))
+            return prop.TemporalBinary("&&", _now(right, translator), goes)
+        case TemporalBinary(op=op, left=left, right=right):
+            return prop.TemporalBinary(op, _now(left, translator), _now(right, translator))
+        case _:
+            raise AssertionError(formula)

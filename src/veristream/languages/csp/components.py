@@ -1,0 +1,435 @@
+"""Automata as components of a Network."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from veristream.ir import expr as ir
+from veristream.ir import network as net
+from veristream.languages.csp.automata import (
+    BAG,
+    Arc,
+    Automata,
+    Component,
+    Composition,
+    Start,
+    participants,
+)
+from veristream.languages.csp.channels import Channels
+from veristream.languages.csp.expressions import Translator
+from veristream.languages.csp.spell import spell_term
+from veristream.languages.csp.steps import (
+    Happens,
+    Meets,
+    Move,
+    Receives,
+    Sends,
+    Silent,
+    Terminates,
+    hidden_name,
+    meet,
+    show,
+)
+from veristream.languages.csp.syntax import Binder, Expr, Number, Skip, Specification, Stop
+from veristream.languages.csp.terms import Name, Term, slot_name
+from veristream.source import Span
+
+ENDED = "✓"
+TERMINATE = "terminate"
+SPLIT_MAX = 64
+"""Up to how many channels of an array an index known only at run time is told apart."""
+
+
+@dataclass(slots=True)
+class Writer:
+    """Writes components; what it learns about channels is kept for their declarations."""
+
+    specification: Specification
+    automata: Automata
+    begin: Start
+    _shapes: dict[str, tuple[int, ...]] = field(init=False)
+    channels: Channels = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channels = Channels(self.specification, self.automata)
+        self._shapes = {one.name: one.shape for one in self.specification.variables}
+
+    def components(self) -> tuple[net.Component, ...]:
+        """All components, the whole process first."""
+        return tuple(
+            self._bag(component) if component.counted else self._component(component)
+            for component in self.automata.components
+        )
+
+    def barriers(self) -> tuple[net.Channel, ...]:
+        """A barrier for each event that a composition shares."""
+        found: dict[str, net.Channel] = {}
+        for component in self.automata.components:
+            for arc in component.arcs:
+                if arc.barrier is not None:
+                    name, composition = arc.barrier
+                    label = barrier_name(name, composition)
+                    if label not in found:
+                        vectors = tuple(
+                            tuple(one.name for one in way) for way in participants(composition, name)
+                        )
+                        found[label] = net.Channel(label, net.ChannelKind.BARRIER, vectors=vectors)
+        return tuple(channel for channel in found.values() if channel.vectors)
+
+    def _component(self, component: Component) -> net.Component:
+        root = component is self.begin.component
+        edges = [edge for arc in component.arcs for edge in self._edges(component, arc)]
+        if root:
+            edges += self._endings(component)
+        locations = [
+            net.Location(name, self._kind(component, name)) for name in component.locations.values()
+        ]
+        locations += [net.Location(one.location) for one in component.compositions.values()]
+        if root:
+            ends = dict.fromkeys((ENDED, *(edge.target for edge in self._endings(component))))
+            locations += [net.Location(name, final=True) for name in ends]
+        size = max(component.slots.values(), default=0)
+        variables = tuple(
+            net.Variable(variable_name(component, position), ir.INT) for position in range(size)
+        )
+        initial = self.begin.location if root else locations[0].name
+        return net.Component(
+            component.name, tuple(locations), tuple(edges), initial, not root, variables, component.span
+        )
+
+    @staticmethod
+    def _kind(component: Component, location: str) -> net.LocationKind:
+        return net.LocationKind.ATOMIC if location in component.urgent else net.LocationKind.NORMAL
+
+    def _endings(self, component: Component) -> list[net.Edge]:
+        """The whole process terminates."""
+        edges: list[net.Edge] = []
+        label = net.Label(TERMINATE)
+        for location, move in component.ends:
+            guard = self._conjunction(component, move.conditions)
+            update = self._checks(component, move)
+            after = ended(move.target)
+            edges.append(net.Edge(location, after, label, guard=guard, update=update, span=move.span))
+        for composition in component.compositions.values():
+            can = self._can_end(composition)
+            if can is not None:
+                names = tuple(one.name for one in inside(composition))
+                signature = composition.signature
+                around = bool(signature.hidden or signature.atomic)
+                after = f"{ENDED} {composition.location}" if around else ENDED
+                edges.append(net.Edge(composition.location, after, label, guard=can, kill=names))
+        return edges
+
+    def _can_end(self, composition: Composition) -> ir.Expr | None:
+        """Whether every branch may terminate now; None where one never may."""
+        all_: ir.Expr | None = None
+        for branch in composition.branches:
+            if branch.counted:
+                return self._bag_can_end(branch)
+            any_: ir.Expr | None = None
+            for location, move in branch.ends:
+                here: ir.Expr = ir.AtLocation(branch.name, location)
+                guard = self._conjunction(branch, move.conditions)
+                here = here if guard is None else ir.Binary("and", here, guard)
+                any_ = here if any_ is None else ir.Binary("or", any_, here)
+            for inner in branch.compositions.values():
+                ended = self._can_end(inner)
+                if ended is not None:
+                    forked = ir.AtLocation(branch.name, inner.location)
+                    here = ir.Binary("and", forked, ended)
+                    any_ = here if any_ is None else ir.Binary("or", any_, here)
+            if any_ is None:
+                return None
+            all_ = any_ if all_ is None else ir.Binary("and", all_, any_)
+        return all_
+
+    # --- Edges --------------------------------------------------------------------------------------
+
+    def translator(self, component: Component, more: Mapping[str, ir.Expr] | None = None) -> Translator:
+        """Translates what the component says of its slots, and of the names given."""
+        capacities = {channel.name: channel.capacity for channel in self.specification.channels}
+        size = max(component.slots.values(), default=0)
+        bound: dict[str, ir.Expr] = {
+            slot_name(position): ir.Load(variable_name(component, position)) for position in range(size)
+        }
+        return Translator(self._shapes, capacities, {**bound, **(more or {})})
+
+    def _conjunction(
+        self, component: Component, conditions: Iterable[Expr], more: Mapping[str, ir.Expr] | None = None
+    ) -> ir.Expr | None:
+        translator = self.translator(component, more)
+        result: ir.Expr | None = None
+        for condition in conditions:
+            if isinstance(condition, Number) and condition.value:
+                continue
+            here = translator.expr(condition)
+            result = here if result is None else ir.Binary("and", result, here)
+        return result
+
+    def _checks(self, component: Component, move: Move) -> ir.Block:
+        translator = self.translator(component)
+        return tuple(
+            ir.Check(translator.expr(check), "an assertion or a parameter's range is broken", check.span)
+            for check in move.checks
+            if not (isinstance(check, Number) and check.value)
+        )
+
+    def _edges(self, component: Component, arc: Arc) -> Iterable[net.Edge]:
+        """The edge of an arc, or one for each channel of an array where the index is not known."""
+        if arc.barrier is not None and not participants(arc.barrier[1], arc.barrier[0]):
+            return
+        act = arc.move.act
+        indices = act.indices if isinstance(act, Sends | Receives | Meets) else ()
+        shape = self.channels.named(act.channel).shape if isinstance(act, Sends | Receives | Meets) else ()
+        unknown = [at for at, index in enumerate(indices) if not isinstance(index, Number)]
+        ways = [range(shape[at]) for at in unknown]
+        count = 1
+        for way in ways:
+            count *= len(way)
+        if count > SPLIT_MAX:
+            yield self._edge(component, arc, indices, ())
+            return
+        for chosen in product(*ways):
+            known = list(indices)
+            tests: list[tuple[Expr, int]] = []
+            for at, value in zip(unknown, chosen, strict=True):
+                tests.append((indices[at], value))
+                known[at] = Number(value)
+            yield self._edge(component, arc, tuple(known), tuple(tests))
+
+    def _edge(
+        self,
+        component: Component,
+        arc: Arc,
+        indices: tuple[Expr, ...],
+        tests: tuple[tuple[Expr, int], ...],
+    ) -> net.Edge:
+        move = arc.move
+        received = {
+            part.name: ir.Local(part.name)
+            for part in (move.act.fields if isinstance(move.act, Receives) else ())
+            if isinstance(part, Binder)
+        }
+        translator = self.translator(component, received)
+        guard = self._conjunction(component, move.conditions, received)
+        for index, value in tests:
+            same = ir.Binary("==", translator.expr(index), ir.Const(value))
+            guard = same if guard is None else ir.Binary("and", same, guard)
+        sync = self._sync(arc, indices, translator)
+        label = self._label(arc, indices, translator)
+        forks = tuple(net.Fork(one.component.name, one.location) for one in arc.starts[1:])
+        return net.Edge(
+            arc.source,
+            arc.starts[0].location,
+            label,
+            guard=guard,
+            sync=sync,
+            update=self._update(component, arc, received),
+            fork=forks,
+            visible=not (isinstance(move.act, Silent) or arc.hidden),
+            actors=arc.actors,
+            late=arc.source in component.urgent and not (move.atomic or component.atomic),
+            span=move.span,
+        )
+
+    def _sync(self, arc: Arc, indices: tuple[Expr, ...], translator: Translator) -> net.Sync | None:
+        span = arc.move.span
+        at = tuple(translator.expr(index) for index in indices)
+        match arc.move.act:
+            case Sends(channel=channel, values=values):
+                name = self.channels.name(channel, len(values))
+                sent = tuple(translator.expr(value) for value in values)
+                return net.Send(name, at, self.channels.padded(channel, sent), span)
+            case Receives(channel=channel, fields=fields):
+                name = self.channels.name(channel, len(fields))
+                patterns: list[net.Bind | net.Match] = [
+                    net.Bind(part.name, part.span)
+                    if isinstance(part, Binder)
+                    else net.Match(translator.expr(part), part.span)
+                    for part in fields
+                ]
+                return net.Receive(name, at, self.channels.patterns(channel, patterns), span)
+            case _:
+                if arc.barrier is None:
+                    return None
+                return net.Meet(barrier_name(*arc.barrier), (), span)
+
+    def _label(self, arc: Arc, indices: tuple[Expr, ...], translator: Translator) -> net.Label:
+        span = arc.move.span
+        match arc.move.act:
+            case Silent(shown=shown):
+                return net.Label(shown, span=span)
+            case Happens() if arc.hidden and arc.barrier is not None:
+                return net.Label(hidden_name(arc.barrier[0]), span=span)
+            case Happens(event=event):
+                arguments = tuple(translator.expr(each) for each in event.arguments)
+                return net.Label(event.name + ("." if arguments else ""), arguments, span)
+            case Terminates():
+                raise AssertionError("a termination is no arc")
+            case Sends(channel=channel, values=fields) | Meets(channel=channel, values=fields):
+                sent = tuple(translator.expr(each) for each in fields)
+                return self._channel_label(channel, "!", indices, sent, translator, span)
+            case Receives(channel=channel, fields=parts):
+                got = tuple(
+                    ir.Local(part.name) if isinstance(part, Binder) else translator.expr(part)
+                    for part in parts
+                )
+                return self._channel_label(channel, "?", indices, got, translator, span)
+
+    def _channel_label(
+        self,
+        channel: str,
+        mark: str,
+        indices: tuple[Expr, ...],
+        fields: tuple[ir.Expr, ...],
+        translator: Translator,
+        span: Span,
+    ) -> net.Label:
+        known = all(isinstance(index, Number) for index in indices)
+        name = channel
+        if known:
+            name += "".join(f"[{index.value}]" for index in indices if isinstance(index, Number))
+        else:
+            fields = (*(translator.expr(index) for index in indices), *fields)
+        if not self.channels.named(channel).capacity:
+            mark = "." if fields else ""
+        return net.Label(name + mark, fields, span)
+
+    def _update(self, component: Component, arc: Arc, received: Mapping[str, ir.Expr]) -> ir.Block:
+        """Captures what the step needs of the state before it, runs the program, sets the slots."""
+        move = arc.move
+        names: dict[str, ir.Expr] = dict(received)
+        block: list[ir.Statement] = list(self._checks(component, move))
+        for name, value in move.captured:
+            translator = self.translator(component, names)
+            block.append(ir.Let(f"{name}'", ir.INT, translator.expr(value)))
+            names[name] = ir.Local(f"{name}'")
+        translator = self.translator(component, names)
+        block += translator.program(move.program)
+        block += self._slots(component, arc, translator)
+        return tuple(block)
+
+    def _slots(self, component: Component, arc: Arc, translator: Translator) -> ir.Block:
+        wanted: list[tuple[ir.Load, ir.Expr]] = []
+        for one in arc.starts:
+            for member, count in Counter(one.members).items():
+                if member != one.component.endless:
+                    wanted.append((members_at(one.component, member), ir.Const(count)))
+            for position, value in enumerate(one.slots):
+                target = ir.Load(variable_name(one.component, position))
+                wanted.append((target, translator.expr(value)))
+        own = arc.starts[0]
+        for position in range(len(own.slots), component.slots.get(arc.source, 0)):
+            wanted.append((ir.Load(variable_name(component, position)), ir.Const(0)))
+        changed = [(target, value) for target, value in wanted if target != value]
+        if len(changed) < 2 or all(isinstance(value, ir.Const) for _, value in changed):
+            return tuple(ir.Assign(target, value) for target, value in changed)
+        kept = tuple(ir.Let(f"slot{at}", ir.INT, value) for at, (_, value) in enumerate(changed))
+        return kept + tuple(
+            ir.Assign(target, ir.Local(f"slot{at}")) for at, (target, _) in enumerate(changed)
+        )
+
+    # --- Bags ---------------------------------------------------------------------------------------
+
+    def _bag(self, component: Component) -> net.Component:
+        """The members of a bag, counted: every step of one takes it from a location to another."""
+        edges = [
+            replace(edge, source=BAG, target=BAG, **self._count(component, [arc], edge))
+            for arc in component.arcs
+            for edge in self._edges(component, arc)
+        ]
+        edges += self._meetings(component)
+        places = len(component.locations)
+        variable = net.Variable(f"{component.name}.n", ir.Type(0, component.size), (places,), (0,) * places)
+        return net.Component(
+            component.name, (net.Location(BAG),), tuple(edges), BAG, True, (variable,), component.span
+        )
+
+    def _meetings(self, component: Component) -> Iterable[net.Edge]:
+        """The rendezvous of two members with each other."""
+        for output, entry in product(component.arcs, component.arcs):
+            joined = meet(output.move, entry.move)
+            if joined is None or self.channels.named(joined.act.channel).capacity:  # type: ignore[union-attr]
+                continue
+            arc = Arc(output.source, joined, (output.starts[0],))
+            for edge in self._edges(component, arc):
+                yield replace(edge, source=BAG, target=BAG, **self._count(component, [output, entry], edge))
+
+    def _count(self, component: Component, arcs: list[Arc], edge: net.Edge) -> dict[str, Any]:
+        """The guard and update of an edge with the members that leave and those that arrive."""
+        guard, update = edge.guard, list(edge.update)
+        leaving = Counter(arc.source for arc in arcs)
+        arriving = Counter(arc.starts[0].location for arc in arcs)
+        if component.endless is not None:  # there are always more of them, and nobody counts the ended
+            del leaving[component.endless]
+            for gone in (component.endless, *self._finished(component)):
+                del arriving[gone]
+        tests: list[ir.Expr] = [
+            ir.Binary(">=", members_at(component, place), ir.Const(count))
+            for place, count in leaving.items()
+        ]
+        more = arriving.total() - leaving.total()
+        if component.endless is not None and more > 0:
+            index = ir.Load(f"{component.name}.n", (ir.Local("place"),))
+            total = ir.Fold("sum", "place", 0, len(component.locations) - 1, index)
+            tests.append(ir.Binary("<=", total, ir.Const(component.size - more)))
+        for test in reversed(tests):
+            guard = test if guard is None else ir.Binary("and", test, guard)
+        for place in dict.fromkeys((*leaving, *arriving)):
+            change = arriving[place] - leaving[place]
+            if change:
+                here = members_at(component, place)
+                update.append(ir.Assign(here, ir.Binary("+", here, ir.Const(change))))
+        return {"guard": guard, "update": tuple(update)}
+
+    @staticmethod
+    def _finished(component: Component) -> list[str]:
+        return [name for term, name in component.locations.items() if isinstance(term, Skip | Stop)]
+
+    def _bag_can_end(self, component: Component) -> ir.Expr | None:
+        """Whether every member is where it may terminate."""
+        result: ir.Expr | None = None
+        for place in component.locations.values():
+            none: ir.Expr = ir.Binary("==", members_at(component, place), ir.Const(0))
+            here = None if place == component.endless else none
+            for location, move in component.ends:
+                if location == place:
+                    guard = self._conjunction(component, move.conditions) or ir.TRUE
+                    here = guard if here is None else ir.Binary("or", here, guard)
+            if here is None:
+                return None
+            result = here if result is None else ir.Binary("and", result, here)
+        return result
+
+
+def ended(target: Term) -> str:
+    """Where a process is that has terminated; PAT tells what is written around its Stop apart."""
+    return ENDED if isinstance(target, Stop) else f"{ENDED} {spell_term(target)}"
+
+
+def members_at(component: Component, location: str) -> ir.Load:
+    """How many members of a counted component are at the location."""
+    position = list(component.locations.values()).index(location)
+    return ir.Load(f"{component.name}.n", (ir.Const(position),))
+
+
+def variable_name(component: Component, position: int) -> str:
+    """The variable of a component that holds a slot."""
+    return f"{component.name}.v{position}"
+
+
+def barrier_name(name: Name, composition: Composition) -> str:
+    """The barrier on which the parts of a composition make an event together."""
+    return f"{show(name)} @ {composition.owner.name} {composition.location}"
+
+
+def inside(composition: Composition) -> Iterable[Component]:
+    """Every component of the composition, those that its branches fork too."""
+    for branch in composition.branches:
+        yield branch
+        for inner in branch.compositions.values():
+            yield from inside(inner)

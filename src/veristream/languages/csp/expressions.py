@@ -1,0 +1,292 @@
+"""Expressions and programs of CSP#: putting values in, evaluating, and the way into the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from veristream.ir import expr as ir
+from veristream.languages.csp.syntax import (
+    Assign,
+    Binary,
+    BinaryOp,
+    Bound,
+    Declare,
+    Expr,
+    Global,
+    If,
+    Number,
+    Program,
+    Query,
+    Statement,
+    Unary,
+    While,
+)
+
+Values = Mapping[str, Expr]
+"""What stands for the bound names that are known: numbers, other bound names, or expressions."""
+
+WHILE_LIMIT = 1_000_000
+"""A program that repeats more often is taken to run for ever."""
+
+
+def truncate(left: int, right: int) -> int:
+    """The quotient, towards zero."""
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+_OPERATIONS: dict[BinaryOp, Callable[[int, int], int]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": truncate,
+    "%": lambda a, b: a % abs(b),
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "==": lambda a, b: int(a == b),
+    "!=": lambda a, b: int(a != b),
+    "<": lambda a, b: int(a < b),
+    "<=": lambda a, b: int(a <= b),
+    ">": lambda a, b: int(a > b),
+    ">=": lambda a, b: int(a >= b),
+    "&&": lambda a, b: int(bool(a) and bool(b)),
+    "||": lambda a, b: int(bool(a) or bool(b)),
+    "xor": lambda a, b: int(bool(a) != bool(b)),
+}
+
+
+def put_in(expr: Expr, values: Values) -> Expr:
+    """The expression with the values in it; what is constant then is a number."""
+    match expr:
+        case Number():
+            return expr
+        case Bound(name=name):
+            return values.get(name, expr)
+        case Global(indices=indices) | Query(indices=indices):
+            return replace(expr, indices=tuple(put_in(index, values) for index in indices))
+        case Unary(op=op, operand=operand):
+            inner = put_in(operand, values)
+            if isinstance(inner, Number):
+                number = {"-": -inner.value, "!": int(not inner.value), "~": ~inner.value}[op]
+                return Number(number, expr.span)
+            return replace(expr, operand=inner)
+        case Binary(op=op, left=left, right=right):
+            return _binary(expr, op, put_in(left, values), put_in(right, values))
+
+
+def _binary(expr: Binary, op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    if isinstance(left, Number):
+        if op in ("&&", "||") and bool(left.value) == (op == "||"):
+            return Number(int(bool(left.value)), expr.span)  # the right side does not matter
+        if isinstance(right, Number) and not (op in ("/", "%") and right.value == 0):
+            return Number(_OPERATIONS[op](left.value, right.value), expr.span)
+    return replace(expr, left=left, right=right)
+
+
+def put_in_program(program: Program, values: Values) -> Program:
+    """The program with the values in it."""
+    return tuple(_put_in_statement(statement, values) for statement in program)
+
+
+def _put_in_statement(statement: Statement, values: Values) -> Statement:
+    match statement:
+        case Declare(value=value):
+            return replace(statement, value=put_in(value, values))
+        case Assign(target=target, value=value, index=index):
+            new = put_in(target, values) if isinstance(target, Global) else target
+            assert isinstance(new, Global | Bound)
+            at = None if index is None else put_in(index, values)
+            return replace(statement, target=new, value=put_in(value, values), index=at)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            return replace(
+                statement,
+                condition=put_in(condition, values),
+                then=put_in_program(then, values),
+                otherwise=put_in_program(otherwise, values),
+            )
+        case While(condition=condition, body=body):
+            return replace(
+                statement, condition=put_in(condition, values), body=put_in_program(body, values)
+            )
+
+
+def bound_names(expr: Expr) -> Iterator[str]:
+    """The bound names in the expression, in the order they are written."""
+    match expr:
+        case Bound(name=name):
+            yield name
+        case Global(indices=indices) | Query(indices=indices):
+            for index in indices:
+                yield from bound_names(index)
+        case Unary(operand=operand):
+            yield from bound_names(operand)
+        case Binary(left=left, right=right):
+            yield from bound_names(left)
+            yield from bound_names(right)
+        case Number():
+            return
+
+
+def names_of_program(program: Program) -> Iterator[str]:
+    """The bound names that a program uses but does not declare itself."""
+    declared: set[str] = set()
+    for statement in program:
+        for name in _names_of_statement(statement):
+            if name not in declared:
+                yield name
+        if isinstance(statement, Declare):
+            declared.add(statement.name)
+
+
+def _names_of_statement(statement: Statement) -> Iterator[str]:
+    match statement:
+        case Declare(value=value):
+            yield from bound_names(value)
+        case Assign(target=target, value=value, index=index):
+            for part in (target, value, index):
+                if part is not None:
+                    yield from bound_names(part)
+        case If(condition=condition, then=then, otherwise=otherwise):
+            yield from bound_names(condition)
+            yield from names_of_program(then)
+            yield from names_of_program(otherwise)
+        case While(condition=condition, body=body):
+            yield from bound_names(condition)
+            yield from names_of_program(body)
+
+
+def reads_state(expr: Expr) -> bool:
+    """Whether the value depends on global variables or on what waits in channels."""
+    match expr:
+        case Number() | Bound():
+            return False
+        case Global() | Query():
+            return True
+        case Unary(operand=operand):
+            return reads_state(operand)
+        case Binary(left=left, right=right):
+            return reads_state(left) or reads_state(right)
+
+
+# --- Into the IR ------------------------------------------------------------------------------------
+
+_SAME: dict[BinaryOp, ir.BinaryOp] = {
+    "+": "+",
+    "-": "-",
+    "*": "*",
+    "/": "div",
+    "%": "mod",
+    "&": "&",
+    "|": "|",
+    "^": "^",
+    "==": "==",
+    "!=": "!=",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "&&": "and",
+    "||": "or",
+}
+
+
+class Translator:
+    """Writes expressions and programs of CSP# as those of the IR.
+
+    `shapes` are the shapes of the global arrays and of the arrays of channels; `bound` says what stands
+    for a bound name: a slot of the component, a received field, a captured value.
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        capacities: Mapping[str, int],
+        bound: Mapping[str, ir.Expr],
+    ) -> None:
+        self._shapes = shapes
+        self._capacities = capacities
+        self._bound = dict(bound)
+        self._locals = 0
+
+    def expr(self, expr: Expr) -> ir.Expr:
+        """The same value in the IR."""
+        match expr:
+            case Number(value=value):
+                return ir.Const(value, expr.span)
+            case Bound(name=name):
+                return replace(self._bound[name], span=expr.span)
+            case Global(name=name, indices=indices):
+                return self._load(name, indices, expr)
+            case Query():
+                return self._query(expr)
+            case Unary(op=op, operand=operand):
+                word: ir.UnaryOp = "not" if op == "!" else op
+                return ir.Unary(word, self.expr(operand), expr.span)
+            case Binary(op="xor", left=left, right=right):
+                first, second = (ir.Unary("not", self.expr(side), expr.span) for side in (left, right))
+                return ir.Binary("!=", first, second, expr.span)
+            case Binary(op="%", left=left, right=right) if not isinstance(right, Number):
+                by = self.expr(right)
+                size = ir.Binary("max", by, ir.Unary("-", by), expr.span)
+                return ir.Binary("mod", self.expr(left), size, expr.span)
+            case Binary(op=op, left=left, right=right):
+                return ir.Binary(_SAME[op], self.expr(left), self.expr(right), expr.span)
+
+    def _load(self, name: str, indices: tuple[Expr, ...], expr: Global) -> ir.Load:
+        shape = self._shapes[name]
+        at = tuple(self.expr(index) for index in indices)
+        if len(at) == 1 and len(shape) > 1:  # PAT keeps every array flat
+            at = unflatten(at[0], shape)
+        return ir.Load(name, at, expr.span)
+
+    def _query(self, expr: Query) -> ir.Expr:
+        indices = tuple(self.expr(index) for index in expr.indices)
+        match expr.op:
+            case "count":
+                return ir.Queue("len", expr.channel, indices, expr.span)
+            case "empty" | "full":
+                return ir.Queue(expr.op, expr.channel, indices, expr.span)
+            case "size":
+                return ir.Const(self._capacities[expr.channel], expr.span)
+            case "peek":
+                return ir.Peek(expr.channel, ir.Const(0), 0, indices, expr.span)
+
+    def program(self, program: Program) -> ir.Block:
+        """The same effect in the IR; what the program declares gets a name of its own."""
+        outer = dict(self._bound)
+        block = tuple(self._statement(statement) for statement in program)
+        self._bound = outer
+        return block
+
+    def _statement(self, statement: Statement) -> ir.Statement:
+        match statement:
+            case Declare(name=name, value=value, size=size):
+                first = self.expr(value)
+                self._locals += 1
+                local = f"{name}_{self._locals}"
+                self._bound[name] = ir.Local(local)
+                return ir.Let(local, ir.INT, first, size, statement.span)
+            case Assign(target=target, value=value, index=index):
+                place = self.expr(target)
+                assert isinstance(place, ir.Load | ir.Local)
+                if index is not None and isinstance(place, ir.Local):
+                    place = replace(place, index=self.expr(index))
+                return ir.Assign(place, self.expr(value), statement.span)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                return ir.If(
+                    self.expr(condition), self.program(then), self.program(otherwise), statement.span
+                )
+            case While(condition=condition, body=body):
+                return ir.While(self.expr(condition), self.program(body), WHILE_LIMIT, statement.span)
+
+
+def unflatten(index: ir.Expr, shape: tuple[int, ...]) -> tuple[ir.Expr, ...]:
+    """The indices of the element that is `index` places from the first, row by row."""
+    out: list[ir.Expr] = []
+    for size in reversed(shape[1:]):
+        out.append(ir.Binary("rem", index, ir.Const(size)))  # a negative index stays negative: a fault
+        index = ir.Binary("div", index, ir.Const(size))
+    out.append(index)
+    return tuple(reversed(out))

@@ -1,0 +1,107 @@
+"""From a CSP# file to Networks: one for each process that an assertion speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from veristream.errors import ModelError
+from veristream.ir import expr as ir
+from veristream.ir import property as prop
+from veristream.ir.network import Network, Variable
+from veristream.ir.verify import verify
+from veristream.languages.csp import syntax
+from veristream.languages.csp.automata import build
+from veristream.languages.csp.claims import write_claim
+from veristream.languages.csp.components import Writer
+from veristream.languages.csp.expressions import Translator
+from veristream.languages.csp.parse import read_specification
+from veristream.languages.csp.ranges import narrow
+from veristream.languages.csp.spell import spell_term
+from veristream.source import Source
+
+
+def read_models(source: Source, constants: Mapping[str, int]) -> tuple[Network, ...]:
+    """The Networks of a file, verified, in the order its assertions first speak of their processes.
+
+    A file without assertions is asked about the process it defines last.
+    """
+    specification = read_specification(source, constants)
+    subjects = list(dict.fromkeys(assertion.process for assertion in specification.assertions))
+    if not subjects:
+        subjects = [_main(specification)]
+    lowered: dict[syntax.Ref, Network] = {}
+    return tuple(_with_properties(specification, subject, lowered) for subject in subjects)
+
+
+def _main(specification: syntax.Specification) -> syntax.Ref:
+    for definition in reversed(specification.definitions):
+        if not definition.parameters:
+            return syntax.Ref(definition.name, (), definition.span)
+    raise ModelError(
+        "no process here can be run alone: each has parameters",
+        specification.span,
+        "define one without, such as `System() = ...;`",
+    )
+
+
+def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
+    """The process as a Network without properties."""
+    begin, automata = build(specification, process)
+    writer = Writer(specification, automata, begin)
+    network = Network(
+        spell_term(process),
+        variables=tuple(_variable(one) for one in specification.variables),
+        channels=(*writer.channels.declared(), *writer.barriers()),
+        components=writer.components(),
+        span=specification.span,
+    )
+    fixed = frozenset(
+        one.name for one in specification.variables if one.low is not None or one.high is not None
+    )
+    counts = frozenset(
+        one.name for part in network.components for one in part.variables if one.name.endswith(".n")
+    )
+    return narrow(network, fixed | counts)
+
+
+def _variable(variable: syntax.Variable) -> Variable:
+    type_ = ir.BOOL if variable.boolean else ir.INT
+    if variable.low is not None or variable.high is not None:
+        low = ir.INT.low if variable.low is None else variable.low
+        type_ = ir.Type(low, ir.INT.high if variable.high is None else variable.high)
+    return Variable(variable.name, type_, variable.shape, variable.initial, variable.span)
+
+
+def _with_properties(
+    specification: syntax.Specification, subject: syntax.Ref, lowered: dict[syntax.Ref, Network]
+) -> Network:
+    network = _lowered(specification, subject, lowered)
+    translator = Translator(
+        {one.name: one.shape for one in specification.variables},
+        {channel.name: channel.capacity for channel in specification.channels},
+        {},
+    )
+    properties: list[prop.Property] = []
+    names: set[str] = set()
+    for assertion in specification.assertions:
+        if assertion.process != subject or assertion.text in names:
+            continue
+        names.add(assertion.text)
+        if isinstance(assertion.claim, syntax.Refines):
+            other = _lowered(specification, assertion.claim.specification, lowered)
+            claim: prop.Claim = prop.Refines(other, assertion.claim.model)
+        else:
+            claim = write_claim(assertion.claim, translator)
+        properties.append(prop.Property(assertion.text, claim, span=assertion.span))
+    complete = replace(network, properties=tuple(properties))
+    verify(complete)
+    return complete
+
+
+def _lowered(
+    specification: syntax.Specification, process: syntax.Ref, lowered: dict[syntax.Ref, Network]
+) -> Network:
+    if process not in lowered:
+        lowered[process] = lower(specification, process)
+    return lowered[process]

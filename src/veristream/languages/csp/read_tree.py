@@ -1,0 +1,184 @@
+"""From the text of one file to its parse tree, with errors in plain words."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedToken
+
+from veristream.errors import ModelError
+from veristream.ir.read_syntax import Node
+from veristream.languages.csp.tokens import CLAIMS, DIRECTIVES, KEYWORDS, SYMBOLS, span_of_token, tokens_of
+from veristream.source import Source, Span
+
+_EXPECTED_MAX = 6
+_WORDS = {
+    "NAME": "a name",
+    "INT": "a number",
+    "STRING": 'a "text"',
+    "SIMPLE": "`deadlockfree`, `divergencefree`, `deterministic`, `nonterminating`",
+    "EXTREME": "`min`, `max`",
+    "MODEL": "`<F>`, `<FD>`",
+    "LTL": "a formula",
+    "OPERATOR": "an operator",
+    "SIGN": "an operator",
+    "STEP": "`++`, `--`",
+    "BANG": "`!`",
+    "TAU": "an event",
+    "_END": "`;`",
+    "_MACRO_LPAR": "`(`",
+    "RANGE_ALL": "`..`",
+    "$END": "the end of the file",
+    **{kind: f"`{word}`" for word, kind in SYMBOLS.items() if kind not in {"SIGN", "STEP", "NOT"}},
+    **{kind: f"`{word}`" for word, kind in KEYWORDS.items() if word not in {"hvar", "tau"}},
+    **{kind: f"`#{word}`" for word, kind in DIRECTIVES.items()},
+    "_REACHES": "`reaches`",
+    "_REFINES": "`refines`",
+    "_WITH": "`with`",
+}
+_EXPRESSION = {
+    "INT",
+    "NAME",
+    "_LPAR",
+    "SIGN",
+    "NOT",
+    "TILDE",
+    "CALL",
+    "TRUE",
+    "FALSE",
+    "AND",
+    "BAR2",
+    "XOR",
+}
+_TERM = {
+    "NAME",
+    "TAU",
+    "SKIP",
+    "STOP",
+    "_LPAR",
+    "_LSQB",
+    "_LBRACE",
+    "CASE",
+    "IF",
+    "IFA",
+    "IFB",
+    "ATOMIC",
+    "ASSERT",
+}
+_BINARY = {"OPERATOR", "SIGN", "AND", "BAR2", "XOR"}
+_BETWEEN = {"BAR3", "BAR2", "BOX", "STARBOX", "DIAMOND", "INTERRUPT", "SEMI", "_HIDE"}
+_BEGINNINGS = {"NAME", "_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
+
+
+@cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True)
+
+
+def parse(source: Source) -> Node:
+    """The parse tree of one file; raises ModelError at the first word that does not fit."""
+    tokens = tokens_of(source)
+    state = _parser().parse_interactive()
+    before: Token | None = None
+    try:
+        for token in tokens:
+            state.feed_token(token)
+            before = token
+        tree: Node = state.feed_token(Token.new_borrow_pos("$END", "", before or Token("$END", "", 0)))
+    except UnexpectedToken as error:
+        accepts: set[str] = set(state.accepts())  # type: ignore[no-untyped-call]
+        raise _unexpected(source, before, error.token, accepts) from None
+    return tree
+
+
+def _unexpected(source: Source, before: Token | None, found: Token, accepts: set[str]) -> ModelError:
+    expected = f"expected {_expected(accepts)}"
+    if found.type == "$END":
+        end = len(source.text.rstrip())
+        hint = "declarations end with `;`" if "_END" in accepts else expected
+        return ModelError("the text ends too early", Span(source, max(end - 1, 0), end), hint)
+    hint = _hint_for(before, found, accepts) or expected
+    return ModelError(f"unexpected `{found}`", span_of_token(source, found), hint)
+
+
+def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
+    """What was probably meant, or nothing."""
+    hint = _hint_for_sign(before, found, accepts) or _hint_for_word(before, found, accepts)
+    if hint:
+        return hint
+    if found.type in {"OPERATOR", "_COLON"} and "_ARROW" in accepts:
+        return "a process is expected here, not a condition; no `;` stands between the branches of `case`"
+    if accepts >= _TERM and found.type in _BETWEEN | {"_END", "_RPAR", "_RBRACE"}:
+        if before is not None and before.type == "_ARROW":
+            more = "; a choice goes in parentheses" if found.type not in {"_END", "SEMI", "_RPAR"} else ""
+            return f"after `->` stands a process: `a -> Skip`{more}"
+        if before is not None and before.type == "SEMI" and found.type in {"_RPAR", "_RBRACE"}:
+            return f"a `;` joins two processes; none stands before `{found}`"
+        return "a process is missing here"
+    if accepts == {"_LBRACE"} and found.type in _TERM:
+        return "the branches of `if`, `ifa`, `ifb` and `atomic` stand in braces"
+    return ""
+
+
+def _hint_for_sign(before: Token | None, found: Token, accepts: set[str]) -> str:
+    if found.type == "BECOMES":
+        return "assignments and definitions are written with `=`"
+    if found.type == "CHANGE":
+        return f"write `x = x {found[0]} 1` instead"
+    if found.type == "_EQUALS" and accepts & {"OPERATOR", "_RPAR", "_RSQB", "_COLON"}:
+        return "comparison is `==`"
+    if found.type == "_EQUALS" and {"_COMMA", "_LSQB", "INT"} <= accepts:
+        return "the capacity of a channel stands without `=`: `channel c 3;`"
+    if found == "==" and "_EQUALS" in accepts:
+        return "a definition is written with one `=`"
+    if found.type == "_ARROW" and before is not None and before.type in {"_RPAR", "_RSQB"}:
+        return "before `->` stands an event; its arguments follow dots: `a.1.x -> P`"
+    if found.type == "_ARROW" and before is not None and before.type in {"SKIP", "STOP"}:
+        return f"`{before}` ends a process; events have other names"
+    return ""
+
+
+def _hint_for_word(before: Token | None, found: Token, accepts: set[str]) -> str:
+    if "SIMPLE" in accepts and found.type == "NAME":
+        close = get_close_matches(found.lower(), list(CLAIMS), n=1)
+        return f"did you mean `{close[0]}`?" if close else ""
+    if "_END" in accepts and found.type in _BEGINNINGS:
+        return "is a `;` missing before it?"
+    if {"SEMI", "_RBRACE"} <= accepts and "_EQUALS" in accepts | {found.type} and _is_word(found):
+        return "statements end with `;`"
+    if "SEMI" in accepts and "BOX" not in accepts and "_RBRACE" in accepts and _is_word(found):
+        return "statements end with `;`"
+    if "NAME" in accepts and found in KEYWORDS and not accepts & {"OPERATOR", "BOX"}:
+        return f"`{found}` is a word of the language; choose another name"
+    if found.type == "_ELSE" and before is not None and before.type in {"SEMI", "_END"}:
+        return "no `;` stands before `else`"
+    return ""
+
+
+def _is_word(found: Token) -> bool:
+    return found[:1].isalpha() or found.startswith("_")
+
+
+def _expected(accepts: set[str]) -> str:
+    """What may stand here, in words; the most telling first, and not more than a few."""
+    words, rest = [], set(accepts)
+    if accepts >= _TERM:
+        words.append("a process")
+        rest -= _TERM | _BETWEEN
+    elif accepts >= {"INT", "NAME", "_LPAR"}:
+        words.append("an expression")
+        rest -= _EXPRESSION
+    elif accepts >= _BINARY:
+        words.append("an operator")
+        rest -= _BINARY
+    if "_END" in rest:
+        words.append("`;`")
+    known = {_WORDS.get(kind, "") for kind in rest}
+    words += sorted(known - {"", *words}, key=lambda word: (word[0] != "a", word[1:2].isalpha(), word))
+    if len(words) > _EXPECTED_MAX:
+        words = [*words[:_EXPECTED_MAX], "or more"]
+    return ", ".join(words)

@@ -1,0 +1,162 @@
+"""From the declarations of a file to a specification in which every name is resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, cast
+
+from lark import Token
+
+from veristream.errors import ModelError
+from veristream.ir.read_syntax import Node, child, children, maybe, optional, suggest, token
+from veristream.languages.csp.declarations import declare_all, range_of
+from veristream.languages.csp.formula import resolve_formula
+from veristream.languages.csp.include import Piece
+from veristream.languages.csp.names import Names, Scope, check_fresh
+from veristream.languages.csp.resolve_expr import resolve_expr, uses_globals
+from veristream.languages.csp.resolve_process import resolve_events, resolve_process, resolve_ref
+from veristream.languages.csp.resolve_program import check_define
+from veristream.languages.csp.syntax import (
+    Assertion,
+    Claim,
+    Definition,
+    Events,
+    Parameter,
+    Reaches,
+    Refines,
+    Satisfies,
+    Simple,
+    Specification,
+)
+from veristream.languages.csp.tokens import blank
+from veristream.source import Source, Span
+
+
+def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -> Specification:
+    """The specification that the declarations make; raises ModelError."""
+    names = declare_all(pieces, constants)
+    if not names.processes:
+        hint = "define one: `P() = a -> P();`"
+        raise ModelError("the model defines no process", Span(source, 0, min(1, len(source.text))), hint)
+    for define in [*names.defines.values(), *names.macros.values()]:
+        check_define(Scope(names, define.source), define)
+    alphabets = _find_alphabets(names, pieces)
+    definitions = tuple(
+        _definition(Scope(names, piece.source), piece.node, alphabets)
+        for piece in pieces
+        if piece.node.data == "definition"
+    )
+    assertions = tuple(
+        _assertion(Scope(names, piece.source), piece.node)
+        for piece in pieces
+        if piece.node.data == "assertion"
+    )
+    return Specification(
+        tuple(names.variables.values()),
+        tuple(names.channels.values()),
+        definitions,
+        assertions,
+        Span(source, 0, len(source.text)),
+    )
+
+
+def _find_alphabets(names: Names, pieces: list[Piece]) -> dict[str, Piece]:
+    """The `#alphabet` of each process that has one."""
+    found: dict[str, Piece] = {}
+    for piece in pieces:
+        if piece.node.data != "alphabet":
+            continue
+        scope, name = Scope(names, piece.source), token(piece.node, 0)
+        if str(name) not in names.processes:
+            hint = suggest(str(name), list(names.processes), "an alphabet belongs to a defined process")
+            raise scope.error(name, f"there is no process `{name}`", hint)
+        if str(name) in found:
+            raise scope.error(
+                name, f"`{name}` has an alphabet already", "write all its events into one `#alphabet`"
+            )
+        found[str(name)] = piece
+    return found
+
+
+def _definition(scope: Scope, node: Node, alphabets: dict[str, Piece]) -> Definition:
+    name = str(token(node, 0))
+    given = optional(node, 1)
+    parameters = tuple(_parameters(scope, children(given))) if given is not None else ()
+    inner = scope.binding(*(parameter.name for parameter in parameters))
+    body = resolve_process(inner, child(node, 2))
+    alphabet = None
+    if name in alphabets:
+        piece = alphabets[name]
+        alphabet = _alphabet(Scope(scope.names, piece.source, inner.bound), child(piece.node, 1))
+    return Definition(name, parameters, body, alphabet, scope.span(token(node, 0)))
+
+
+def _parameters(scope: Scope, nodes: list[Node]) -> list[Parameter]:
+    found: list[Parameter] = []
+    for node in nodes:
+        name = token(node, 0)
+        check_fresh(scope, name, str(name), "parameter")
+        if any(str(name) == other.name for other in found):
+            raise scope.error(name, f"the parameter `{name}` is there twice", "rename one of them")
+        low, high = range_of(scope, optional(node, 1))
+        found.append(Parameter(str(name), low, high, scope.span(name)))
+    return found
+
+
+def _alphabet(scope: Scope, node: Node) -> tuple[Events, ...]:
+    events = resolve_events(scope, node)
+    for entry, written in zip(events, children(node), strict=True):
+        if any(uses_globals(argument) for argument in entry.event.arguments):
+            hint = "use constants, indices and the parameters of the process"
+            raise scope.error(written, "an alphabet cannot depend on variables", hint)
+    return events
+
+
+def _assertion(scope: Scope, node: Node) -> Assertion:
+    process, claim, span = child(node, 0), child(node, 1), scope.span(node)
+    written = scope.source.text[scope.span(process).start : span.end].rstrip().removesuffix(";")
+    ref = resolve_ref(scope, process)
+    if any(uses_globals(argument) for argument in ref.arguments):
+        raise scope.error(process, "the arguments of an asserted process are constants")
+    return Assertion(ref, _claim(scope, claim), blank(written), span)
+
+
+def _claim(scope: Scope, node: Node) -> Claim:
+    match node.data:
+        case "simple":
+            return Simple(cast("Literal['deadlockfree']", str(token(node, 0))))
+        case "reaches":
+            return _reaches(scope, node)
+        case "refines":
+            return _refines(scope, node)
+        case _:
+            return Satisfies(
+                resolve_formula(scope, [part for part in node.children if isinstance(part, Token)])
+            )
+
+
+def _reaches(scope: Scope, node: Node) -> Claim:
+    goal, extreme = child(node, 0), optional(node, 1)
+    if goal.data == "name" and str(token(goal, 0)) not in scope.names.kinds:
+        name = str(token(goal, 0))
+        hint = suggest(name, list(scope.names.defines), f"define it: `#define {name} x == 1;`")
+        raise scope.error(goal, f"there is no condition `{name}`", hint)
+    condition = resolve_expr(scope, goal)
+    if extreme is None:
+        return Reaches(condition)
+    value = resolve_expr(scope, child(extreme, 1))
+    return Reaches(condition, "min" if token(extreme, 0) == "min" else "max", value)
+
+
+def _refines(scope: Scope, node: Node) -> Claim:
+    written = maybe(node, 0)
+    model = "T" if written is None else str(written)
+    match model:
+        case "T" | "F" | "FD":
+            return Refines(resolve_ref(scope, child(node, 1)), model)
+        case _:
+            raise scope.error(
+                token(node, 0),
+                f"refinement `<{model}>` is unknown",
+                "there are `refines`, `<F>` and `<FD>`",
+            )

@@ -1,0 +1,350 @@
+"""Expressions: names looked up, macros put in, indexed conditions written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import cast
+
+from lark import Token, Tree
+
+from veristream.ir.read_syntax import Branch, Node, child, children, suggest, token
+from veristream.languages.csp.constant import apply_binary, apply_unary, evaluate
+from veristream.languages.csp.names import Define, Scope, check_fresh, unknown
+from veristream.languages.csp.syntax import (
+    Binary,
+    BinaryOp,
+    Bound,
+    Domain,
+    Expr,
+    Global,
+    Index,
+    Number,
+    Query,
+    QueryOp,
+    Unary,
+    UnaryOp,
+)
+from veristream.source import Span
+
+_STRENGTH = {
+    "||": 1,
+    "&&": 2,
+    "xor": 3,
+    **dict.fromkeys(("&", "|", "^"), 4),
+    **dict.fromkeys(("==", "!="), 5),
+    **dict.fromkeys(("<", "<=", ">", ">="), 6),
+    **dict.fromkeys(("+", "-"), 7),
+    **dict.fromkeys(("*", "/", "%"), 8),
+}
+_QUERIES: dict[str, QueryOp] = {
+    "ccount": "count",
+    "cempty": "empty",
+    "cfull": "full",
+    "csize": "size",
+    "cpeek": "peek",
+}
+_INSTANCES_MAX = 100_000
+
+
+def resolve_expr(scope: Scope, node: Node) -> Expr:
+    """The expression that a part of the tree stands for; constant parts of it are worked out."""
+    match node.data:
+        case "number":
+            return Number(_number(token(node, 0)), scope.span(node))
+        case "name":
+            return _name(scope, node, str(token(node, 0)))
+        case "element_of":
+            return _element(scope, node)
+        case "paren":
+            return resolve_expr(scope, child(node, 0))
+        case "indexed":
+            return _indexed(scope, node)
+        case "invoke":
+            return _invoke(scope, node)
+        case "call":
+            name = token(node, 0)
+            hint = f"write a macro, `#define {name}(x) ...;`, and `call({name}, ...)`"
+            raise scope.error(node, f"`{name}(...)` is no expression: there are no functions", hint)
+        case "record":
+            raise scope.error(node, "an array cannot be passed", "pass its elements, or use a global array")
+        case _:
+            assert node.data == "expr", node.data
+            return _row(scope, node)
+
+
+def resolve_constant(scope: Scope, node: Node, what: str) -> int:
+    """The value of an expression over constants."""
+    value = evaluate(resolve_expr(scope, node), scope.names.variables)
+    if value is None:
+        raise scope.error(
+            node, f"{what} must be a constant", "use numbers and constants of `#define` or `enum`"
+        )
+    return value
+
+
+def resolve_indices(scope: Scope, node: Node) -> tuple[Index, ...]:
+    """The indices before an `@`; none may hide another name."""
+    found: list[Index] = []
+    for index in children(node):
+        name = token(index, 0)
+        check_fresh(scope, name, str(name), "index")
+        if any(str(name) == other.name for other in found):
+            raise scope.error(name, f"the index `{name}` is there twice", "give one of them another name")
+        found.append(Index(str(name), _domain(scope, child(index, 1))))
+    return tuple(found)
+
+
+def expand_value(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Expr:
+    """What a definition is worth with arguments put in."""
+    inner = enter(scope, define, arguments, span)
+    found = value_body(define.body)
+    if found is None:
+        message = f"`{define.name}` is a program, not a value"
+        raise inner.error(define.body, message, "a value is one expression: `#define f(x) x + 1;`")
+    value = resolve_expr(inner, found)
+    return replace(value, span=span) if isinstance(value, Number) else value
+
+
+def enter(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Scope:
+    """The scope of a definition's body; raises ModelError where it uses itself."""
+    if define.name in scope.expanding:
+        here = Scope(scope.names, define.source)
+        raise here.error(
+            define.body, f"`{define.name}` is defined by itself", "a definition may use earlier ones only"
+        )
+    return Scope(
+        scope.names,
+        define.source,
+        dict(zip(define.parameters, arguments, strict=True)),
+        taken=scope.taken,
+        expanding=(*scope.expanding, define.name),
+    )
+
+
+def value_body(body: Node) -> Node | None:
+    """The one expression that a definition consists of; None where it is a program."""
+    parts = children(body)
+    if body.data == "block":
+        return value_body(parts[0]) if len(parts) == 1 else None
+    if body.data == "last":
+        return value_body(parts[0])
+    return parts[0] if body.data == "statement" and len(parts) == 1 else None
+
+
+def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[Expr, ...]]:
+    """The macro of a `call(m, ...)` and its arguments; raises ModelError where there is none."""
+    name = token(node, 1)
+    arguments = children(node)
+    macros = scope.names.macros
+    define = macros.get((str(name), len(arguments)))
+    if define is None and not arguments:
+        define = scope.names.defines.get(str(name))
+    if define is not None:
+        return define, tuple(resolve_expr(scope, argument) for argument in arguments)
+    counts = sorted(count for known, count in macros if known == name)
+    if counts:
+        wanted = " or ".join(str(count) for count in counts)
+        raise scope.error(node, f"the macro `{name}` takes {wanted} arguments, not {len(arguments)}")
+    known = [*_QUERIES, *(known for known, _ in macros)]
+    hint = suggest(str(name), known, f"C# libraries are not supported: write `#define {name}(x) ...;`")
+    raise scope.error(name, f"there is no macro `{name}`", hint)
+
+
+def indices_of(scope: Scope, node: Node) -> tuple[Expr, ...]:
+    """The indices of `a[i][j]`."""
+    return tuple(resolve_expr(scope, part) for part in children(node))
+
+
+def combine(op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr:
+    """The operator on two operands, worked out where both are numbers."""
+    if isinstance(left, Number) and isinstance(right, Number):
+        value = apply_binary(op, left.value, right.value)
+        if value is not None:
+            return Number(value, span)
+    return Binary(op, left, right, span)
+
+
+def _number(written: Token) -> int:
+    match written.type:
+        case "TRUE":
+            return 1
+        case "FALSE":
+            return 0
+        case _:
+            return int(written)
+
+
+def _name(scope: Scope, node: Node, name: str) -> Expr:
+    names, span = scope.names, scope.span(node)
+    if name in scope.arrays:
+        raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
+    if name in scope.local:
+        return Bound(scope.local[name], span)
+    if name in scope.bound:
+        value = scope.bound[name]
+        return Bound(value.name, span) if isinstance(value, Bound) else value
+    if name in names.constants:
+        return Number(names.constants[name].value, span)
+    if name in names.defines:
+        return expand_value(scope, names.defines[name], (), span)
+    if name in names.variables:
+        if names.variables[name].shape:
+            raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
+        return Global(name, (), span)
+    raise unknown(scope, node, name)
+
+
+def _element(scope: Scope, node: Node) -> Expr:
+    name = str(token(node, 0))
+    if name in scope.arrays:
+        message = f"elements of the local array `{name}` cannot be read"
+        raise scope.error(node, message, f"make it a global array: `hvar {name}[...];`")
+    return global_element(scope, node)
+
+
+def global_element(scope: Scope, node: Node) -> Global:
+    """`a[i]` or `a[i][j]` of a global array; one index reads the flattened array."""
+    name = str(token(node, 0))
+    if name in scope.bound or name in scope.local or name in scope.names.constants:
+        raise scope.error(node, f"`{name}` is one value, not an array", "only global variables are arrays")
+    if name not in scope.names.variables:
+        raise unknown(scope, token(node, 0), name)
+    indices, shape = indices_of(scope, node), scope.names.variables[name].shape
+    if not shape:
+        raise scope.error(node, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
+    if len(indices) not in {1, len(shape)}:
+        raise scope.error(node, f"`{name}` has {len(shape)} indices, not {len(indices)}")
+    return Global(name, indices, scope.span(node))
+
+
+def _row(scope: Scope, node: Node) -> Expr:
+    """Operands and operators by their strength, to the left."""
+    operands: list[Expr] = []
+    operators: list[BinaryOp] = []
+    starts: list[int] = []
+    prefixes: list[Token] = []
+    end, wants_operand = scope.span(node).end, True
+
+    def reduce(strength: int) -> None:
+        while operators and _STRENGTH[operators[-1]] >= strength:
+            right, left = operands.pop(), operands.pop()
+            starts.pop()
+            operands.append(combine(operators.pop(), left, right, Span(scope.source, starts[-1], end)))
+
+    for part in node.children:
+        if isinstance(part, Token) and wants_operand:
+            prefixes.append(part)
+        elif isinstance(part, Token):
+            reduce(_STRENGTH[part])
+            operators.append(cast(BinaryOp, str(part)))
+            wants_operand = True
+        else:
+            end = scope.span(part).end
+            starts.append(scope.span(prefixes[0] if prefixes else part).start)
+            operands.append(_prefixed(scope, prefixes, part))
+            prefixes, wants_operand = [], False
+    reduce(0)
+    return operands[0]
+
+
+def _prefixed(scope: Scope, prefixes: list[Token], node: Node) -> Expr:
+    operand, end = resolve_expr(scope, node), scope.span(node).end
+    for prefix in reversed(prefixes):
+        if prefix == "+":
+            continue
+        op, span = cast(UnaryOp, str(prefix)), Span(scope.source, scope.span(prefix).start, end)
+        if isinstance(operand, Number):
+            operand = Number(apply_unary(op, operand.value), span)
+        else:
+            operand = Unary(op, operand, span)
+    return operand
+
+
+def _indexed(scope: Scope, node: Node) -> Expr:
+    """`&& i:{0..2}@c` as the conjunction over all values."""
+    op = cast(BinaryOp, str(token(node, 0)))
+    indices = resolve_indices(scope, child(node, 1))
+    values = [_values(scope, child(node, 1), index.domain) for index in indices]
+    result: Expr | None = None
+    for chosen in product(*values):
+        bound = {index.name: Number(value) for index, value in zip(indices, chosen, strict=True)}
+        case = resolve_expr(replace(scope, bound={**scope.bound, **bound}), child(node, 2))
+        result = case if result is None else combine(op, result, case, scope.span(node))
+    return Number(int(op == "&&"), scope.span(node)) if result is None else result
+
+
+def _values(scope: Scope, node: Node, domain: Domain) -> list[int]:
+    bounds = [part for part in (domain.low, domain.high, *domain.values) if part is not None]
+    known = [part.value for part in bounds if isinstance(part, Number)]
+    if len(known) < len(bounds):
+        hint = "use numbers and constants; write the condition out where the range varies"
+        raise scope.error(node, "the range of an indexed condition must be constant", hint)
+    if domain.values:
+        return known
+    if known[1] - known[0] >= _INSTANCES_MAX:
+        raise scope.error(node, "the range of an indexed condition is too large")
+    return list(range(known[0], known[1] + 1))
+
+
+def _domain(scope: Scope, node: Node) -> Domain:
+    parts = tuple(resolve_expr(scope, part) for part in children(node))
+    for part, written in zip(parts, children(node), strict=True):
+        if uses_globals(part):
+            hint = "use constants, parameters and received values"
+            raise scope.error(written, "what an index runs over cannot depend on variables", hint)
+    span = scope.span(node)
+    if node.data == "values":
+        return Domain(values=parts, span=span)
+    low, high = parts
+    if isinstance(low, Number) and isinstance(high, Number) and low.value > high.value:
+        raise scope.error(
+            node, f"the range {low.value}..{high.value} is empty", "the lower bound comes first"
+        )
+    return Domain(low, high, span=span)
+
+
+def uses_globals(expr: Expr) -> bool:
+    """Whether the value depends on variables or channels."""
+    match expr:
+        case Global() | Query():
+            return True
+        case Unary(_, operand):
+            return uses_globals(operand)
+        case Binary(_, left, right):
+            return uses_globals(left) or uses_globals(right)
+        case _:
+            return False
+
+
+def _invoke(scope: Scope, node: Node) -> Expr:
+    name = str(token(node, 1))
+    if name in _QUERIES and (name, len(children(node))) not in scope.names.macros:
+        return _query(scope, node, _QUERIES[name])
+    define, arguments = find_macro(scope, node)
+    return expand_value(scope, define, arguments, scope.span(node))
+
+
+def _query(scope: Scope, node: Node, op: QueryOp) -> Expr:
+    arguments = children(node)
+    if len(arguments) != 1 or arguments[0].data not in {"name", "element_of"}:
+        raise scope.error(
+            node, f"`{token(node, 1)}` asks one channel", f"write `call({token(node, 1)}, c)`"
+        )
+    name, indices = resolve_channel(scope, token(arguments[0], 0), arguments[0])
+    return Query(op, name, indices, scope.span(node))
+
+
+def resolve_channel(scope: Scope, name: Token, place: Branch) -> tuple[str, tuple[Expr, ...]]:
+    """A declared channel with its indices; `place` is all that is written, `c` or `c[i]`."""
+    channel = scope.names.channels.get(str(name))
+    if channel is None:
+        hint = suggest(str(name), list(scope.names.channels), f"declare it: `channel {name} 0;`")
+        raise scope.error(name, f"there is no channel `{name}`", hint)
+    has_indices = isinstance(place, Tree) and place.data == "element_of"
+    indices = indices_of(scope, cast(Node, place)) if has_indices else ()
+    if len(indices) != len(channel.shape):
+        written = "".join("[i]" for _ in channel.shape)
+        message = f"the channel `{name}` has {len(channel.shape)} indices, not {len(indices)}"
+        raise scope.error(place, message, f"write `{name}{written}`")
+    return str(name), indices

@@ -1,0 +1,338 @@
+"""Processes: operators by their strength, names looked up, what inputs bind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeAlias, cast
+
+from lark import Token, Tree
+
+from veristream.ir.read_syntax import Branch, Node, child, children, maybe, optional, suggest, token
+from veristream.languages.csp.names import Scope
+from veristream.languages.csp.resolve_expr import (
+    resolve_channel,
+    resolve_expr,
+    resolve_indices,
+    uses_globals,
+)
+from veristream.languages.csp.resolve_program import resolve_program
+from veristream.languages.csp.syntax import (
+    Assert,
+    Atomic,
+    Binder,
+    Case,
+    Choice,
+    ChoiceKind,
+    Conditional,
+    Copies,
+    Event,
+    Events,
+    Expr,
+    Guard,
+    Hide,
+    Input,
+    Interrupt,
+    Number,
+    Operator,
+    Output,
+    Parallel,
+    Prefix,
+    Process,
+    Ref,
+    Replicated,
+    Sequence,
+    Skip,
+    Stop,
+)
+from veristream.source import Span
+
+Head: TypeAlias = Prefix | Output | Input
+
+_LOOSEST_FIRST = ("BAR3", "BAR2", "BOX", "DIAMOND", "STARBOX", "INTERRUPT")
+_CHOICES: dict[str, ChoiceKind] = {"BOX": "general", "DIAMOND": "internal", "STARBOX": "external"}
+_REPLICATED: dict[str, Operator] = {
+    **_CHOICES,
+    "BAR3": "interleave",
+    "BAR2": "parallel",
+    "SEMI": "sequence",
+}
+_HEADS = {"prefix", "silent", "choice_of_events", "output", "input"}
+
+
+def resolve_process(scope: Scope, node: Node) -> Process:
+    """The process that a part of the tree stands for."""
+    match node.data:
+        case "process":
+            return _row(scope, node.children)
+        case "replicated":
+            indices = resolve_indices(scope, child(node, 1))
+            body = resolve_process(scope.binding(*(index.name for index in indices)), child(node, 2))
+            return Replicated(_REPLICATED[token(node, 0).type], indices, body, scope.span(node))
+        case "copies":
+            return _copies(scope, node)
+        case _:
+            return _term(scope, node)
+
+
+def resolve_ref(scope: Scope, node: Node) -> Ref:
+    """A defined process with the right number of arguments."""
+    written, arguments = token(node, 0), optional(node, 1)
+    name, processes = str(written), scope.names.processes
+    if name not in processes:
+        otherwise = f"define it: `{name}() = ...;`; an event needs a process after it: `{name} -> Skip`"
+        hint = suggest(name, [*processes, "Skip", "Stop"], otherwise)
+        raise scope.error(written, f"there is no process `{name}`", hint)
+    values = (
+        tuple(resolve_expr(scope, part) for part in children(arguments)) if arguments is not None else ()
+    )
+    if len(values) != processes[name]:
+        plural = "argument" if processes[name] == 1 else "arguments"
+        message = f"`{name}` takes {processes[name]} {plural}, not {len(values)}"
+        raise scope.error(node, message, "the definition says which: give one value for each parameter")
+    return Ref(name, values, scope.span(node))
+
+
+def resolve_events(scope: Scope, node: Node) -> tuple[Events, ...]:
+    """The events of an alphabet or of a hidden set."""
+    found = []
+    for part in children(node):
+        if part.data == "event":
+            found.append(Events(_event(scope, part)))
+            continue
+        indices = resolve_indices(scope, child(part, 0))
+        inner = scope.binding(*(index.name for index in indices))
+        found.append(Events(_event(inner, child(part, 1)), indices))
+    return tuple(found)
+
+
+def _event(scope: Scope, node: Node) -> Event:
+    if token(node, 0).type == "TAU":
+        raise scope.error(
+            node, "`tau` has no arguments and is in no set of events", "give the event a name"
+        )
+    arguments = tuple(resolve_expr(scope, part) for part in children(node))
+    return Event(str(token(node, 0)), arguments, scope.span(node))
+
+
+def _copies(scope: Scope, node: Node) -> Process:
+    count: Expr | None = None
+    written = maybe(node, 1)
+    if isinstance(written, Tree):
+        count = resolve_expr(scope, written)
+        if uses_globals(count) or (isinstance(count, Number) and count.value < 0):
+            raise scope.error(
+                written, "the number of copies must be a constant of at least 0", "use `#define N 3;`"
+            )
+    return Copies(count, resolve_process(scope, child(node, 2)), scope.span(node))
+
+
+def _row(scope: Scope, parts: list[Branch]) -> Process:
+    """A row of terms and operators, split at the loosest operator."""
+    for kind in _LOOSEST_FIRST:
+        groups = _split(parts, kind)
+        if len(groups) > 1:
+            branches = tuple(_row(scope, group) for group in groups)
+            return _join(kind, branches, _span(scope, parts))
+    return _hidden(scope, parts)
+
+
+def _join(kind: str, branches: tuple[Process, ...], span: Span) -> Process:
+    match kind:
+        case "BAR3" | "BAR2":
+            return Parallel(kind == "BAR3", branches, span)
+        case "INTERRUPT":
+            process = branches[0]
+            for by in branches[1:]:
+                process = Interrupt(process, by, span)
+            return process
+        case _:
+            return Choice(_CHOICES[kind], branches, span)
+
+
+def _hidden(scope: Scope, parts: list[Branch]) -> Process:
+    """`P; Q \\ {a}`: what is hidden is hidden in the whole sequence."""
+    hides = [part for part in parts if isinstance(part, Tree) and part.data == "hide"]
+    sequence = parts[: len(parts) - len(hides)]
+    misplaced = [part for part in sequence if isinstance(part, Tree) and part.data == "hide"]
+    if misplaced:
+        raise scope.error(
+            misplaced[0], "what follows the hidden events is ambiguous", "write `(P \\ {a}); Q`"
+        )
+    process: Process | None = None
+    for group in _split(sequence, "SEMI"):
+        part = resolve_process(scope, cast(Node, group[0]))
+        process = part if process is None else Sequence(process, part, _span(scope, sequence))
+    assert process is not None
+    for hide in hides:
+        process = Hide(process, resolve_events(scope, child(hide, 0)), _span(scope, parts))
+    return process
+
+
+def _split(parts: list[Branch], kind: str) -> list[list[Branch]]:
+    groups: list[list[Branch]] = [[]]
+    for part in parts:
+        if isinstance(part, Token) and part.type == kind:
+            groups.append([])
+        else:
+            groups[-1].append(part)
+    return groups
+
+
+def _span(scope: Scope, parts: list[Branch]) -> Span:
+    return Span(scope.source, scope.span(parts[0]).start, scope.span(parts[-1]).end)
+
+
+def _term(scope: Scope, node: Node) -> Process:
+    """A chain of events up to the process that they lead to; a loop, since chains can be long."""
+    chain: list[tuple[Head, ...]] = []
+    while node.data in _HEADS:
+        heads, scope, node = _heads(scope, node)
+        chain.append(heads)
+    process = _atom(scope, node)
+    for heads in reversed(chain):
+        led = tuple(replace(head, then=process) for head in heads)
+        process = led[0] if len(led) == 1 else Choice("general", led, led[0].span)
+    return process
+
+
+def _heads(scope: Scope, node: Node) -> tuple[tuple[Head, ...], Scope, Node]:
+    """The events before an arrow, the scope after it and what stands there."""
+    span, nothing = scope.span(node), Stop()
+    last = child(node, -1)
+    match node.data:
+        case "prefix":
+            event, block = child(node, 0), optional(node, 1)
+            program = resolve_program(scope, block)
+            return (Prefix(_performed(scope, event), program, nothing, span),), scope, last
+        case "silent":
+            return (Prefix(None, resolve_program(scope, child(node, 0)), nothing, span),), scope, last
+        case "choice_of_events":
+            events = children(node)[:-1]
+            heads = tuple(
+                Prefix(_listed(scope, event), None, nothing, scope.span(event)) for event in events
+            )
+            return heads, scope, last
+        case "output":
+            return (_output(scope, node, nothing),), scope, last
+        case _:
+            head, after = _input(scope, node, nothing)
+            return (head,), after, last
+
+
+def _performed(scope: Scope, node: Node) -> Event | None:
+    """The event of a prefix; None for tau."""
+    if token(node, 0).type == "TAU" and len(node.children) == 1:
+        return None
+    event = _event(scope, node)
+    scope.names.events.add(event.name)
+    return event
+
+
+def _listed(scope: Scope, node: Node) -> Event | None:
+    """An event of `(a, b) -> P`, which was read as a process."""
+    if node.data == "bare_event" or (node.data == "reference" and optional(node, 1) is None):
+        written: list[Branch] = [token(node, 0), *children(node)]
+        return _performed(scope, Tree("event", written, node.meta))
+    raise scope.error(
+        node, "before `->` stands an event, not a process", "sequences of processes are written `P; Q`"
+    )
+
+
+def _output(scope: Scope, node: Node, then: Process) -> Output:
+    channel, fields, block = _channel_of(scope, node), optional(node, 2), optional(node, 3)
+    written = children(fields) if fields is not None else []
+    if written and isinstance(written[0].children[0], Token) and written[0].children[0].type == "NOT":
+        raise scope.error(written[0], "`!!` is ambiguous", "to send a negation write `c!(!x)`")
+    values = tuple(resolve_expr(scope, value) for value in written)
+    return Output(*channel, values, resolve_program(scope, block), then, scope.span(node))
+
+
+def _channel_of(scope: Scope, node: Node) -> tuple[str, tuple[Expr, ...]]:
+    written = node.children[0]
+    return resolve_channel(scope, written if isinstance(written, Token) else token(written, 0), written)
+
+
+def _input(scope: Scope, node: Node, then: Process) -> tuple[Input, Scope]:
+    """An input, and the scope in which what it binds is bound."""
+    channel = _channel_of(scope, node)
+    guard, written, block = optional(node, 2), optional(node, 3), optional(node, 4)
+    fields: list[Binder | Expr] = []
+    bound: list[str] = []
+    for part in children(written) if written is not None else ():
+        name = _binds(scope, part)
+        if name is None:
+            fields.append(resolve_expr(scope, part))
+            continue
+        if name in bound:
+            hint = f"give the second another name and compare: `?[{name} == y]{name}.y`"
+            raise scope.error(part, f"this input binds `{name}` twice", hint)
+        bound.append(name)
+        fields.append(Binder(name, scope.span(part)))
+    inner = scope.binding(*bound)
+    condition = resolve_expr(inner, child(guard, 0)) if guard is not None else None
+    program = resolve_program(inner, block)
+    return Input(*channel, tuple(fields), condition, program, then, scope.span(node)), inner
+
+
+def _binds(scope: Scope, node: Node) -> str | None:
+    """The name that a field of an input binds; None where it demands a value."""
+    if node.data != "name":
+        return None
+    name = str(token(node, 0))
+    known = name in scope.bound or name in scope.names.constants or name in scope.names.defines
+    return None if known else name
+
+
+def _atom(scope: Scope, node: Node) -> Process:
+    span = scope.span(node)
+    match node.data:
+        case "skip":
+            return Skip(span)
+        case "stop":
+            return Stop(span)
+        case "reference":
+            return resolve_ref(scope, node)
+        case "group":
+            return resolve_process(scope, child(node, 0))
+        case "guard":
+            return Guard(resolve_expr(scope, child(node, 0)), resolve_process(scope, child(node, 1)), span)
+        case "atomic":
+            return Atomic(resolve_process(scope, child(node, 1)), span)
+        case "assertion_term":
+            return Assert(resolve_expr(scope, child(node, 1)), span)
+        case "case":
+            return _case(scope, node)
+        case "if_process" | "ifa_process" | "ifb_process":
+            return _conditional(scope, node)
+        case "bare_element":
+            raise scope.error(
+                node,
+                "a process is missing: this is no event",
+                "a channel sends `c[i]!x` or receives `c[i]?x`",
+            )
+        case "bare_event":
+            raise scope.error(
+                node, "an event is no process", "say what follows it: `-> Skip`, `-> Stop` or `-> P()`"
+            )
+        case _:
+            return resolve_process(scope, node)
+
+
+def _conditional(scope: Scope, node: Node) -> Process:
+    condition, then, *rest = children(node)
+    test, span = resolve_expr(scope, condition), scope.span(node)
+    if node.data == "ifb_process":
+        return Guard(test, resolve_process(scope, then), span)
+    otherwise = resolve_process(scope, rest[0]) if rest else Skip()
+    return Conditional(test, resolve_process(scope, then), otherwise, node.data == "ifa_process", span)
+
+
+def _case(scope: Scope, node: Node) -> Process:
+    branches: list[tuple[Expr, Process]] = []
+    default: Process = Skip()
+    for part in children(node):
+        if part.data == "case_default":
+            default = resolve_process(scope, child(part, 0))
+        else:
+            branches.append((resolve_expr(scope, child(part, 0)), resolve_process(scope, child(part, 1))))
+    return Case(tuple(branches), default, scope.span(node))

@@ -1,0 +1,239 @@
+"""Programs: what an event does to the variables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from lark import Token
+
+from veristream.ir.read_syntax import Node, child, children, optional, token
+from veristream.languages.csp.names import Define, Scope, check_fresh, unknown
+from veristream.languages.csp.resolve_expr import (
+    combine,
+    enter,
+    expand_value,
+    find_macro,
+    global_element,
+    indices_of,
+    resolve_constant,
+    resolve_expr,
+    value_body,
+)
+from veristream.languages.csp.syntax import (
+    Assign,
+    Bound,
+    Declare,
+    Expr,
+    Global,
+    If,
+    Number,
+    Program,
+    Statement,
+    While,
+)
+from veristream.source import Span
+
+_NO_EFFECT = "a statement assigns, as in `x = x + 1;`, or calls a macro that does"
+
+
+def resolve_program(scope: Scope, block: Node | None) -> Program | None:
+    """The program of an event; None where it has none."""
+    if block is None:
+        return None
+    return _block(replace(scope, taken=set(scope.bound)), block)
+
+
+def check_define(scope: Scope, define: Define) -> None:
+    """Raises ModelError where the body of a definition is wrong, even if nothing uses it."""
+    arguments = tuple(Bound(name) for name in define.parameters)
+    if value_body(define.body) is None or _is_program_name(scope, define.body):
+        _expand(scope, define, arguments, define.span)
+    else:
+        expand_value(scope, define, arguments, define.span)
+
+
+def _is_program_name(scope: Scope, body: Node) -> bool:
+    """Whether the body is no more than the name or the call of a program."""
+    value = value_body(body)
+    if value is None or value.data not in {"name", "invoke"}:
+        return False
+    name = str(token(value, 0 if value.data == "name" else 1))
+    known = [scope.names.defines.get(name), scope.names.macros.get((name, len(children(value))))]
+    return any(define is not None and value_body(define.body) is None for define in known)
+
+
+def _block(scope: Scope, node: Node) -> Program:
+    statements: list[Statement] = []
+    for part in children(node):
+        found, scope = _statement(scope, part)
+        statements += found
+    return tuple(statements)
+
+
+def _statement(scope: Scope, node: Node) -> tuple[Program, Scope]:
+    """What a statement does, and the scope of those after it."""
+    match node.data:
+        case "local":
+            return _local(scope, node)
+        case "block":
+            return _block(scope, node), scope
+        case "last":
+            return _statement(scope, child(node, 0))
+        case "empty":
+            return (), scope
+        case "if":
+            condition, then, *rest = children(node)
+            otherwise = _statement(scope, rest[0])[0] if rest else ()
+            test = resolve_expr(scope, condition)
+            return (If(test, _statement(scope, then)[0], otherwise, scope.span(node)),), scope
+        case "while":
+            condition, body = children(node)
+            test = resolve_expr(scope, condition)
+            return (While(test, _statement(scope, body)[0], scope.span(node)),), scope
+        case "step":
+            return (_step(scope, node),), scope
+        case _:
+            assert node.data == "statement", node.data
+            return _assignments(scope, node), scope
+
+
+def _assignments(scope: Scope, node: Node) -> Program:
+    """`x = y = e` assigns from the right; without an assignment it is a macro's program."""
+    *targets, value = children(node)
+    if not targets:
+        return _called(scope, node, value)
+    if len(targets) == 1 and _is_array(scope, targets[0]) and _is_array(scope, value):
+        return _copy(scope, node, str(token(targets[0], 0)), str(token(value, 0)))
+    statements: list[Statement] = []
+    assigned = resolve_expr(scope, value)
+    for target in reversed(targets):
+        statement = _assign(scope, target, assigned, scope.span(node))
+        statements.append(statement)
+        assigned = statement.target
+    return tuple(statements)
+
+
+def _is_array(scope: Scope, node: Node) -> bool:
+    """Whether this is the name of a whole global array."""
+    name = str(token(node, 0)) if node.data == "name" else ""
+    hidden = name in scope.bound or name in scope.local
+    return not hidden and name in scope.names.variables and bool(scope.names.variables[name].shape)
+
+
+def _copy(scope: Scope, node: Node, target: str, value: str) -> Program:
+    """`a = b` of arrays, element by element."""
+    sizes = [len(scope.names.variables[name].initial) for name in (target, value)]
+    if sizes[0] != sizes[1]:
+        message = f"`{target}` has {sizes[0]} elements and `{value}` has {sizes[1]}"
+        raise scope.error(node, message, "only arrays of one size can be assigned")
+    span = scope.span(node)
+    places = [(Number(place, span),) for place in range(sizes[0])]
+    return tuple(Assign(Global(target, at, span), Global(value, at, span), span=span) for at in places)
+
+
+def _called(scope: Scope, node: Node, value: Node) -> Program:
+    if value.data == "name":
+        name = str(token(value, 0))
+        define = scope.names.defines.get(name)
+        if define is not None and name not in scope.bound and name not in scope.local:
+            return _expand(scope, define, (), scope.span(value))
+    if value.data == "invoke":
+        macro, arguments = find_macro(scope, value)
+        return _expand(scope, macro, arguments, scope.span(value))
+    resolve_expr(scope, value)
+    raise scope.error(node, "this statement changes nothing", _NO_EFFECT)
+
+
+def _expand(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Program:
+    inner = enter(scope, define, arguments, span)
+    if value_body(define.body) is not None and not _is_program_name(scope, define.body):
+        raise inner.error(define.body, f"`{define.name}` is a value, not a program", _NO_EFFECT)
+    return _statement(inner, define.body)[0]
+
+
+def _step(scope: Scope, node: Node) -> Statement:
+    target, sign = child(node, 0), token(node, 1)
+    value = resolve_expr(scope, target)
+    changed = combine("+" if sign == "++" else "-", value, Number(1), scope.span(node))
+    return _assign(scope, target, changed, scope.span(node))
+
+
+def _assign(scope: Scope, target: Node, value: Expr, span: Span) -> Assign:
+    if target.data not in {"name", "element_of"}:
+        raise scope.error(target, "only variables can be assigned", _NO_EFFECT)
+    written = token(target, 0)
+    name = str(written)
+    _check_assignable(scope, written, name)
+    if name in scope.arrays:
+        return _assign_local_element(scope, target, value, span)
+    if name in scope.local:
+        if target.data == "element_of":
+            raise scope.error(target, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
+        return Assign(Bound(scope.local[name], scope.span(target)), value, span=span)
+    if target.data == "element_of":
+        return Assign(global_element(scope, target), value, span=span)
+    if scope.names.variables[name].shape:
+        raise scope.error(target, f"`{name}` is an array", f"assign an element: `{name}[0] = ...`")
+    return Assign(Global(name, (), scope.span(target)), value, span=span)
+
+
+def _check_assignable(scope: Scope, written: Token, name: str) -> None:
+    names = scope.names
+    if name in scope.local:
+        return
+    if name in scope.bound:
+        hint = f"copy it into a variable: `var v = {name};`"
+        raise scope.error(
+            written, f"`{name}` is a parameter or received value and cannot be assigned", hint
+        )
+    if name in names.constants:
+        raise scope.error(
+            written, f"`{name}` is a constant and cannot be assigned", f"declare `var {name} = ...;`"
+        )
+    if name in names.defines:
+        raise scope.error(
+            written, f"`{name}` is a condition and cannot be assigned", "assign its variables"
+        )
+    if name not in names.variables:
+        raise unknown(scope, written, name)
+
+
+def _assign_local_element(scope: Scope, target: Node, value: Expr, span: Span) -> Assign:
+    name = str(token(target, 0))
+    shape = scope.arrays[name]
+    if target.data == "name":
+        raise scope.error(target, f"`{name}` is an array", f"assign an element: `{name}[0] = ...`")
+    indices = indices_of(scope, target)
+    if len(indices) not in {1, len(shape)}:
+        raise scope.error(target, f"`{name}` has {len(shape)} indices, not {len(indices)}")
+    flat = indices[0]
+    for index, size in zip(indices[1:], shape[1:], strict=False):
+        flat = combine("+", combine("*", flat, Number(size), index.span), index, index.span)
+    return Assign(Bound(scope.local[name], scope.span(target)), value, flat, span)
+
+
+def _local(scope: Scope, node: Node) -> tuple[Program, Scope]:
+    """A local variable; it gets a name that nothing else bound in the program has."""
+    written, initial = token(node, 0), optional(node, 2)
+    name = str(written)
+    check_fresh(scope, written, name, "variable")
+    unique, count = name, 1
+    while unique in scope.taken:
+        count += 1
+        unique = f"{name}_{count}"
+    scope.taken.add(unique)
+    shape = tuple(
+        resolve_constant(scope, size, "the size of an array") for size in children(child(node, 1))
+    )
+    after = replace(scope, local={**scope.local, name: unique})
+    if initial is not None and initial.data == "record":
+        hint = f"declare `var {name}[n];` and assign its elements"
+        raise scope.error(initial, "a local array cannot be given its values at once", hint)
+    if not shape:
+        value = Number(0, scope.span(written)) if initial is None else resolve_expr(scope, initial)
+        return (Declare(unique, value, span=scope.span(node)),), after
+    if initial is not None or min(shape) < 1:
+        raise scope.error(node, f"the array `{name}` needs a size of at least 1 and no single value")
+    after = replace(after, arrays={**scope.arrays, name: shape})
+    return (Declare(unique, Number(0, scope.span(written)), prod(shape), scope.span(node)),), after

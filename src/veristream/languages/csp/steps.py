@@ -1,0 +1,495 @@
+"""The steps of a term: PAT's operational semantics, once for all values known only at run time.
+
+Every rule is here; docs/csp.md states them in words. A step is not taken here but described: under
+which conditions it exists, what it does to the variables, and which term is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count, product
+from typing import cast
+
+from veristream.languages.csp.alphabet import Alphabets, start
+from veristream.languages.csp.expressions import put_in
+from veristream.languages.csp.syntax import (
+    Assert,
+    Atomic,
+    Binary,
+    Binder,
+    Bound,
+    Case,
+    Channel,
+    Choice,
+    Conditional,
+    Copies,
+    Definition,
+    Event,
+    Expr,
+    Guard,
+    Hide,
+    Input,
+    Interrupt,
+    Number,
+    Output,
+    Parallel,
+    Prefix,
+    Process,
+    Program,
+    Ref,
+    Replicated,
+    Sequence,
+    Skip,
+    Stop,
+    Unary,
+)
+from veristream.languages.csp.terms import (
+    Alphabet,
+    Name,
+    Running,
+    Term,
+    atomic,
+    begin,
+    external,
+    go_on,
+    hide,
+    instantiate,
+    is_skip,
+    names_of,
+    sequence,
+)
+from veristream.source import NOWHERE, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Happens:
+    """An event; `data` says that it carries a program, and so never synchronises."""
+
+    event: Event
+    data: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """tau; `shown` says what happened, for the reader of a trace."""
+
+    shown: str = "tau"
+
+
+@dataclass(frozen=True, slots=True)
+class Terminates:
+    """The termination of the whole term."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """An output, on a buffered channel or on a rendezvous that still needs its other half."""
+
+    channel: str
+    indices: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Receives:
+    """An input; what it binds are bound names of the target and of the condition."""
+
+    channel: str
+    indices: tuple[Expr, ...]
+    fields: tuple[Binder | Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Meets:
+    """A rendezvous of two parts of one term."""
+
+    channel: str
+    indices: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+
+
+Act = Happens | Silent | Terminates | Sends | Receives | Meets
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step: `conditions` and `captured` values are those of the state before it."""
+
+    act: Act
+    target: Term
+    conditions: tuple[Expr, ...] = ()
+    captured: tuple[tuple[str, Expr], ...] = ()
+    program: Program = ()
+    atomic: bool = False
+    checks: tuple[Expr, ...] = ()  # where one fails the model is wrong
+    # Who moves: the way to each of them through the compositions.
+    actors: tuple[tuple[int, ...], ...] = field(default=((),), compare=False)
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+class Steps:
+    """The steps of terms of one specification."""
+
+    def __init__(
+        self,
+        definitions: Mapping[str, Definition],
+        channels: Mapping[str, Channel],
+        alphabets: Alphabets,
+        *,
+        counted: bool,
+    ) -> None:
+        self.counted = counted
+        self._definitions = definitions
+        self._channels = channels
+        self._alphabets = alphabets
+        self._fresh = count()
+
+    def of(self, term: Term) -> list[Move]:
+        """Every step that the term may have; those that no state allows are left out where it shows."""
+        return [move for move in self._of(term) if not _impossible(move)]
+
+    def _of(self, term: Term) -> Iterable[Move]:
+        match term:
+            case Stop():
+                return ()
+            case Skip():
+                return (Move(Terminates(), Stop(term.span), span=term.span),)
+            case Assert(condition=condition):
+                return (Move(Terminates(), Stop(term.span), checks=(condition,), span=term.span),)
+            case Ref():
+                return self._of_ref(term)
+            case Prefix() | Output() | Input():
+                return (self._of_prefix(term),)
+            case Guard(condition=condition, process=inner):
+                return (_when(move, condition) for move in self._of(inner))
+            case Conditional():
+                return self._of_conditional(term)
+            case Case():
+                return _of_case(term)
+            case Choice():
+                return self._of_choice(term)
+            case Sequence(first=first, second=second):
+                return self._of_sequence(first, second, term.span)
+            case Interrupt(process=inner, by=by):
+                return self._of_interrupt(inner, by, term)
+            case Hide():
+                return self._of_hide(term)
+            case Atomic(process=inner):
+                return (
+                    replace(move, target=atomic(move.target, term.span), atomic=True)
+                    for move in self._of(inner)
+                )
+            case Parallel() | Copies():
+                alphabets = start(term, self._alphabets)
+                return self._of_running(begin(term, alphabets, counted=self.counted))
+            case Running():
+                return self._of_running(term)
+            case Replicated():
+                raise AssertionError("written out by instantiate")
+
+    def _of_ref(self, ref: Ref) -> Iterator[Move]:
+        definition = self._definitions[ref.name]
+        values: dict[str, Expr] = {}
+        captured: list[tuple[str, Expr]] = []
+        limits: list[Expr] = []
+        for parameter, argument in zip(definition.parameters, ref.arguments, strict=True):
+            value = argument
+            if not isinstance(argument, Number | Bound):
+                name = f"{parameter.name}#{next(self._fresh)}"
+                captured.append((name, argument))
+                value = Bound(name, argument.span)
+            values[parameter.name] = value
+            if parameter.low is not None:
+                limits.append(Binary("<=", Number(parameter.low), argument, argument.span))
+            if parameter.high is not None:
+                limits.append(Binary("<=", argument, Number(parameter.high), argument.span))
+        for move in self._of(instantiate(definition.body, values)):
+            known = dict(captured)
+            yield replace(
+                move,
+                captured=(*captured, *move.captured),
+                conditions=tuple(put_in(each, known) for each in move.conditions),
+                checks=tuple(limits) + tuple(put_in(each, known) for each in move.checks),
+                act=_put_in_act(move.act, known),
+            )
+
+    def _of_prefix(self, term: Prefix | Output | Input) -> Move:
+        program = term.program or ()
+        match term:
+            case Prefix(event=None, then=then):
+                return Move(Silent(), then, program=program, span=term.span)
+            case Prefix(event=Event() as event, then=then):
+                happens = Happens(event, term.program is not None)
+                return Move(happens, then, program=program, span=term.span)
+            case Output(channel=channel, indices=indices, values=values, then=then):
+                return Move(Sends(channel, indices, values), then, program=program, span=term.span)
+            case Input(channel=channel, indices=indices, fields=fields, condition=condition, then=then):
+                conditions = () if condition is None else (condition,)
+                receives = Receives(channel, indices, fields)
+                return Move(receives, then, conditions, program=program, span=term.span)
+            case _:
+                raise AssertionError
+
+    def _of_conditional(self, term: Conditional) -> Iterator[Move]:
+        negated = put_in(Unary("!", term.condition, term.condition.span), {})
+        for condition, branch, word in (
+            (term.condition, term.then, "if"),
+            (negated, term.otherwise, "else"),
+        ):
+            if term.atomic:
+                yield from (_when(move, condition) for move in self._of(branch))
+            else:
+                yield Move(Silent(word), branch, (condition,), span=term.span)
+
+    def _of_choice(self, term: Choice) -> Iterator[Move]:
+        for position, branch in enumerate(term.branches):
+            if term.kind == "internal":
+                yield Move(Silent("choose"), branch, span=term.span)
+                continue
+            for move in self._of(branch):
+                if term.kind == "external" and isinstance(move.act, Silent):
+                    branches = list(term.branches)
+                    branches[position] = cast("Process", move.target)
+                    yield replace(move, target=external(branches, term.span))
+                else:
+                    yield move
+
+    def _of_sequence(self, first: Term, second: Process, span: Span) -> Iterator[Move]:
+        if is_skip(first):
+            yield from self._of(second)
+            return
+        for move in self._of(first):
+            if isinstance(move.act, Terminates):
+                yield replace(move, act=Silent("terminate"), target=second)
+            else:
+                yield replace(move, target=sequence(move.target, second, span))
+
+    def _of_interrupt(self, inner: Process, by: Process, term: Interrupt) -> Iterator[Move]:
+        for move in self._of(inner):
+            if isinstance(move.act, Terminates):
+                yield move
+            else:
+                yield replace(move, target=Interrupt(cast("Process", move.target), by, term.span))
+        for move in self._of(by):
+            if isinstance(move.act, Silent):
+                yield replace(move, target=Interrupt(inner, cast("Process", move.target), term.span))
+            else:
+                yield move
+
+    def _of_hide(self, term: Hide) -> Iterator[Move]:
+        hidden = names_of(term.events, "an argument of a hidden event")
+        for move in self._of(term.process):
+            for one in split(move, hidden, data=True):
+                name = concrete(one, data=True)
+                act: Act = one.act if name is None or name not in hidden else Silent(hidden_name(name))
+                yield replace(one, act=act, target=hide(one.target, term.events, term.span))
+
+    def _of_running(self, term: Running) -> Iterable[Move]:
+        moves = self._of_branches(term)
+        return dict.fromkeys(moves) if term.bag else moves  # equal branches contribute once
+
+    def _of_branches(self, term: Running) -> Iterator[Move]:
+        parts = parts_of(term)
+        steps = [list(self._of(branch)) for branch in parts]
+        shared = shared_events(term.alphabets)
+        waiting: list[dict[Name, list[Move]]] = [{} for _ in parts]
+        for position, moves in enumerate(steps):
+            for move in moves:
+                for one in split(move, shared) if shared else (move,):
+                    name = concrete(one)
+                    if isinstance(one.act, Terminates):
+                        continue
+                    if name is not None and shared and name in term.alphabets[position] & shared:
+                        waiting[position].setdefault(name, []).append(one)
+                    else:
+                        yield from _moved(one, term, {position: one.target})
+        yield from self._rendezvous(term, steps)
+        for name in sorted(shared):
+            yield from _together(term, name, waiting)
+        yield from _terminations(term, steps[: len(term.branches) + (term.endless is not None)])
+
+    def _rendezvous(self, term: Running, steps: list[list[Move]]) -> Iterator[Move]:
+        for sender, outputs in enumerate(steps):
+            for output in outputs:
+                if not isinstance(output.act, Sends) or self._channels[output.act.channel].capacity:
+                    continue
+                for receiver, inputs in enumerate(steps):
+                    for entry in inputs if receiver != sender else ():
+                        joined = meet(output, entry)
+                        if joined is not None:
+                            targets = {sender: output.target, receiver: entry.target}
+                            yield from _moved(joined, term, targets)
+
+
+# --- Parts of a composition -------------------------------------------------------------------------
+
+
+def shared_events(alphabets: tuple[Alphabet, ...]) -> Alphabet:
+    """The events in two or more of the alphabets."""
+    seen: set[Name] = set()
+    shared: set[Name] = set()
+    for alphabet in alphabets:
+        shared |= seen & alphabet
+        seen |= alphabet
+    return frozenset(shared)
+
+
+def parts_of(term: Running) -> tuple[Term, ...]:
+    """The branches that may move: of an endless supply two more, for two of them may meet."""
+    return term.branches if term.endless is None else (*term.branches, term.endless, term.endless)
+
+
+def _moved(move: Move, term: Running, changed: Mapping[int, Term]) -> Iterator[Move]:
+    """The step with the composition it leaves, where it is one that may be."""
+    branches = [changed.get(position, branch) for position, branch in enumerate(term.branches)]
+    branches += [target for position, target in changed.items() if position >= len(term.branches)]
+    target = go_on(term, branches)
+    if target is not None:
+        paths = (
+            zip(changed, move.actors, strict=False)
+            if len(changed) > 1
+            else ((position, path) for position in changed for path in move.actors)
+        )
+        actors = tuple((position, *path) for position, path in paths)
+        yield replace(move, target=target, actors=actors)
+
+
+def meet(output: Move, entry: Move) -> Move | None:
+    """An output and an input as one step; its target is still that of the output."""
+    sent, taken = output.act, entry.act
+    if not isinstance(sent, Sends) or not isinstance(taken, Receives):
+        return None
+    if sent.channel != taken.channel or len(sent.values) != len(taken.fields):
+        return None
+    conditions: list[Expr] = [
+        put_in(Binary("==", mine, theirs, mine.span), {})
+        for mine, theirs in zip(sent.indices, taken.indices, strict=True)
+    ]
+    captured: list[tuple[str, Expr]] = []
+    for value, part in zip(sent.values, taken.fields, strict=True):
+        if isinstance(part, Binder):
+            captured.append((part.name, value))
+        else:
+            conditions.append(put_in(Binary("==", value, part, part.span), {}))
+    known = dict(captured)
+    return Move(
+        Meets(sent.channel, sent.indices, sent.values),
+        output.target,
+        (*output.conditions, *conditions, *(put_in(each, known) for each in entry.conditions)),
+        (*output.captured, *entry.captured, *captured),
+        (*output.program, *entry.program),
+        output.atomic or entry.atomic,
+        (*output.checks, *entry.checks),
+        (output.actors[0], entry.actors[0]),
+        output.span,
+    )
+
+
+def _together(term: Running, name: Name, waiting: list[dict[Name, list[Move]]]) -> Iterator[Move]:
+    who = [position for position, alphabet in enumerate(term.alphabets) if name in alphabet]
+    for moves in product(*(waiting[position].get(name, []) for position in who)):
+        targets = dict(zip(who, (move.target for move in moves), strict=True))
+        yield from _moved(_joined(moves[0].act, term, moves), term, targets)
+
+
+def _terminations(term: Running, steps: list[list[Move]]) -> Iterator[Move]:
+    ends = [[move for move in moves if isinstance(move.act, Terminates)] for moves in steps]
+    for moves in product(*ends):
+        yield _joined(Terminates(), Stop(term.span), moves)
+
+
+def _joined(act: Act, target: Term, moves: tuple[Move, ...]) -> Move:
+    return Move(
+        act,
+        target,
+        tuple(condition for move in moves for condition in move.conditions),
+        tuple(value for move in moves for value in move.captured),
+        (),
+        any(move.atomic for move in moves),
+        tuple(check for move in moves for check in move.checks),
+        tuple(move.actors[0] for move in moves),
+        moves[0].span,
+    )
+
+
+def _of_case(term: Case) -> Iterator[Move]:
+    before: tuple[Expr, ...] = ()
+    for condition, branch in term.branches:
+        yield Move(Silent("case"), branch, (*before, condition), span=condition.span)
+        before += (put_in(Unary("!", condition, condition.span), {}),)
+    yield Move(Silent("default"), term.default, before, span=term.span)
+
+
+def _when(move: Move, condition: Expr) -> Move:
+    return replace(move, conditions=(condition, *move.conditions))
+
+
+def _impossible(move: Move) -> bool:
+    return any(isinstance(each, Number) and not each.value for each in move.conditions)
+
+
+def _put_in_act(act: Act, values: Mapping[str, Expr]) -> Act:
+    def each(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+        return tuple(put_in(expr, values) for expr in exprs)
+
+    match act:
+        case Happens(event=event):
+            return replace(act, event=replace(event, arguments=each(event.arguments)))
+        case Sends(indices=indices, values=sent) | Meets(indices=indices, values=sent):
+            return replace(act, indices=each(indices), values=each(sent))
+        case Receives(indices=indices, fields=fields):
+            new = tuple(part if isinstance(part, Binder) else put_in(part, values) for part in fields)
+            return replace(act, indices=each(indices), fields=new)
+        case Silent() | Terminates():
+            return act
+
+
+# --- Events whose arguments are known only at run time ----------------------------------------------
+
+
+def concrete(move: Move, data: bool = False) -> Name | None:
+    """The event that the step makes, where its arguments are known; of a data operation only if asked."""
+    if not isinstance(move.act, Happens) or (move.act.data and not data):
+        return None
+    arguments = move.act.event.arguments
+    if not all(isinstance(argument, Number) for argument in arguments):
+        return None
+    return move.act.event.name, tuple(cast("Number", argument).value for argument in arguments)
+
+
+def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
+    """The step once for each event among the names that it may turn out to be, and once for the rest."""
+    if not isinstance(move.act, Happens) or (move.act.data and not data) or concrete(move, True):
+        yield move
+        return
+    event = move.act.event
+    others: tuple[Expr, ...] = ()
+    for name, values in sorted(names):
+        if name != event.name or len(values) != len(event.arguments):
+            continue
+        same = equal(event.arguments, values)
+        if isinstance(same, Number) and not same.value:
+            continue
+        known = Event(name, tuple(Number(value) for value in values), event.span)
+        yield _when(replace(move, act=Happens(known, move.act.data)), same)
+        others += (put_in(Unary("!", same), {}),)
+    yield replace(move, conditions=others + move.conditions)
+
+
+def equal(arguments: tuple[Expr, ...], values: tuple[int, ...]) -> Expr:
+    """Whether the arguments have the values."""
+    result: Expr = Number(1)
+    for argument, value in zip(arguments, values, strict=True):
+        result = put_in(Binary("&&", result, Binary("==", argument, Number(value))), {})
+    return result
+
+
+def show(name: Name) -> str:
+    """The event as PAT writes it."""
+    return ".".join((name[0], *map(str, name[1])))
+
+
+def hidden_name(name: Name) -> str:
+    """A hidden event as a trace shows it, so that no formula takes it for the event."""
+    return f"[{show(name)}]"

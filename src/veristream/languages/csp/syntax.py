@@ -1,0 +1,462 @@
+"""The syntax of CSP#, with every name resolved.
+
+What a file defines for itself is gone here: `#include`, `#define`, macros and `call`, `enum`, indexed
+conditions. An expression knows which of its names are global variables and which are bound by a
+process (its parameters, what an input received, an index). No bound name hides another: an input
+that names something bound already demands its value instead of binding it, as PAT does.
+
+Spans do not take part in equality: two processes are equal when PAT would write them alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from veristream.languages.csp.syntax_expr import (
+    Assign as Assign,
+)
+from veristream.languages.csp.syntax_expr import (
+    Binary as Binary,
+)
+from veristream.languages.csp.syntax_expr import (
+    BinaryOp as BinaryOp,
+)
+from veristream.languages.csp.syntax_expr import (
+    Bound as Bound,
+)
+from veristream.languages.csp.syntax_expr import (
+    Declare as Declare,
+)
+from veristream.languages.csp.syntax_expr import (
+    Expr as Expr,
+)
+from veristream.languages.csp.syntax_expr import (
+    Global as Global,
+)
+from veristream.languages.csp.syntax_expr import (
+    If as If,
+)
+from veristream.languages.csp.syntax_expr import (
+    Number as Number,
+)
+from veristream.languages.csp.syntax_expr import (
+    Program as Program,
+)
+from veristream.languages.csp.syntax_expr import (
+    Query as Query,
+)
+from veristream.languages.csp.syntax_expr import (
+    QueryOp as QueryOp,
+)
+from veristream.languages.csp.syntax_expr import (
+    Statement as Statement,
+)
+from veristream.languages.csp.syntax_expr import (
+    Unary as Unary,
+)
+from veristream.languages.csp.syntax_expr import (
+    UnaryOp as UnaryOp,
+)
+from veristream.languages.csp.syntax_expr import (
+    While as While,
+)
+from veristream.source import NOWHERE, Span
+
+# --- Events -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`name.e1.e2`."""
+
+    name: str
+    arguments: tuple[Expr, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What an index runs over: `{low..high}`, or the values of `{a, b, c}`."""
+
+    low: Expr | None = None
+    high: Expr | None = None
+    values: tuple[Expr, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """`x:{...}` before an `@`."""
+
+    name: str
+    domain: Domain
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One event of an alphabet or of a hidden set, or one for every value of the indices.
+
+    Without arguments the event of a channel name stands for itself alone, not for all of the channel.
+    """
+
+    event: Event
+    indices: tuple[Index, ...] = ()
+
+
+# --- Processes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Does nothing."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """Terminates."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A defined process with its arguments."""
+
+    name: str
+    arguments: tuple[Expr, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """`e.i{program} -> then`; without an event it is tau. `program` is None where there is none: an
+    event with a program, even an empty one, never synchronises."""
+
+    event: Event | None
+    program: Program | None
+    then: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """`c[i]!e1.e2{program} -> then`."""
+
+    channel: str
+    indices: tuple[Expr, ...]
+    values: tuple[Expr, ...]
+    program: Program | None
+    then: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binder:
+    """A field of an input that gives the received value a name."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """`c[i]?[condition]x.1{program} -> then`; an expression among the fields demands its value."""
+
+    channel: str
+    indices: tuple[Expr, ...]
+    fields: tuple[Binder | Expr, ...]
+    condition: Expr | None
+    program: Program | None
+    then: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+ChoiceKind = Literal["general", "external", "internal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`P [] Q` (general), `P [*] Q` (external), `P <> Q` (internal)."""
+
+    kind: ChoiceKind
+    branches: tuple[Process, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`[condition] P`; also `ifb`."""
+
+    condition: Expr
+    process: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`if (c) {P} else {Q}`: a step of its own, tau, decides. With `atomic` it is `ifa`: no step of
+    its own. Without an else the other side is Skip."""
+
+    condition: Expr
+    then: Process
+    otherwise: Process
+    atomic: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case {c1: P1 ... default: Q}`: a tau to the first whose condition holds; Q is Skip where it is
+    not given."""
+
+    branches: tuple[tuple[Expr, Process], ...]
+    default: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """`atomic{P}`: its steps go before those of others."""
+
+    process: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """`P; Q`."""
+
+    first: Process
+    second: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """`P || Q` (synchronised on the events of both alphabets) or, with `interleave`, `P ||| Q`."""
+
+    interleave: bool
+    branches: tuple[Process, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Operator = Literal["general", "external", "internal", "interleave", "parallel", "sequence"]
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """`|||x:{0..N-1}; y:{...} @ P`: one branch for every value of the indices, the last one fastest."""
+
+    operator: Operator
+    indices: tuple[Index, ...]
+    body: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """`|||{n}@P`; without a number, `|||{..}@P`, as many as there may ever be."""
+
+    count: Expr | None
+    body: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """`P interrupt Q`."""
+
+    process: Process
+    by: Process
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Hide:
+    """`P \\ {a, b.1}`."""
+
+    process: Process
+    events: tuple[Events, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assert:
+    """`assert(c)`: Skip where the condition holds, a run-time error where it does not."""
+
+    condition: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Process = (
+    Stop
+    | Skip
+    | Ref
+    | Prefix
+    | Output
+    | Input
+    | Choice
+    | Guard
+    | Conditional
+    | Case
+    | Atomic
+    | Sequence
+    | Parallel
+    | Replicated
+    | Copies
+    | Interrupt
+    | Hide
+    | Assert
+)
+
+
+# --- Declarations -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """`var x:{0..5} = 1;` or `var a[2][3] = [...];`; `initial` is row by row. Without a range `low` and
+    `high` are None; `boolean` says that its values are true and false."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+    initial: tuple[int, ...] = (0,)
+    low: int | None = None
+    high: int | None = None
+    boolean: bool = False
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """`channel c 3;`, `channel c[N] 0;`; capacity 0 is a rendezvous."""
+
+    name: str
+    capacity: int
+    shape: tuple[int, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A process's parameter, with the range of its values where one is declared."""
+
+    name: str
+    low: int | None = None
+    high: int | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`P(i) = body;`, with `#alphabet P {...};` where it is given."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    body: Process
+    alphabet: tuple[Events, ...] | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+# --- Assertions -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """In a formula: a condition on the global variables and channels."""
+
+    condition: Expr
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Occurs:
+    """In a formula: the event that led to the state, as PAT shows it: `a.1`, `c!2.3`, `c?2.3`, `c.2`.
+
+    `channel` is `!` or `?` for an event of a buffered channel, else empty. The arguments are numbers.
+    """
+
+    name: str
+    arguments: tuple[int, ...] = ()
+    channel: Literal["", "!", "?"] = ""
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalUnary:
+    """Not, next, always, eventually."""
+
+    op: Literal["!", "X", "[]", "<>"]
+    operand: Formula
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalBinary:
+    """Connectives; R is also written V."""
+
+    op: Literal["&&", "||", "->", "<->", "U", "R"]
+    left: Formula
+    right: Formula
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Formula = Holds | Occurs | TemporalUnary | TemporalBinary
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A claim of one word."""
+
+    word: Literal["deadlockfree", "divergencefree", "deterministic", "nonterminating"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reaches:
+    """`reaches goal [with min(e)|max(e)]`."""
+
+    condition: Expr
+    direction: Literal["min", "max"] | None = None
+    value: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Satisfies:
+    """`|= formula`."""
+
+    formula: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Refines:
+    """`refines Q`, `refines<F> Q`, `refines<FD> Q`."""
+
+    specification: Ref
+    model: Literal["T", "F", "FD"]
+
+
+Claim = Simple | Reaches | Satisfies | Refines
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """`#assert P() claim;`; `text` is what stands between `#assert` and `;`, blanks made single."""
+
+    process: Ref
+    claim: Claim
+    text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Specification:
+    """A whole file with what it includes."""
+
+    variables: tuple[Variable, ...]
+    channels: tuple[Channel, ...]
+    definitions: tuple[Definition, ...]
+    assertions: tuple[Assertion, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -1,0 +1,1 @@
+"""CSP# held against a slow, obvious interpreter of its own."""

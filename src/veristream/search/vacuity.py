@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import Expr
 from veristream.ir.interpret import Interpreter
-from veristream.ir.property import Property
+from veristream.ir.property import Property, Temporal
 from veristream.ir.text import print_expr
-from veristream.ir.vacuity import initially, sentence_initial, sentence_never
+from veristream.ir.vacuity import as_condition, initially, sentence_initial, sentence_never
 
 
 def true_from_the_start(interpreter: Interpreter, property_: Property) -> str | None:
     """The sentence for a property that needs no action to be true; None for others."""
+    if isinstance(property_.claim, Temporal) and as_condition(property_.claim.formula) is not None:
+        return "it has no temporal operator, so it speaks of the initial state alone"
     condition = initially(property_)
     if condition is None:
         return None

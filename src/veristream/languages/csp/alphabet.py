@@ -32,6 +32,7 @@ from veristream.languages.csp.syntax import (
 )
 from veristream.languages.csp.terms import (
     Alphabet,
+    Forked,
     Name,
     Running,
     Term,
@@ -58,7 +59,7 @@ class Alphabets:
 
     def _of(self, term: Term, seen: set[Ref]) -> set[Name]:
         match term:
-            case Stop() | Skip() | Assert():
+            case Stop() | Skip() | Assert() | Forked():
                 return set()
             case Ref():
                 return self._of_ref(term, seen)

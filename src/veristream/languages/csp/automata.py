@@ -1,8 +1,10 @@
 """Terms become components: one for each branch that runs on its own, with a location for each term.
 
-A composition in the last place of a term (nothing comes after it) runs as components of their own;
-the component it came from stays where it forked them. Anywhere else (before a `;`, within a choice or
-an interrupt) it stays inside its component's terms, as PAT writes them.
+A composition runs as components of their own wherever it is in the last place of a term or within an
+interrupt; the component it came from waits beside them. Within a choice it stays inside its component's
+terms, as PAT writes them. Before a `;` it does too, so that the last branch to end is followed at once
+by what comes next, as in PAT; only where that makes very many terms it is forked, and its end is a
+step of its own.
 
 The members of a bag, which nobody can tell apart, are one component that counts how many of them are
 at each location, as PAT does; where a member cannot be counted (it keeps values, or forks), all bags
@@ -15,27 +17,27 @@ instead (`Widened`), and everything is built again.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from veristream.errors import ModelError
 from veristream.languages.csp.alphabet import Alphabets, start
-from veristream.languages.csp.spell import spell_term
-from veristream.languages.csp.steps import (
+from veristream.languages.csp.moves import (
     Happens,
     Meets,
     Move,
     Silent,
-    Steps,
     Terminates,
     concrete,
     hidden_name,
-    shared_events,
     split,
 )
+from veristream.languages.csp.slots import Widened, canonical, forked_number, refuse_growth
+from veristream.languages.csp.spell import spell_term
+from veristream.languages.csp.steps import Steps, shared_events
 from veristream.languages.csp.syntax import (
     Atomic,
-    Choice,
     Copies,
     Expr,
     Hide,
@@ -49,21 +51,21 @@ from veristream.languages.csp.syntax import (
 from veristream.languages.csp.terms import (
     COPIES_MAX,
     Alphabet,
+    Forked,
     Name,
     Running,
     Term,
-    Widened,
     begin,
-    canonical,
     names_of,
 )
 from veristream.source import Span
 
 VALUES_MAX = 64
 LOCATIONS_MAX = 3_000
+INLINE_MAX = 500
+"""How many terms of a component may come from compositions before a `;`."""
 COMPONENTS_MAX = 600
 DEPTH_MAX = 40
-NESTING_MAX = 60
 BAG = "bag"
 """Where a component that counts members is."""
 
@@ -74,6 +76,10 @@ class WidenError(Exception):
     def __init__(self, widened: Widened) -> None:
         super().__init__()
         self.widened = widened
+
+
+class ForkSequencesError(Exception):
+    """Asks for the automata to be built again with components for what comes before a `;`."""
 
 
 class UncountedError(Exception):
@@ -99,12 +105,18 @@ class Composition:
 
     signature: Signature
     owner: Component
+    number: int
     branches: list[Component] = field(default_factory=list)
 
-    @property
-    def location(self) -> str:
-        """Where the owner is while they run."""
-        return f"fork {list(self.owner.compositions).index(self.signature)}"
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """A composition within a term, what is hidden and whether all is atomic there, and the term around."""
+
+    composition: Parallel | Copies | Running
+    hidden: Alphabet = frozenset()
+    atomic: bool = False
+    put: Callable[[Term], Term] = lambda new: new
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +162,7 @@ class Component:
     arcs: list[Arc] = field(default_factory=list)
     ends: list[tuple[str, Move]] = field(default_factory=list)
     urgent: set[str] = field(default_factory=set)
+    holding: dict[str, Composition] = field(default_factory=dict)  # at which locations branches run
     compositions: dict[Signature, Composition] = field(default_factory=dict)
     values: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     pending: deque[Term] = field(default_factory=deque)
@@ -177,6 +190,7 @@ class Automata:
     steps: Steps
     alphabets: Alphabets
     widened: Widened
+    fork_sequences: bool = False
     components: list[Component] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
@@ -220,56 +234,84 @@ class Automata:
 
     def _plan(self, component: Component, term: Term) -> tuple[Start, ...]:
         """How the component, and those that it forks at once, start when it becomes the term."""
-        hidden: frozenset[Name] = frozenset()
-        is_atomic, inner = False, term
-        while isinstance(inner, Hide | Atomic):
-            if isinstance(inner, Hide):
-                hidden |= names_of(inner.events, "an argument of a hidden event")
-            else:
-                is_atomic = True
-            inner = inner.process
-        if isinstance(inner, Parallel | Copies):
-            inner = begin(inner, start(inner, self.alphabets), counted=self.steps.counted)
-        if not isinstance(inner, Running):
+        point = self._fork_point(term)
+        if point is None:
             return (self._at(component, term),)
-        if component.counted or (inner.bag and is_atomic):
+        inner = point.composition
+        if not isinstance(inner, Running):
+            inner = begin(inner, start(inner, self.alphabets), counted=self.steps.counted)
+        if component.counted or (inner.bag and point.atomic):
             raise UncountedError
         size = len(inner.origin if inner.bag else inner.branches)
         signature = Signature(
-            inner.interleave, inner.alphabets, hidden, is_atomic, size, inner.bag, inner.endless
+            inner.interleave, inner.alphabets, point.hidden, point.atomic, size, inner.bag, inner.endless
         )
-        if inner.bag:
-            return self._plan_bag(component, inner, signature)
         composition = component.compositions.get(signature)
         if composition is None:
-            composition = component.compositions[signature] = Composition(signature, component)
-            for position, origin in enumerate(inner.origin):
-                composition.branches.append(
-                    self._component(origin, composition, position, component.depth + 1)
-                )
-        component.slots[composition.location] = 0
-        starts = [Start(component, composition.location)]
+            number = len(component.compositions)
+            composition = Composition(signature, component, number)
+            component.compositions[signature] = composition
+            self._add_branches(composition, inner)
+        own = self._at(component, point.put(Forked(composition.number, inner.span)))
+        starts = [own]
+        if inner.bag:
+            bag = composition.branches[0]
+            members = tuple(self._at(bag, branch).location for branch in inner.branches)
+            return (own, Start(bag, BAG, (), members))
         for child, branch in zip(composition.branches, inner.branches, strict=True):
             starts += self._plan(child, branch)
         return tuple(starts)
 
-    def _plan_bag(self, component: Component, term: Running, signature: Signature) -> tuple[Start, ...]:
-        composition = component.compositions.get(signature)
-        if composition is None:
-            composition = component.compositions[signature] = Composition(signature, component)
-            bag = self._component(term.origin[0], composition, 0, component.depth + 1)
-            bag.counted, bag.size = True, signature.size
-            composition.branches.append(bag)
-            if term.endless is not None:
-                bag.size = COPIES_MAX
-                bag.endless = self._at(bag, term.endless).location
-        component.slots[composition.location] = 0
-        bag = composition.branches[0]
-        members = tuple(self._at(bag, branch).location for branch in term.branches)
-        return (Start(component, composition.location), Start(bag, BAG, (), members))
+    def _fork_point(self, term: Term) -> ForkPoint | None:
+        """Where the term has a composition that can run as components of their own."""
+        match term:
+            case Parallel() | Copies() | Running():
+                return ForkPoint(term)
+            case Hide(process=inner, events=events):
+                hidden = names_of(events, "an argument of a hidden event")
+                return self._within(inner, lambda new: replace(term, process=new), hidden)
+            case Atomic(process=inner):
+                return self._within(inner, lambda new: replace(term, process=new), atomic=True)
+            case Interrupt(process=inner):
+                return self._within(inner, lambda new: replace(term, process=new))
+            case Sequence(first=inner) if self.fork_sequences:
+                return self._within(inner, lambda new: replace(term, first=new))
+            case _:
+                return None
+
+    def _within(
+        self,
+        inner: Term,
+        around: Callable[[Any], Term],
+        hidden: Alphabet = frozenset(),
+        *,
+        atomic: bool = False,
+    ) -> ForkPoint | None:
+        point = self._fork_point(inner)
+        if point is None:
+            return None
+        return ForkPoint(
+            point.composition,
+            point.hidden | hidden,
+            point.atomic or atomic,
+            lambda new: around(point.put(new)),
+        )
+
+    def _add_branches(self, composition: Composition, term: Running) -> None:
+        depth = composition.owner.depth + 1
+        if not term.bag:
+            for position, origin in enumerate(term.origin):
+                composition.branches.append(self._component(origin, composition, position, depth))
+            return
+        bag = self._component(term.origin[0], composition, 0, depth)
+        bag.counted, bag.size = True, composition.signature.size
+        composition.branches.append(bag)
+        if term.endless is not None:
+            bag.size = COPIES_MAX
+            bag.endless = self._at(bag, term.endless).location
 
     def _at(self, component: Component, term: Term) -> Start:
-        _refuse_growth(term)
+        refuse_growth(term)
         written, slots = canonical(term, self.widened)
         if component.counted and slots:
             raise UncountedError
@@ -281,6 +323,9 @@ class Automata:
                 name = f"{name} #{component.alike[name]}"
             component.locations[written] = name
             component.slots[name] = len(slots)
+            number = forked_number(written)
+            if number is not None:
+                component.holding[name] = list(component.compositions.values())[number]
             component.pending.append(written)
         return Start(component, component.locations[written], slots)
 
@@ -293,6 +338,8 @@ class Automata:
                     seen.add(argument.value)
                     if len(seen) > VALUES_MAX:
                         raise WidenError(self.widened | {(term.name, position)})
+        if len(component.locations) > INLINE_MAX and not self.fork_sequences:
+            raise ForkSequencesError
         if len(component.locations) < LOCATIONS_MAX:
             return
         many = frozenset(key for key, seen in component.values.items() if len(seen) > 2)
@@ -301,8 +348,7 @@ class Automata:
         raise ModelError(
             f"a part of {component.name} has more than {LOCATIONS_MAX:,} forms",
             component.span,
-            "compositions before a `;`, in a choice or in an interrupt are written out whole: make this"
-            " one smaller, or put what comes after it into a process that waits",
+            "compositions within a choice are written out whole: make this one smaller",
         )
 
     def _explore(self, component: Component) -> None:
@@ -342,48 +388,17 @@ class Automata:
 
 def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tuple[str, ...]:
     """The components that a step belongs to which its component takes for them: its first one."""
-    forked = {one.component: one.location for one in starts}
+    places = {one.component: one.location for one in starts}
     names: list[str] = []
     for path in move.actors:
         here = component
         for position in path:
-            inside = [one for one in here.compositions.values() if one.location == forked.get(here)]
-            if not inside or inside[0].signature.bag:
+            inside = here.holding.get(places.get(here, ""))
+            if inside is None or inside.signature.bag or len(starts) == 1:
                 break
-            here = inside[0].branches[position]
+            here = inside.branches[position]
         names.append(here.name)
     return () if set(names) == {component.name} else tuple(dict.fromkeys(names))
-
-
-def _refuse_growth(term: Term) -> None:
-    """A process that goes on before its own `;`, or in a branch of itself, never stops growing."""
-    layer: list[Term] = [term]
-    for _ in range(NESTING_MAX):
-        layer = [part for one in layer for part in _heads(one)]
-        if not layer:
-            return
-    raise ModelError(
-        "this process grows without end: it goes on before what is to come after it",
-        layer[0].span,
-        "let it go on in the last place: `P = a -> Skip; P`, not `P = (a -> P); Skip`",
-    )
-
-
-def _heads(term: Term) -> tuple[Term, ...]:
-    """The parts of a term that move while the whole stays around them."""
-    match term:
-        case Sequence(first=first):
-            return (first,)
-        case Interrupt(process=inner, by=by):
-            return (inner, by)
-        case Hide(process=inner) | Atomic(process=inner):
-            return (inner,)
-        case Running(branches=parts):
-            return parts
-        case Parallel(branches=branches) | Choice(kind="external", branches=branches):
-            return branches
-        case _:
-            return ()
 
 
 def _event_of(move: Move) -> Name | None:
@@ -405,17 +420,19 @@ def build(specification: Specification, process: Ref) -> tuple[Start, Automata]:
     definitions = {definition.name: definition for definition in specification.definitions}
     channels = {channel.name: channel for channel in specification.channels}
     widened: Widened = frozenset()
-    counted = True
+    counted, fork_sequences = True, False
     while True:
         alphabets = Alphabets(definitions)
         steps = Steps(definitions, channels, alphabets, counted=counted)
-        automata = Automata(steps, alphabets, widened)
+        automata = Automata(steps, alphabets, widened, fork_sequences)
         try:
             return automata.build(process), automata
         except WidenError as wider:
             widened = wider.widened
         except UncountedError:
             counted = False
+        except ForkSequencesError:
+            fork_sequences = True
 
 
 def participants(composition: Composition, name: Name) -> list[tuple[Component, ...]]:

@@ -21,8 +21,7 @@ from veristream.languages.csp.automata import (
 )
 from veristream.languages.csp.channels import Channels
 from veristream.languages.csp.expressions import Translator
-from veristream.languages.csp.spell import spell_term
-from veristream.languages.csp.steps import (
+from veristream.languages.csp.moves import (
     Happens,
     Meets,
     Move,
@@ -31,11 +30,13 @@ from veristream.languages.csp.steps import (
     Silent,
     Terminates,
     hidden_name,
-    meet,
     show,
 )
+from veristream.languages.csp.slots import slot_name
+from veristream.languages.csp.spell import spell_term
+from veristream.languages.csp.steps import meet
 from veristream.languages.csp.syntax import Binder, Expr, Number, Skip, Specification, Stop
-from veristream.languages.csp.terms import Name, Term, slot_name
+from veristream.languages.csp.terms import Forked, Name, Term, end_name
 from veristream.source import Span
 
 ENDED = "✓"
@@ -53,6 +54,7 @@ class Writer:
     begin: Start
     _shapes: dict[str, tuple[int, ...]] = field(init=False)
     channels: Channels = field(init=False)
+    _ends: dict[Composition, ir.Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.channels = Channels(self.specification, self.automata)
@@ -88,7 +90,6 @@ class Writer:
         locations = [
             net.Location(name, self._kind(component, name)) for name in component.locations.values()
         ]
-        locations += [net.Location(one.location) for one in component.compositions.values()]
         if root:
             ends = dict.fromkeys((ENDED, *(edge.target for edge in self._endings(component))))
             locations += [net.Location(name, final=True) for name in ends]
@@ -113,15 +114,10 @@ class Writer:
             guard = self._conjunction(component, move.conditions)
             update = self._checks(component, move)
             after = ended(move.target)
-            edges.append(net.Edge(location, after, label, guard=guard, update=update, span=move.span))
-        for composition in component.compositions.values():
-            can = self._can_end(composition)
-            if can is not None:
-                names = tuple(one.name for one in inside(composition))
-                signature = composition.signature
-                around = bool(signature.hidden or signature.atomic)
-                after = f"{ENDED} {composition.location}" if around else ENDED
-                edges.append(net.Edge(composition.location, after, label, guard=can, kill=names))
+            kill = self._left(component, location)
+            edges.append(
+                net.Edge(location, after, label, guard=guard, update=update, kill=kill, span=move.span)
+            )
         return edges
 
     def _can_end(self, composition: Composition) -> ir.Expr | None:
@@ -136,12 +132,6 @@ class Writer:
                 guard = self._conjunction(branch, move.conditions)
                 here = here if guard is None else ir.Binary("and", here, guard)
                 any_ = here if any_ is None else ir.Binary("or", any_, here)
-            for inner in branch.compositions.values():
-                ended = self._can_end(inner)
-                if ended is not None:
-                    forked = ir.AtLocation(branch.name, inner.location)
-                    here = ir.Binary("and", forked, ended)
-                    any_ = here if any_ is None else ir.Binary("or", any_, here)
             if any_ is None:
                 return None
             all_ = any_ if all_ is None else ir.Binary("and", all_, any_)
@@ -156,7 +146,25 @@ class Writer:
         bound: dict[str, ir.Expr] = {
             slot_name(position): ir.Load(variable_name(component, position)) for position in range(size)
         }
+        for composition in component.compositions.values():
+            bound[end_name(Forked(composition.number))] = self._end_of(composition)
         return Translator(self._shapes, capacities, {**bound, **(more or {})})
+
+    def _end_of(self, composition: Composition) -> ir.Expr:
+        if composition not in self._ends:
+            self._ends[composition] = self._can_end(composition) or ir.FALSE
+        return self._ends[composition]
+
+    @staticmethod
+    def _left(component: Component, location: str, arc: Arc | None = None) -> tuple[str, ...]:
+        """The components that stop when the component leaves the location."""
+        held = component.holding.get(location)
+        if held is None:
+            return ()
+        stays = arc is not None and len(arc.starts) == 1
+        if stays and arc is not None and component.holding.get(arc.starts[0].location) is held:
+            return ()
+        return tuple(one.name for one in inside(held))
 
     def _conjunction(
         self, component: Component, conditions: Iterable[Expr], more: Mapping[str, ir.Expr] | None = None
@@ -230,6 +238,7 @@ class Writer:
             sync=sync,
             update=self._update(component, arc, received),
             fork=forks,
+            kill=self._left(component, arc.source, arc),
             visible=not (isinstance(move.act, Silent) or arc.hidden),
             actors=arc.actors,
             late=arc.source in component.urgent and not (move.atomic or component.atomic),
@@ -424,7 +433,7 @@ def variable_name(component: Component, position: int) -> str:
 
 def barrier_name(name: Name, composition: Composition) -> str:
     """The barrier on which the parts of a composition make an event together."""
-    return f"{show(name)} @ {composition.owner.name} {composition.location}"
+    return f"{show(name)} @ {composition.owner.name} {composition.number}"
 
 
 def inside(composition: Composition) -> Iterable[Component]:

@@ -30,7 +30,7 @@ from veristream.languages.csp.syntax import (
     Stop,
     Unary,
 )
-from veristream.languages.csp.terms import Running, Term
+from veristream.languages.csp.terms import Forked, Running, Term
 
 WIDTH = 40
 
@@ -42,10 +42,12 @@ def spell_term(term: Term) -> str:
 
 
 def _term(term: Term, depth: int) -> str:
-    if depth == 0 and not isinstance(term, Ref | Skip | Stop):
+    if depth == 0 and not isinstance(term, Ref | Skip | Stop | Forked):
         return "…"
     inner = depth - 1
     match term:
+        case Forked(number=number):
+            return f"fork {number}"
         case Skip():
             return "Skip"
         case Stop():

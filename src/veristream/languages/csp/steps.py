@@ -7,12 +7,27 @@ which conditions it exists, what it does to the variables, and which term is lef
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count, product
 from typing import cast
 
+from veristream.errors import ModelError
 from veristream.languages.csp.alphabet import Alphabets, start
 from veristream.languages.csp.expressions import put_in
+from veristream.languages.csp.moves import (
+    Act,
+    Happens,
+    Meets,
+    Move,
+    Receives,
+    Sends,
+    Silent,
+    Terminates,
+    concrete,
+    hidden_name,
+    split,
+    when,
+)
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -36,7 +51,6 @@ from veristream.languages.csp.syntax import (
     Parallel,
     Prefix,
     Process,
-    Program,
     Ref,
     Replicated,
     Sequence,
@@ -46,11 +60,13 @@ from veristream.languages.csp.syntax import (
 )
 from veristream.languages.csp.terms import (
     Alphabet,
+    Forked,
     Name,
     Running,
     Term,
     atomic,
     begin,
+    end_name,
     external,
     go_on,
     hide,
@@ -59,73 +75,10 @@ from veristream.languages.csp.terms import (
     names_of,
     sequence,
 )
-from veristream.source import NOWHERE, Span
+from veristream.source import Span
 
-
-@dataclass(frozen=True, slots=True)
-class Happens:
-    """An event; `data` says that it carries a program, and so never synchronises."""
-
-    event: Event
-    data: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Silent:
-    """tau; `shown` says what happened, for the reader of a trace."""
-
-    shown: str = "tau"
-
-
-@dataclass(frozen=True, slots=True)
-class Terminates:
-    """The termination of the whole term."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sends:
-    """An output, on a buffered channel or on a rendezvous that still needs its other half."""
-
-    channel: str
-    indices: tuple[Expr, ...]
-    values: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Receives:
-    """An input; what it binds are bound names of the target and of the condition."""
-
-    channel: str
-    indices: tuple[Expr, ...]
-    fields: tuple[Binder | Expr, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Meets:
-    """A rendezvous of two parts of one term."""
-
-    channel: str
-    indices: tuple[Expr, ...]
-    values: tuple[Expr, ...]
-
-
-Act = Happens | Silent | Terminates | Sends | Receives | Meets
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A step: `conditions` and `captured` values are those of the state before it."""
-
-    act: Act
-    target: Term
-    conditions: tuple[Expr, ...] = ()
-    captured: tuple[tuple[str, Expr], ...] = ()
-    program: Program = ()
-    atomic: bool = False
-    checks: tuple[Expr, ...] = ()  # where one fails the model is wrong
-    # Who moves: the way to each of them through the compositions.
-    actors: tuple[tuple[int, ...], ...] = field(default=((),), compare=False)
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+LOOK_UPS_MAX = 150
+"""How many definitions one step may go through."""
 
 
 class Steps:
@@ -144,6 +97,7 @@ class Steps:
         self._channels = channels
         self._alphabets = alphabets
         self._fresh = count()
+        self._open: set[Ref] = set()
 
     def of(self, term: Term) -> list[Move]:
         """Every step that the term may have; those that no state allows are left out where it shows."""
@@ -155,6 +109,9 @@ class Steps:
                 return ()
             case Skip():
                 return (Move(Terminates(), Stop(term.span), span=term.span),)
+            case Forked():
+                ends = (Bound(end_name(term), term.span),)
+                return (Move(Terminates(), Stop(term.span), ends, span=term.span),)
             case Assert(condition=condition):
                 return (Move(Terminates(), Stop(term.span), checks=(condition,), span=term.span),)
             case Ref():
@@ -162,7 +119,7 @@ class Steps:
             case Prefix() | Output() | Input():
                 return (self._of_prefix(term),)
             case Guard(condition=condition, process=inner):
-                return (_when(move, condition) for move in self._of(inner))
+                return (when(move, condition) for move in self._of(inner))
             case Conditional():
                 return self._of_conditional(term)
             case Case():
@@ -204,7 +161,7 @@ class Steps:
                 limits.append(Binary("<=", Number(parameter.low), argument, argument.span))
             if parameter.high is not None:
                 limits.append(Binary("<=", argument, Number(parameter.high), argument.span))
-        for move in self._of(instantiate(definition.body, values)):
+        for move in self._look_up(ref, instantiate(definition.body, values)):
             known = dict(captured)
             yield replace(
                 move,
@@ -213,6 +170,20 @@ class Steps:
                 checks=tuple(limits) + tuple(put_in(each, known) for each in move.checks),
                 act=_put_in_act(move.act, known),
             )
+
+    def _look_up(self, ref: Ref, body: Process) -> list[Move]:
+        """The steps of a definition's body, which must not need those of the reference itself."""
+        if ref in self._open or len(self._open) > LOOK_UPS_MAX:
+            raise ModelError(
+                f"{ref.name} refers to itself without a step",
+                ref.span,
+                "let an event come first: `P() = a -> P();`",
+            )
+        self._open.add(ref)
+        try:
+            return list(self._of(body))
+        finally:
+            self._open.discard(ref)
 
     def _of_prefix(self, term: Prefix | Output | Input) -> Move:
         program = term.program or ()
@@ -238,7 +209,7 @@ class Steps:
             (negated, term.otherwise, "else"),
         ):
             if term.atomic:
-                yield from (_when(move, condition) for move in self._of(branch))
+                yield from (when(move, condition) for move in self._of(branch))
             else:
                 yield Move(Silent(word), branch, (condition,), span=term.span)
 
@@ -421,10 +392,6 @@ def _of_case(term: Case) -> Iterator[Move]:
     yield Move(Silent("default"), term.default, before, span=term.span)
 
 
-def _when(move: Move, condition: Expr) -> Move:
-    return replace(move, conditions=(condition, *move.conditions))
-
-
 def _impossible(move: Move) -> bool:
     return any(isinstance(each, Number) and not each.value for each in move.conditions)
 
@@ -443,53 +410,3 @@ def _put_in_act(act: Act, values: Mapping[str, Expr]) -> Act:
             return replace(act, indices=each(indices), fields=new)
         case Silent() | Terminates():
             return act
-
-
-# --- Events whose arguments are known only at run time ----------------------------------------------
-
-
-def concrete(move: Move, data: bool = False) -> Name | None:
-    """The event that the step makes, where its arguments are known; of a data operation only if asked."""
-    if not isinstance(move.act, Happens) or (move.act.data and not data):
-        return None
-    arguments = move.act.event.arguments
-    if not all(isinstance(argument, Number) for argument in arguments):
-        return None
-    return move.act.event.name, tuple(cast("Number", argument).value for argument in arguments)
-
-
-def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
-    """The step once for each event among the names that it may turn out to be, and once for the rest."""
-    if not isinstance(move.act, Happens) or (move.act.data and not data) or concrete(move, True):
-        yield move
-        return
-    event = move.act.event
-    others: tuple[Expr, ...] = ()
-    for name, values in sorted(names):
-        if name != event.name or len(values) != len(event.arguments):
-            continue
-        same = equal(event.arguments, values)
-        if isinstance(same, Number) and not same.value:
-            continue
-        known = Event(name, tuple(Number(value) for value in values), event.span)
-        yield _when(replace(move, act=Happens(known, move.act.data)), same)
-        others += (put_in(Unary("!", same), {}),)
-    yield replace(move, conditions=others + move.conditions)
-
-
-def equal(arguments: tuple[Expr, ...], values: tuple[int, ...]) -> Expr:
-    """Whether the arguments have the values."""
-    result: Expr = Number(1)
-    for argument, value in zip(arguments, values, strict=True):
-        result = put_in(Binary("&&", result, Binary("==", argument, Number(value))), {})
-    return result
-
-
-def show(name: Name) -> str:
-    """The event as PAT writes it."""
-    return ".".join((name[0], *map(str, name[1])))
-
-
-def hidden_name(name: Name) -> str:
-    """A hidden event as a trace shows it, so that no formula takes it for the event."""
-    return f"[{show(name)}]"

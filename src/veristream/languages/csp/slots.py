@@ -1,0 +1,244 @@
+"""Written forms: the slots of a term's values that are known only at run time, and its growth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from veristream.errors import ModelError
+from veristream.languages.csp.expressions import bound_names, names_of_program, put_in, reads_state
+from veristream.languages.csp.syntax import (
+    Assert,
+    Atomic,
+    Binder,
+    Bound,
+    Case,
+    Choice,
+    Conditional,
+    Copies,
+    Expr,
+    Guard,
+    Hide,
+    Input,
+    Interrupt,
+    Number,
+    Output,
+    Parallel,
+    Prefix,
+    Process,
+    Ref,
+    Replicated,
+    Sequence,
+    Skip,
+    Stop,
+)
+from veristream.languages.csp.terms import Forked, Running, Term, instantiate
+
+NESTING_MAX = 60
+
+
+Widened = frozenset[tuple[str, int]]
+"""The parameters, by process and position, whose values are kept in slots even where they are known."""
+
+
+@dataclass(slots=True)
+class _Slots:
+    """The values that stand for the bound names of a term, in the order they were first used."""
+
+    widened: Widened
+    values: list[Expr] = field(default_factory=list)
+    names: dict[str, Expr] = field(default_factory=dict)
+
+    def add(self, value: Expr) -> Expr:
+        self.values.append(value)
+        return Bound(slot_name(len(self.values) - 1), value.span)
+
+    def of(self, name: str) -> Expr:
+        if name not in self.names:
+            self.names[name] = self.add(Bound(name))
+        return self.names[name]
+
+
+def slot_name(position: int) -> str:
+    """The bound name of a component's variable at the position."""
+    return f"${position}"
+
+
+def canonical(term: Term, widened: Widened = frozenset()) -> tuple[Term, tuple[Expr, ...]]:
+    """The term with the slots 0, 1, ... for its bound names, and the value of each slot.
+
+    The arguments of a reference that comes first have a slot each, as PAT writes their values; other
+    names share one wherever they occur.
+    """
+    slots = _Slots(widened)
+    return _canonical(term, slots), tuple(slots.values)
+
+
+def _canonical(term: Term, slots: _Slots) -> Term:
+    match term:
+        case Ref(arguments=arguments):
+            new = tuple(
+                _argument(argument, slots, (term.name, position) in slots.widened)
+                for position, argument in enumerate(arguments)
+            )
+            return replace(term, arguments=new)
+        case Sequence(first=first, second=second):
+            head = cast("Process", _canonical(first, slots))
+            return replace(term, first=head, second=_rename(second, slots))
+        case Atomic(process=inner) | Hide(process=inner):
+            return replace(term, process=cast("Process", _canonical(inner, slots)))
+        case Running(branches=branches, endless=endless):
+            shown = tuple(_canonical(branch, slots) for branch in _written(term, branches))
+            more = None if endless is None else _canonical(endless, slots)
+            return replace(term, branches=shown, endless=more) if shown or more else Skip(term.span)
+        case Parallel(branches=parts):
+            done = tuple(cast("Process", _canonical(part, slots)) for part in parts)
+            return replace(term, branches=done)
+        case Interrupt(process=inner, by=by):
+            body = cast("Process", _canonical(inner, slots))
+            return replace(term, process=body, by=_rename(by, slots))
+        case _:
+            return _rename(cast("Process", term), slots)
+
+
+def _written(term: Running, branches: tuple[Term, ...]) -> Iterator[Term]:
+    """The branches that PAT writes: an interleaving is flat and forgets what has terminated."""
+    for branch in branches:
+        if not term.interleave or term.bag:
+            yield branch
+        elif isinstance(branch, Parallel | Running) and branch.interleave:
+            yield from _written(term, branch.branches)
+        elif not isinstance(branch, Skip):
+            yield branch
+
+
+def _argument(argument: Expr, slots: _Slots, widened: bool) -> Expr:
+    names = list(bound_names(argument))
+    if not names and not (widened and isinstance(argument, Number)):
+        return argument
+    if reads_state(argument):  # PAT looks it up when the reference moves
+        return put_in(argument, {name: slots.of(name) for name in names})
+    return slots.add(argument)
+
+
+def _rename(process: Process, slots: _Slots) -> Process:
+    names = list(dict.fromkeys(free_names(process)))
+    if not names:
+        return process
+    return instantiate(process, {name: slots.of(name) for name in names})
+
+
+def free_names(process: Term) -> Iterator[str]:
+    """The bound names of a term that it does not bind itself, in the order they are written."""
+    match process:
+        case Stop() | Skip() | Forked():
+            return
+        case Ref(arguments=arguments):
+            yield from _names(arguments)
+        case Prefix(event=event, program=program, then=then):
+            yield from _names(() if event is None else event.arguments)
+            yield from names_of_program(program or ())
+            yield from free_names(then)
+        case Output(indices=indices, values=sent, program=program, then=then):
+            yield from _names(indices + sent)
+            yield from names_of_program(program or ())
+            yield from free_names(then)
+        case Input():
+            yield from _names_of_input(process)
+        case Choice(branches=branches) | Parallel(branches=branches):
+            for branch in branches:
+                yield from free_names(branch)
+        case Running(branches=parts, endless=endless):
+            for part in parts:
+                yield from free_names(part)
+            if endless is not None:
+                yield from free_names(endless)
+        case Copies(body=body):
+            yield from free_names(body)
+        case Guard(condition=condition, process=inner):
+            yield from bound_names(condition)
+            yield from free_names(inner)
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            yield from bound_names(condition)
+            yield from free_names(then)
+            yield from free_names(otherwise)
+        case Case(branches=cases, default=default):
+            for test, branch in cases:
+                yield from bound_names(test)
+                yield from free_names(branch)
+            yield from free_names(default)
+        case Atomic(process=inner) | Hide(process=inner):
+            yield from free_names(inner)
+        case Sequence(first=first, second=second):
+            yield from free_names(first)
+            yield from free_names(second)
+        case Interrupt(process=inner, by=by):
+            yield from free_names(inner)
+            yield from free_names(by)
+        case Assert(condition=condition):
+            yield from bound_names(condition)
+        case Replicated():
+            raise AssertionError("written out by instantiate")
+
+
+def _names(exprs: Iterable[Expr]) -> Iterator[str]:
+    for expr in exprs:
+        yield from bound_names(expr)
+
+
+def _names_of_input(process: Input) -> Iterator[str]:
+    binders = {part.name for part in process.fields if isinstance(part, Binder)}
+    yield from _names(process.indices)
+    yield from _names(part for part in process.fields if not isinstance(part, Binder))
+    inner: list[str] = []
+    if process.condition is not None:
+        inner += bound_names(process.condition)
+    inner += names_of_program(process.program or ())
+    inner += free_names(process.then)
+    yield from (name for name in inner if name not in binders)
+
+
+def forked_number(term: Term) -> int | None:
+    """Which composition runs beside the term, if any."""
+    while True:
+        match term:
+            case Forked(number=number):
+                return number
+            case Hide(process=inner) | Atomic(process=inner) | Interrupt(process=inner):
+                term = inner
+            case Sequence(first=inner):
+                term = inner
+            case _:
+                return None
+
+
+def refuse_growth(term: Term) -> None:
+    """A process that goes on before its own `;`, or in a branch of itself, never stops growing."""
+    layer: list[Term] = [term]
+    for _ in range(NESTING_MAX):
+        layer = [part for one in layer for part in _heads(one)]
+        if not layer:
+            return
+    raise ModelError(
+        "this process grows without end: it goes on before what is to come after it",
+        layer[0].span,
+        "let it go on in the last place: `P = a -> Skip; P`, not `P = (a -> P); Skip`",
+    )
+
+
+def _heads(term: Term) -> tuple[Term, ...]:
+    """The parts of a term that move while the whole stays around them."""
+    match term:
+        case Sequence(first=first):
+            return (first,)
+        case Interrupt(process=inner, by=by):
+            return (inner, by)
+        case Hide(process=inner) | Atomic(process=inner):
+            return (inner,)
+        case Running(branches=parts):
+            return parts
+        case Parallel(branches=branches) | Choice(kind="external", branches=branches):
+            return branches
+        case _:
+            return ()

@@ -24,7 +24,8 @@ T = TypeVar("T")
 class Expectation:
     """The known verdict of one property; counts are those of a full exploration.
 
-    `meant_by` names the property whose text this one strengthens.
+    `meant_by` names the property whose text this one strengthens; `published` are the figures that were
+    printed with the verdict, such as states and seconds, to stand beside ours.
     """
 
     property: str
@@ -34,6 +35,7 @@ class Expectation:
     transitions: int | None = None
     vacuous: bool | None = None
     meant_by: str | None = None
+    published: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,7 @@ def _read_expectation(table: _Table) -> Expectation:
         table.optional("transitions", int),
         table.optional("vacuous", bool),
         table.optional("meant_by", str),
+        table.optional("published", str),
     )
     table.end()
     return expectation

@@ -24,6 +24,7 @@ class Look:
 PLAIN = Look()
 
 _COLOURS: dict[Word, str] = {"holds": "32", "violated": "31", "unknown": "33"}
+SOURCE_WIDTH = 44
 _EFFORT_TITLES = ("states", "transitions", "depth", "time", "memory")
 
 
@@ -68,10 +69,11 @@ def _reproduction(reproduction: Reproduction, look: Look) -> str:
             word(one.result.verdict),
             *_effort(one.result),
             "differs" if one.differences else "as expected",
+            _shorten(one.expectation.source),
         )
         for one in reproduction.outcomes
     ]
-    titles = ("property", "expected", "verdict", *_EFFORT_TITLES, "")
+    titles = ("property", "expected", "verdict", *_EFFORT_TITLES, "", "source")
     lines = [f"{model.name}{f' with {constants}' if constants else ''}: {model.paper}"]
     lines.append(_table(titles, rows, 3, look))
     for outcome in reproduction.outcomes:
@@ -79,10 +81,16 @@ def _reproduction(reproduction: Reproduction, look: Look) -> str:
     return "\n".join(lines)
 
 
+def _shorten(source: str) -> str:
+    return source if len(source) <= SOURCE_WIDTH else source[: SOURCE_WIDTH - 1] + "…"
+
+
 def _outcome_remarks(outcome: Outcome, all_outcomes: Sequence[Outcome]) -> Iterator[str]:
     name = outcome.result.property
     for difference in outcome.differences:
         yield f"  {name} differs: {difference} ({outcome.expectation.source})"
+    if outcome.expectation.published is not None:
+        yield f"  {name} was published with {outcome.expectation.published}"
     yield from _remarks(outcome.result)
     for other in all_outcomes:
         if other.expectation.meant_by == name:

@@ -65,17 +65,17 @@ def _reproduction(reproduction: Reproduction, look: Look) -> str:
     rows = [
         (
             one.result.property,
+            _shorten(one.expectation.source),
             one.expectation.verdict,
             word(one.result.verdict),
             *_effort(one.result),
             "differs" if one.differences else "as expected",
-            _shorten(one.expectation.source),
         )
         for one in reproduction.outcomes
     ]
-    titles = ("property", "expected", "verdict", *_EFFORT_TITLES, "", "source")
+    titles = ("property", "source", "expected", "verdict", *_EFFORT_TITLES, "")
     lines = [f"{model.name}{f' with {constants}' if constants else ''}: {model.paper}"]
-    lines.append(_table(titles, rows, 3, look))
+    lines.append(_table(titles, rows, 4, look))
     for outcome in reproduction.outcomes:
         lines.extend(_outcome_remarks(outcome, reproduction.outcomes))
     return "\n".join(lines)

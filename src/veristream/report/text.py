@@ -157,7 +157,8 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int, look
     lines = [_row(titles, widths, left), _row([look.marks.line * width for width in widths], widths, left)]
     for row in rows:
         line = _row(row, widths, left)
-        lines.append(_paint(line, row[2], sum(widths[:2]) + 6) if look.colour else line)
+        at = left - 1  # the verdict is the last of the words
+        lines.append(_paint(line, row[at], sum(widths[:at]) + 2 * left) if look.colour else line)
     return "\n".join(lines)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from veristream.errors import EnvironmentFailure, ModelError
     from veristream.ir.property import Fairness
-    from veristream.library import check, export_promela, export_tla, load, reproduce, simulate
+    from veristream.library import check, export_promela, export_tla, load, load_all, reproduce, simulate
     from veristream.search.limits import Limits
     from veristream.verdict import Holds, Result, Trace, Unknown, Violated
 
@@ -36,6 +36,7 @@ __all__ = [
     "export_promela",
     "export_tla",
     "load",
+    "load_all",
     "reproduce",
     "simulate",
 ]
@@ -43,7 +44,15 @@ __all__ = [
 _HOMES = {
     "veristream.errors": ("EnvironmentFailure", "ModelError"),
     "veristream.ir.property": ("Fairness",),
-    "veristream.library": ("check", "export_promela", "export_tla", "load", "reproduce", "simulate"),
+    "veristream.library": (
+        "check",
+        "export_promela",
+        "export_tla",
+        "load",
+        "load_all",
+        "reproduce",
+        "simulate",
+    ),
     "veristream.search.limits": ("Limits",),
     "veristream.verdict": ("Holds", "Result", "Trace", "Unknown", "Violated"),
 }

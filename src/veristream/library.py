@@ -88,7 +88,7 @@ def check(
         ]
         if mine:
             found = local.check(network, mine, limits or Limits(), report)
-            results.update((result.property, result) for result in found)
+            results.update((result.property, _remarked(result, network)) for result in found)
     order = _order(networks, properties, chosen)
     return tuple(results[name] for name in order)
 
@@ -168,6 +168,12 @@ def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[
     known = {one.name: one for network in networks for one in network.properties}
     wanted = set(_find(names, known, networks[0].span))
     return {network.name: [one for one in network.properties if one.name in wanted] for network in networks}
+
+
+def _remarked(result: Result, network: Network) -> Result:
+    """The result, with what every verdict of the network should say."""
+    reason = "; ".join(part for part in (result.verdict.reason, network.remark) if part)
+    return replace(result, verdict=replace(result.verdict, reason=reason))
 
 
 def _order(

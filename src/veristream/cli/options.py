@@ -23,7 +23,7 @@ class Engine(StrEnum):
     LOCAL = "local"
 
 
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model, a .net or .py file.")]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model, a .csp, .net or .py file.")]
 ConstantOptions = Annotated[
     list[str] | None,
     typer.Option(

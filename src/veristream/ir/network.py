@@ -336,6 +336,7 @@ class Network:
     terminal: Expr | None = None  # a state without a step where this holds has terminated properly
     symmetries: tuple[Symmetry, ...] = ()
     bags: tuple[Sorted, ...] = ()
+    remark: str = ""  # what every verdict should say, such as a bound that the model was given
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

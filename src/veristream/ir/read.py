@@ -6,6 +6,7 @@ components with parameters (one component for each of their values); the reader 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -116,6 +117,7 @@ def _network(root: Node, around: _Around) -> Network:
         _terminal(root, scope),
         tuple(read_symmetry(node, scope) for node in _all(root, "symmetry")),
         tuple(read_bag(node, scope) for node in _all(root, "bag")),
+        "; ".join(json.loads(token(node, 0), strict=False) for node in _all(root, "remark")),
         span_of(source, token(root, 0)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
@@ -89,6 +90,8 @@ def print_network(network: Network) -> str:
     for component in network.components:
         lines += _print_component(component, spelling)
     lines += [print_property(property_, spelling) for property_ in network.properties]
+    if network.remark:
+        lines.append(f"remark {json.dumps(network.remark, ensure_ascii=False)}")
     if network.terminal is not None:
         lines.append(f"terminal {print_expr(network.terminal, spelling)}")
     lines += [_print_symmetry(symmetry) for symmetry in network.symmetries]

@@ -23,6 +23,8 @@ from veristream.report.messages import (
 )
 from veristream.verdict import Shown, Trace
 
+IDLE = "idle"
+BEGINNINGS_MIN = 3
 STEPS_WHOLE_MAX = 60
 STEPS_HEAD = 25
 STEPS_TAIL = 25
@@ -143,10 +145,16 @@ def _line(chart: _Chart, position: int) -> str:
     drawn = _draw(movers(step), chart.received[position], chart.lanes, chart.marks)
     beginning = f"{position:>6}  {drawn}  {step.action or '':<{chart.label_width}}  "
     before = chart.trace.steps[position - 1].state
-    found = list(find_changes(before, step.state, chart.lists))
+    found = _without_beginnings(list(find_changes(before, step.state, chart.lists)))
     found.sort(key=lambda change: change.part not in chart.carriers)
     room = None if chart.width is None else max(chart.width - len(beginning), CHANGES_WIDTH_MIN)
     return beginning + _fit(found, room, chart.marks)
+
+
+def _without_beginnings(changes: list[Change | Exchange]) -> list[Change | Exchange]:
+    """The changes, without those of parts that all begin at once: where a whole system starts."""
+    begun = [one for one in changes if isinstance(one, Change) and one.old == IDLE]
+    return changes if len(begun) < BEGINNINGS_MIN else [one for one in changes if one not in begun]
 
 
 def _draw(moving: list[str], messages: Sequence[Message], lanes: _Lanes, marks: Marks) -> str:

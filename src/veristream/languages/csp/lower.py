@@ -11,13 +11,14 @@ from veristream.ir import property as prop
 from veristream.ir.network import Network, Variable
 from veristream.ir.verify import verify
 from veristream.languages.csp import syntax
-from veristream.languages.csp.automata import build
+from veristream.languages.csp.automata import Automata, build
 from veristream.languages.csp.claims import write_claim
 from veristream.languages.csp.components import Writer
 from veristream.languages.csp.expressions import Translator
 from veristream.languages.csp.parse import read_specification
 from veristream.languages.csp.ranges import narrow
 from veristream.languages.csp.spell import spell_term
+from veristream.languages.csp.terms import COPIES_MAX
 from veristream.source import Source
 
 
@@ -54,6 +55,7 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
         variables=tuple(_variable(one) for one in specification.variables),
         channels=(*writer.channels.declared(), *writer.barriers()),
         components=writer.components(),
+        remark=_remark(automata),
         span=specification.span,
     )
     fixed = frozenset(
@@ -63,6 +65,13 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
         one.name for part in network.components for one in part.variables if one.name.endswith(".n")
     )
     return narrow(network, fixed | counts)
+
+
+def _remark(automata: Automata) -> str:
+    """What the verdicts must not hide: copies without end were bounded."""
+    if not automata.steps.endless:
+        return ""
+    return f"with at most {COPIES_MAX} copies of each `|||{{..}}` at a time"
 
 
 def _variable(variable: syntax.Variable) -> Variable:

@@ -93,6 +93,7 @@ class Steps:
         counted: bool,
     ) -> None:
         self.counted = counted
+        self.endless = False  # whether some process may have any number of copies
         self._definitions = definitions
         self._channels = channels
         self._alphabets = alphabets
@@ -138,6 +139,7 @@ class Steps:
                     for move in self._of(inner)
                 )
             case Parallel() | Copies():
+                self.endless |= isinstance(term, Copies)
                 alphabets = start(term, self._alphabets)
                 return self._of_running(begin(term, alphabets, counted=self.counted))
             case Running():

@@ -36,8 +36,8 @@ WRONG = [
     (
         "P = a -> [] P;",
         1,
-        "unexpected `[]`",
-        "after `->` stands a process: `a -> Skip`; a choice goes in parentheses",
+        "unexpected `;`",
+        "expected `:`",
     ),
     ("P = tau{x += 1} -> P;\nvar x;", 1, "unexpected `+=`", "write `x = x + 1` instead"),
     ("P = tau{x = 1 y = 2} -> P;\nvar x;\nvar y;", 1, "unexpected `y`", "statements end with `;`"),

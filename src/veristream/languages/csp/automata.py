@@ -25,13 +25,15 @@ from veristream.errors import ModelError
 from veristream.languages.csp.alphabet import Alphabets, start
 from veristream.languages.csp.moves import (
     Happens,
-    Meets,
     Move,
+    Sends,
     Silent,
     Terminates,
     concrete,
+    event_of,
     hidden_name,
     split,
+    split_sent,
 )
 from veristream.languages.csp.slots import Widened, canonical, forked_number, refuse_growth
 from veristream.languages.csp.spell import spell_term
@@ -363,13 +365,15 @@ class Automata:
                 if isinstance(move.act, Terminates):
                     component.ends.append((here, move))
                     continue
-                for one in split(move, _names_around(component), data=True):
-                    component.arcs.append(self._arc(component, here, one))
+                around = _names_around(component)
+                for one in split(move, around, data=True):
+                    for each in split_sent(one, around) if self.steps.meets(one) else (one,):
+                        component.arcs.append(self._arc(component, here, each))
 
     def _arc(self, component: Component, here: str, move: Move) -> Arc:
         barrier: tuple[Name, Composition] | None = None
         hidden = False
-        name = _event_of(move)
+        name = event_of(move) if not isinstance(move.act, Sends) or self.steps.meets(move) else None
         synchronises = concrete(move) is not None
         for composition, position in component.outward():
             if name is None or hidden:
@@ -379,7 +383,7 @@ class Automata:
             if synchronises and name in shared and name in signature.alphabets[position]:
                 barrier = (name, composition)
             hidden = name in signature.hidden
-        if hidden and barrier is None:
+        if hidden and barrier is None and not isinstance(move.act, Sends):
             assert name is not None
             move = replace(move, act=Silent(hidden_name(name)))
         starts = self._plan(component, move.target)
@@ -399,12 +403,6 @@ def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tupl
             here = inside.branches[position]
         names.append(here.name)
     return () if set(names) == {component.name} else tuple(dict.fromkeys(names))
-
-
-def _event_of(move: Move) -> Name | None:
-    if isinstance(move.act, Meets) and all(isinstance(value, Number) for value in move.act.values):
-        return move.act.channel, tuple(v.value for v in move.act.values if isinstance(v, Number))
-    return concrete(move, data=True)
 
 
 def _names_around(component: Component) -> Alphabet:

@@ -279,6 +279,9 @@ class Writer:
                 return net.Label(event.name + ("." if arguments else ""), arguments, span)
             case Terminates():
                 raise AssertionError("a termination is no arc")
+            case Sends(channel=channel, values=fields) if arc.hidden:
+                name = (channel, tuple(each.value for each in fields if isinstance(each, Number)))
+                return net.Label(hidden_name(name), span=span)
             case Sends(channel=channel, values=fields) | Meets(channel=channel, values=fields):
                 sent = tuple(translator.expr(each) for each in fields)
                 return self._channel_label(channel, "!", indices, sent, translator, span)

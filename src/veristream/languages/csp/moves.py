@@ -96,6 +96,15 @@ def concrete(move: Move, data: bool = False) -> Name | None:
     return move.act.event.name, tuple(cast("Number", argument).value for argument in arguments)
 
 
+def event_of(move: Move) -> Name | None:
+    """The event that the step makes, of a rendezvous too, where its arguments are known."""
+    if not isinstance(move.act, Meets | Sends):
+        return concrete(move, data=True)
+    if move.act.indices or not all(isinstance(value, Number) for value in move.act.values):
+        return None
+    return move.act.channel, tuple(cast("Number", value).value for value in move.act.values)
+
+
 def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
     """The step once for each event among the names that it may turn out to be, and once for the rest."""
     if not isinstance(move.act, Happens) or (move.act.data and not data) or concrete(move, True):
@@ -103,16 +112,36 @@ def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
         return
     event = move.act.event
     others: tuple[Expr, ...] = ()
-    for name, values in sorted(names):
-        if name != event.name or len(values) != len(event.arguments):
-            continue
-        same = equal(event.arguments, values)
-        if isinstance(same, Number) and not same.value:
-            continue
-        known = Event(name, tuple(Number(value) for value in values), event.span)
+    for values, same in _possible(event.name, event.arguments, names):
+        known = replace(event, arguments=tuple(Number(value) for value in values))
         yield when(replace(move, act=Happens(known, move.act.data)), same)
         others += (put_in(Unary("!", same), {}),)
     yield replace(move, conditions=others + move.conditions)
+
+
+def split_sent(move: Move, names: Alphabet) -> Iterator[Move]:
+    """An output or a rendezvous, once for each message among the names that it may turn out to send, and for the rest."""
+    if not isinstance(move.act, Sends | Meets) or move.act.indices:
+        yield move
+        return
+    others: tuple[Expr, ...] = ()
+    for values, same in _possible(move.act.channel, move.act.values, names):
+        known = replace(move.act, values=tuple(Number(value) for value in values))
+        yield when(replace(move, act=known), same)
+        others += (put_in(Unary("!", same), {}),)
+    if not any(isinstance(each, Number) and not each.value for each in others):
+        yield replace(move, conditions=others + move.conditions)
+
+
+def _possible(
+    name: str, arguments: tuple[Expr, ...], names: Alphabet
+) -> Iterator[tuple[tuple[int, ...], Expr]]:
+    """The values that the arguments may have for one of the names, and the condition that they do."""
+    for other, values in sorted(names):
+        if other == name and len(values) == len(arguments):
+            same = equal(arguments, values)
+            if not isinstance(same, Number) or same.value:
+                yield values, same
 
 
 def equal(arguments: tuple[Expr, ...], values: tuple[int, ...]) -> Expr:

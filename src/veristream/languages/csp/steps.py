@@ -24,8 +24,10 @@ from veristream.languages.csp.moves import (
     Silent,
     Terminates,
     concrete,
+    event_of,
     hidden_name,
     split,
+    split_sent,
     when,
 )
 from veristream.languages.csp.syntax import (
@@ -103,6 +105,10 @@ class Steps:
     def of(self, term: Term) -> list[Move]:
         """Every step that the term may have; those that no state allows are left out where it shows."""
         return [move for move in self._of(term) if not _impossible(move)]
+
+    def meets(self, move: Move) -> bool:
+        """Whether the step is an output that waits for an input to make one event together."""
+        return isinstance(move.act, Sends) and not self._channels[move.act.channel].capacity
 
     def _of(self, term: Term) -> Iterable[Move]:
         match term:
@@ -253,8 +259,9 @@ class Steps:
     def _of_hide(self, term: Hide) -> Iterator[Move]:
         hidden = names_of(term.events, "an argument of a hidden event")
         for move in self._of(term.process):
-            for one in split(move, hidden, data=True):
-                name = concrete(one, data=True)
+            halves = split_sent(move, hidden) if isinstance(move.act, Meets) else split(move, hidden, True)
+            for one in halves:
+                name = None if isinstance(one.act, Sends) else event_of(one)
                 act: Act = one.act if name is None or name not in hidden else Silent(hidden_name(name))
                 yield replace(one, act=act, target=hide(one.target, term.events, term.span))
 

@@ -120,7 +120,7 @@ def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
 
 
 def split_sent(move: Move, names: Alphabet) -> Iterator[Move]:
-    """An output or a rendezvous, once for each message among the names that it may turn out to send, and for the rest."""
+    """An output or a rendezvous, once for each message that it may turn out to be, and for the rest."""
     if not isinstance(move.act, Sends | Meets) or move.act.indices:
         yield move
         return

@@ -73,7 +73,7 @@ class Alphabets:
             case Hide(process=inner, events=events):
                 return self._of(inner, seen) - names_of(events, "a hidden event's argument")
             case _:
-                return set().union(*(self._of(part, seen) for part in _parts(term)))
+                return set().union(*(self._of(part, seen) for part in parts_of(term)))
 
     def _of_ref(self, ref: Ref, seen: set[Ref]) -> set[Name]:
         definition = self._definitions[ref.name]
@@ -95,7 +95,8 @@ class Alphabets:
         return self._of(instantiate(definition.body, values), seen)
 
 
-def _parts(term: Term) -> tuple[Term, ...]:
+def parts_of(term: Term) -> tuple[Term, ...]:
+    """The terms that an operator is applied to."""
     match term:
         case Choice(branches=branches) | Parallel(branches=branches):
             return branches

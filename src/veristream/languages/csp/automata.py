@@ -1,10 +1,10 @@
 """Terms become components: one for each branch that runs on its own, with a location for each term.
 
 A composition runs as components of their own wherever it is in the last place of a term or within an
-interrupt; the component it came from waits beside them. Within a choice it stays inside its component's
-terms, as PAT writes them. Before a `;` it does too, so that the last branch to end is followed at once
-by what comes next, as in PAT; only where that makes very many terms it is forked, and its end is a
-step of its own.
+interrupt that it has no rendezvous with; the component it came from waits beside them. Within a choice
+it stays inside its component's terms, as PAT writes them. Before a `;` it does too, so that the last
+branch to end is followed at once by what comes next, as in PAT; only where that makes very many terms
+it is forked, and its end is a step of its own.
 
 The members of a bag, which nobody can tell apart, are one component that counts how many of them are
 at each location, as PAT does; where a member cannot be counted (it keeps values, or forks), all bags
@@ -40,6 +40,7 @@ from veristream.languages.csp.spell import spell_term
 from veristream.languages.csp.steps import Steps, shared_events
 from veristream.languages.csp.syntax import (
     Atomic,
+    Bound,
     Copies,
     Expr,
     Hide,
@@ -58,6 +59,8 @@ from veristream.languages.csp.terms import (
     Running,
     Term,
     begin,
+    end_name,
+    first_end_name,
     names_of,
 )
 from veristream.source import Span
@@ -205,6 +208,8 @@ class Automata:
         while any(component.pending for component in self.components):
             for component in self.components:
                 self._explore(component)
+        for component in reversed(self.components):  # those that are forked come before their owner
+            _end_first(component)
         return begin[0]
 
     def _component(self, term: Term, parent: Composition | None, position: int, depth: int) -> Component:
@@ -274,8 +279,11 @@ class Automata:
                 return self._within(inner, lambda new: replace(term, process=new), hidden)
             case Atomic(process=inner):
                 return self._within(inner, lambda new: replace(term, process=new), atomic=True)
-            case Interrupt(process=inner):
-                return self._within(inner, lambda new: replace(term, process=new))
+            case Interrupt(process=inner, by=by):
+                point = self._within(inner, lambda new: replace(term, process=new))
+                # Components meet whoever has the other half, but an interrupt is no composition.
+                meets = point is not None and self.steps.may_meet(point.composition, by)
+                return None if meets else point
             case Sequence(first=inner) if self.fork_sequences:
                 return self._within(inner, lambda new: replace(term, first=new))
             case _:
@@ -403,6 +411,28 @@ def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tupl
             here = inside.branches[position]
         names.append(here.name)
     return () if set(names) == {component.name} else tuple(dict.fromkeys(names))
+
+
+def _end_first(component: Component) -> None:
+    """Tells where the end of branches is atomic, since one of theirs is, from where it is not."""
+    if component.atomic:
+        return
+    for composition in component.compositions.values():
+        if not any(move.atomic for branch in composition.branches for _, move in branch.ends):
+            continue
+        forked = Forked(composition.number)
+        late, first = Bound(end_name(forked)), Bound(first_end_name(forked))
+        ends = [(at, move) for at, move in component.ends if late in move.conditions and not move.atomic]
+        arcs = [arc for arc in component.arcs if late in arc.move.conditions and not arc.move.atomic]
+        component.ends += [(at, _goes_first(move, late, first)) for at, move in ends]
+        component.arcs += [replace(arc, move=_goes_first(arc.move, late, first)) for arc in arcs]
+        component.urgent.update(at for at, _ in ends)
+        component.urgent.update(arc.source for arc in arcs)
+
+
+def _goes_first(move: Move, late: Expr, first: Expr) -> Move:
+    conditions = tuple(first if each == late else each for each in move.conditions)
+    return replace(move, conditions=conditions, atomic=True)
 
 
 def _names_around(component: Component) -> Alphabet:

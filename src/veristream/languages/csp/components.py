@@ -36,7 +36,7 @@ from veristream.languages.csp.slots import slot_name
 from veristream.languages.csp.spell import spell_term
 from veristream.languages.csp.steps import meet
 from veristream.languages.csp.syntax import Binder, Expr, Number, Skip, Specification, Stop
-from veristream.languages.csp.terms import Forked, Name, Term, end_name
+from veristream.languages.csp.terms import Forked, Name, Term, end_name, first_end_name
 from veristream.source import Span
 
 ENDED = "✓"
@@ -55,6 +55,7 @@ class Writer:
     _shapes: dict[str, tuple[int, ...]] = field(init=False)
     channels: Channels = field(init=False)
     _ends: dict[Composition, ir.Expr] = field(default_factory=dict)
+    _first_ends: dict[Composition, ir.Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.channels = Channels(self.specification, self.automata)
@@ -115,8 +116,18 @@ class Writer:
             update = self._checks(component, move)
             after = ended(move.target)
             kill = self._left(component, location)
+            late = location in component.urgent and not move.atomic
             edges.append(
-                net.Edge(location, after, label, guard=guard, update=update, kill=kill, span=move.span)
+                net.Edge(
+                    location,
+                    after,
+                    label,
+                    guard=guard,
+                    update=update,
+                    kill=kill,
+                    late=late,
+                    span=move.span,
+                )
             )
         return edges
 
@@ -126,16 +137,30 @@ class Writer:
         for branch in composition.branches:
             if branch.counted:
                 return self._bag_can_end(branch)
-            any_: ir.Expr | None = None
-            for location, move in branch.ends:
-                here: ir.Expr = ir.AtLocation(branch.name, location)
-                guard = self._conjunction(branch, move.conditions)
-                here = here if guard is None else ir.Binary("and", here, guard)
-                any_ = here if any_ is None else ir.Binary("or", any_, here)
+            any_ = self._any_end(branch, branch.ends)
             if any_ is None:
                 return None
             all_ = any_ if all_ is None else ir.Binary("and", all_, any_)
         return all_
+
+    def _ends_first(self, composition: Composition) -> ir.Expr:
+        """Whether every branch may terminate now, and one of them atomically."""
+        first: ir.Expr | None = None
+        for branch in composition.branches:
+            here = self._any_end(branch, ((at, move) for at, move in branch.ends if move.atomic))
+            if here is not None:
+                first = here if first is None else ir.Binary("or", first, here)
+        return ir.FALSE if first is None else ir.Binary("and", first, self._end_of(composition))
+
+    def _any_end(self, branch: Component, ends: Iterable[tuple[str, Move]]) -> ir.Expr | None:
+        """Whether one of the ends is possible now; None where there is none."""
+        any_: ir.Expr | None = None
+        for location, move in ends:
+            here: ir.Expr = ir.AtLocation(branch.name, location)
+            guard = self._conjunction(branch, move.conditions)
+            here = here if guard is None else ir.Binary("and", here, guard)
+            any_ = here if any_ is None else ir.Binary("or", any_, here)
+        return any_
 
     # --- Edges --------------------------------------------------------------------------------------
 
@@ -147,13 +172,20 @@ class Writer:
             slot_name(position): ir.Load(variable_name(component, position)) for position in range(size)
         }
         for composition in component.compositions.values():
-            bound[end_name(Forked(composition.number))] = self._end_of(composition)
+            forked = Forked(composition.number)
+            bound[end_name(forked)] = self._end_of(composition)
+            bound[first_end_name(forked)] = self._first_end_of(composition)
         return Translator(self._shapes, capacities, {**bound, **(more or {})})
 
     def _end_of(self, composition: Composition) -> ir.Expr:
         if composition not in self._ends:
             self._ends[composition] = self._can_end(composition) or ir.FALSE
         return self._ends[composition]
+
+    def _first_end_of(self, composition: Composition) -> ir.Expr:
+        if composition not in self._first_ends:
+            self._first_ends[composition] = self._ends_first(composition)
+        return self._first_ends[composition]
 
     @staticmethod
     def _left(component: Component, location: str, arc: Arc | None = None) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from veristream.languages.csp.moves import (
     split_sent,
     when,
 )
+from veristream.languages.csp.rendezvous import may_meet
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -109,6 +110,10 @@ class Steps:
     def meets(self, move: Move) -> bool:
         """Whether the step is an output that waits for an input to make one event together."""
         return isinstance(move.act, Sends) and not self._channels[move.act.channel].capacity
+
+    def may_meet(self, inner: Term, by: Term) -> bool:
+        """Whether a part of `inner` has the other half of a rendezvous that `by` may begin with."""
+        return may_meet(inner, by, self._definitions, self._channels)
 
     def _of(self, term: Term) -> Iterable[Move]:
         match term:

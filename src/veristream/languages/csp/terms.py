@@ -94,6 +94,11 @@ def end_name(forked: Forked) -> str:
     return f"✓{forked.number}"
 
 
+def first_end_name(forked: Forked) -> str:
+    """The bound name that is true where every branch may terminate, and one of them atomically."""
+    return f"✓{forked.number} first"
+
+
 def instantiate(process: Term, values: Values) -> Process:
     """The process with the values in it, its indexed forms written out."""
     match process:

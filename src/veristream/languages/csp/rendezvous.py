@@ -1,0 +1,64 @@
+"""Which outputs and inputs of rendezvous channels a term may come to, told from how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from veristream.languages.csp.alphabet import parts_of
+from veristream.languages.csp.syntax import (
+    Assert,
+    Atomic,
+    Channel,
+    Definition,
+    Guard,
+    Hide,
+    Input,
+    Output,
+    Prefix,
+    Ref,
+    Replicated,
+    Skip,
+    Stop,
+)
+from veristream.languages.csp.terms import Forked, Term
+
+Half = tuple[str, bool]
+"""A channel, and whether it is the output."""
+
+
+def may_meet(
+    inner: Term, by: Term, definitions: Mapping[str, Definition], channels: Mapping[str, Channel]
+) -> bool:
+    """Whether a part of `inner` has the other half of a rendezvous that `by` may begin with."""
+    begins = {half for half in _halves(by, definitions, set(), False) if not channels[half[0]].capacity}
+    if not begins:
+        return False
+    wanted = {(channel, not output) for channel, output in begins}
+    return not wanted.isdisjoint(_halves(inner, definitions, set(), True))
+
+
+def _halves(
+    term: Term, definitions: Mapping[str, Definition], seen: set[tuple[str, bool]], all_: bool
+) -> Iterator[Half]:
+    """The halves that the term may come to, or, without `all_`, those before its first visible step."""
+    match term:
+        case Stop() | Skip() | Assert() | Forked():
+            return
+        case Ref(name=name):
+            if (name, all_) not in seen:
+                seen.add((name, all_))
+                yield from _halves(definitions[name].body, definitions, seen, all_)
+        case Prefix(event=event, then=then):
+            if all_ or event is None:
+                yield from _halves(then, definitions, seen, all_)
+        case Output(channel=channel, then=then) | Input(channel=channel, then=then):
+            yield channel, isinstance(term, Output)
+            if all_:
+                yield from _halves(then, definitions, seen, all_)
+        case Hide(process=inner):  # a step of it may be hidden
+            yield from _halves(inner, definitions, seen, True)
+        case Guard(process=inner) | Atomic(process=inner) | Replicated(body=inner):
+            yield from _halves(inner, definitions, seen, all_)
+        case _:
+            for part in parts_of(term):
+                yield from _halves(part, definitions, seen, all_)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.expected import FILE_NAME, Reproduction, compare, find_known
 from veristream.ir.network import Network
-from veristream.ir.property import DeadlockFree, Fairness, Property
+from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
 from veristream.search.limits import Limits, Report, silent
 from veristream.source import Source, Span, read_source
 from veristream.verdict import Result, Trace
@@ -83,9 +83,7 @@ def check(
 
     results: dict[str, Result] = {}
     for network in networks:
-        mine = [
-            one if fairness is None else replace(one, fairness=fairness) for one in chosen[network.name]
-        ]
+        mine = [_under(one, fairness) for one in chosen[network.name]]
         if mine:
             found = local.check(network, mine, limits or Limits(), report)
             results.update((result.property, _remarked(result, network)) for result in found)
@@ -168,6 +166,13 @@ def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[
     known = {one.name: one for network in networks for one in network.properties}
     wanted = set(_find(names, known, networks[0].span))
     return {network.name: [one for one in network.properties if one.name in wanted] for network in networks}
+
+
+def _under(property_: Property, fairness: Fairness | None) -> Property:
+    """The property of fair runs only; what speaks of all runs, such as divergence, stays as it is."""
+    if fairness is None or not isinstance(property_.claim, Temporal | LeadsTo):
+        return property_
+    return replace(property_, fairness=fairness)
 
 
 def _remarked(result: Result, network: Network) -> Result:

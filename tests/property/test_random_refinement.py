@@ -82,13 +82,13 @@ def compare(implementation: Network, specification: Network, model: RefinementMo
     assert len(verdict.trace.steps) - 1 > depth, "sets of observations must show it too"
 
 
-@settings(patient, max_examples=100)
+@settings(patient, max_examples=25)
 @given(processes, processes, models)
 def test_any_two_processes(implementation: str, specification: str, model: RefinementModel) -> None:
     compare(process(implementation), process(specification), model)
 
 
-@settings(patient, max_examples=200)
+@settings(patient, max_examples=50)
 @given(near(), models)
 def test_two_processes_that_are_nearly_alike(pair: tuple[str, str], model: RefinementModel) -> None:
     compare(process(pair[0]), process(pair[1]), model)
@@ -116,7 +116,7 @@ def changed_networks(draw: st.DrawFn) -> tuple[Network, Network]:
     return network, replace(network, components=tuple(components))
 
 
-@settings(patient, max_examples=50)
+@settings(patient, max_examples=12)
 @given(changed_networks(), models, st.booleans())
 def test_two_networks(pair: tuple[Network, Network], model: RefinementModel, swapped: bool) -> None:
     implementation, specification = pair[::-1] if swapped else pair
@@ -131,7 +131,7 @@ def test_two_networks(pair: tuple[Network, Network], model: RefinementModel, swa
 # The laws of CSP.
 
 
-@settings(patient, max_examples=25)
+@settings(patient, max_examples=10)
 @given(processes)
 def test_every_process_refines_itself_and_the_ends_of_the_order(text: str) -> None:
     run = "; ".join(f"0 {name} 0" for name in "abc")
@@ -145,7 +145,7 @@ def test_every_process_refines_itself_and_the_ends_of_the_order(text: str) -> No
     assert refines(text, "0 tau 0", "FD")
 
 
-@settings(patient, max_examples=50)
+@settings(patient, max_examples=12)
 @given(near())
 def test_finer_models_tell_more(pair: tuple[str, str]) -> None:
     in_traces, in_failures, in_divergences = (refines(*pair, model) for model in MODELS)
@@ -154,7 +154,7 @@ def test_finer_models_tell_more(pair: tuple[str, str]) -> None:
         assert in_failures == in_divergences
 
 
-@settings(patient, max_examples=30)
+@settings(patient, max_examples=10)
 @given(near(), processes, models)
 def test_refinement_is_transitive(pair: tuple[str, str], third: str, model: RefinementModel) -> None:
     first, second = pair
@@ -163,7 +163,7 @@ def test_refinement_is_transitive(pair: tuple[str, str], third: str, model: Refi
             assert refines(a, c, model)
 
 
-@settings(patient, max_examples=40)
+@settings(patient, max_examples=10)
 @given(near(), models)
 def test_a_choice_within_is_refined_by_its_sides(pair: tuple[str, str], model: RefinementModel) -> None:
     """P refines P |~| Q, and P |~| Q refines S exactly if both do."""
@@ -182,13 +182,13 @@ def _moved(text: str, sign: str) -> str:
 # Determinism.
 
 
-@settings(patient, max_examples=100)
+@settings(patient, max_examples=25)
 @given(processes)
 def test_determinism_of_processes(text: str) -> None:
     _compare_determinism(process(text))
 
 
-@settings(patient, max_examples=60)
+@settings(patient, max_examples=15)
 @given(networks(faults=False))
 def test_determinism_of_networks(network: Network) -> None:
     try:

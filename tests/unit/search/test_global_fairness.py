@@ -142,7 +142,7 @@ def test_a_ring_of_many_states() -> None:
     assert isinstance(result.verdict, Violated) and "all 10000 steps" in result.verdict.reason
 
 
-@settings(deadline=None, max_examples=80, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(st.data())
 def test_search_and_oracle_agree(data: st.DataObject) -> None:
     network = data.draw(dense_networks())

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""The five properties of NSQ's model (models/nsq/nsq.csp) beside the figures that its paper gives for PAT.
+
+The paper is D. Wang, J. Yin, S. Chen, H. Zhu, Formalization and Verification of Go-based New Simple Queue
+System, QuASoQ 2023, figure 3. Its figures are cited as published: they are from PAT on the authors'
+machine, which the paper does not name, and from their model, which it does not give in full. Ours are
+measured here. So a ratio says what a reader of the paper gains, not how two tools compare on equal terms.
+
+Each property is checked in a process of its own. The time of the search is what is compared, taking
+PAT's to be that of the verification alone. Before it the model is read and compiled, from an empty kernel
+cache; that time and the whole run are given apart, with a ratio of their own, since for the small properties
+they are most of what a user waits for. Run it alone on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from _measure import ROOT, finish, middle, say, table
+
+MODEL = ROOT / "models" / "nsq" / "nsq.csp"
+RATIO_MIN = 50.0  # how many times faster every property must be
+ORDER_MAX = 10.0  # how far our number of states may be from the paper's, either way
+
+
+@dataclass(frozen=True)
+class Published:
+    """A column of figure 3."""
+
+    name: str
+    assertion: str
+    states: int
+    transitions: int
+    seconds: float
+
+
+FIGURE_3 = (
+    Published("divergence_freedom", "System() divergencefree", 324_159, 1_153_000, 361.275),
+    Published("reachability", "System() |= <> Reachability", 730_077, 2_634_052, 116.7222),
+    Published("scalability", "System() |= <> Scalability", 5_143, 10_565, 0.5011),
+    Published("availability", "System2() |= <> Availability", 730_225, 2_634_218, 127.0521),
+    Published(
+        "flow_controllability",
+        "System() |= (pushStop00 U Ready00) && (pushStop01 U Ready01)"
+        " && (pushStop10 U Ready10) && (pushStop11 U Ready11)",
+        42_775,
+        120_917,
+        5.3045,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Our check of one property beside the paper's."""
+
+    published: Published
+    states: int
+    transitions: int
+    compile_seconds: float
+    search_seconds: float
+    wall_seconds: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster."""
+        return self.published.seconds / self.search_seconds
+
+    @property
+    def whole_ratio(self) -> float:
+        """The same for the whole run: start, reading, compiling and search."""
+        return self.published.seconds / self.wall_seconds
+
+    @property
+    def same_order(self) -> bool:
+        """Whether the two searches are of a size."""
+        return 1 / ORDER_MAX <= self.states / self.published.states <= ORDER_MAX
+
+    def row(self) -> list[str]:
+        """The figure as a row of the table."""
+        paper = self.published
+        return [
+            paper.name,
+            f"{paper.states:,}",
+            f"{self.states:,}",
+            f"{paper.transitions:,}",
+            f"{self.transitions:,}",
+            f"{paper.seconds:.2f}",
+            f"{self.search_seconds:.3f}",
+            f"{self.compile_seconds:.2f}",
+            f"{self.wall_seconds:.2f}",
+            f"{paper.states / paper.seconds / 1000:.1f}",
+            f"{self.states / self.search_seconds / 1000:,.0f}",
+            f"{self.ratio:,.0f}",
+            f"{self.whole_ratio:,.2f}",
+        ]
+
+
+HEAD = (
+    "property",
+    "states: paper",
+    "ours",
+    "transitions: paper",
+    "ours",
+    "seconds: paper",
+    "search",
+    "compile",
+    "whole",
+    "k states/s: paper",
+    "ours",
+    "times faster: search",
+    "whole",
+)
+
+
+def measure(published: Published, runs: int) -> Figure:
+    """The median of some runs, each in a process of its own."""
+    found: list[tuple[dict[str, Any], float]] = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        command = [sys.executable, __file__, "--one", published.assertion]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found.append((json.loads(output), time.perf_counter() - began))
+    run, wall = middle(found, lambda entry: float(entry[0]["search_seconds"]))
+    if run["verdict"] != "holds":
+        raise SystemExit(f"{published.assertion}: holds in the paper, {run['verdict']} here")
+    return Figure(
+        published,
+        int(run["states"]),
+        int(run["transitions"]),
+        run["compile_seconds"],
+        run["search_seconds"],
+        wall,
+    )
+
+
+def measure_one(assertion: str) -> dict[str, Any]:
+    """One property in this process; the native search loops are loaded before the clock starts."""
+    from veristream.library import load_all
+    from veristream.search.limits import Limits, silent
+    from veristream.search.liveness import _Search
+    from veristream.verdict import word
+
+    began = time.perf_counter()
+    network, property_ = next(
+        (network, one) for network in load_all(MODEL) for one in network.properties if one.name == assertion
+    )
+    search = _Search(network, property_, Limits(), silent)
+    compiled = time.perf_counter()
+    verdict = search.run()
+    ended = time.perf_counter()
+    exploration = search.session.exploration
+    return {
+        "verdict": word(verdict),
+        "states": exploration.state_count,
+        "transitions": exploration.transition_count,
+        "compile_seconds": compiled - began,
+        "search_seconds": ended - compiled,
+    }
+
+
+def warm_up() -> None:
+    """Loads the native search loops on a model of a few states."""
+    from veristream.ir.read import read_network
+    from veristream.library import check
+    from veristream.source import Source
+
+    text = """
+network warm_up
+var a: 0..9 = 0
+component A { location here initial edge here -> here { action up when a < 9 do { a := a + 1; } } }
+property comes: ltl <> {a == 9}
+"""
+    check(read_network(Source("warm_up.net", text), {}))
+
+
+def run_one(assertion: str) -> None:
+    """What a process that measures one property does: prints one JSON object."""
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["VERISTREAM_CACHE"] = cache
+        warm_up()
+        print(json.dumps(measure_one(assertion)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one run of each property instead of three")
+    parser.add_argument("--one", metavar="ASSERTION", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one is not None:
+        run_one(options.one)
+        return
+    runs = 1 if options.quick else 3
+    figures = []
+    for published in FIGURE_3:
+        say(f"{published.assertion}: {runs} run(s) ...")
+        figures.append(measure(published, runs))
+    table("NSQ: figure 3 of the paper and ours", HEAD, [figure.row() for figure in figures])
+    say("  paper: PAT's figures as published, from another machine and the authors' own model")
+    say(
+        "  ours: measured here; `search` is what the bar is about, `whole` begins with an empty kernel cache"
+    )
+    ratios = {figure.published.name: figure.ratio for figure in figures}
+    missed = [
+        figure.published.name for figure in figures if figure.ratio < RATIO_MIN or not figure.same_order
+    ]
+    for name in missed:
+        say(f"  {name}: not {RATIO_MIN:.0f} times faster at a number of states of the same order")
+    details = {
+        figure.published.name: {
+            "assertion": figure.published.assertion,
+            "states": figure.states,
+            "transitions": figure.transitions,
+            "compile_seconds": figure.compile_seconds,
+            "search_seconds": figure.search_seconds,
+            "wall_seconds": figure.wall_seconds,
+            "states_per_second": figure.states / figure.search_seconds,
+            "paper": {
+                "states": figure.published.states,
+                "transitions": figure.published.transitions,
+                "seconds": figure.published.seconds,
+            },
+        }
+        for figure in figures
+    }
+    finish(
+        "nsq",
+        ratios
+        | {
+            "slowest": min(ratios.values()),
+            "slowest_whole_run": min(figure.whole_ratio for figure in figures),
+        },
+        {
+            "properties": details,
+            "paper": "figure 3, as published: PAT on the authors' machine",
+            "missed": missed,
+            "quick": bool(options.quick),
+        },
+    )
+    raise SystemExit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,8 +8,8 @@ measured here. So a ratio says what a reader of the paper gains, not how two too
 
 Each property is checked in a process of its own. The time of the search is what is compared, taking
 PAT's to be that of the verification alone. Before it the model is read and compiled, from an empty kernel
-cache; that time and the whole run are given apart, with a ratio of their own, since for the small properties
-they are most of what a user waits for. Run it alone on the machine.
+cache; that time and the whole run are given apart, with a ratio of their own, since for the small
+properties they are most of what a user waits for. Run it alone on the machine.
 """
 
 from __future__ import annotations
@@ -208,9 +208,7 @@ def main() -> None:
         figures.append(measure(published, runs))
     table("NSQ: figure 3 of the paper and ours", HEAD, [figure.row() for figure in figures])
     say("  paper: PAT's figures as published, from another machine and the authors' own model")
-    say(
-        "  ours: measured here; `search` is what the bar is about, `whole` begins with an empty kernel cache"
-    )
+    say("  ours: measured here; the bar is for `search`, and `whole` begins with an empty kernel cache")
     ratios = {figure.published.name: figure.ratio for figure in figures}
     missed = [
         figure.published.name for figure in figures if figure.ratio < RATIO_MIN or not figure.same_order

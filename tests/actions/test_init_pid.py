@@ -43,6 +43,7 @@ def tlc() -> None:
         pytest.skip(missing.render())
 
 
+@pytest.mark.models
 @pytest.mark.parametrize("model", OURS, ids=[model.name for model in OURS])
 def test_is_as_expected(model: KnownModel) -> None:
     """Verdicts, counts and vacuity are those of expected.toml."""

@@ -73,6 +73,7 @@ def actions_of(trace: Trace) -> list[str]:
     return [step.action.split("(")[0] for step in trace.steps if step.action is not None]
 
 
+@pytest.mark.models
 @pytest.mark.parametrize("model", OURS, ids=[model.name for model in OURS])
 def test_is_as_expected(model: KnownModel) -> None:
     """Verdicts, counts and vacuity are those of expected.toml."""

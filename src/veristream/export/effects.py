@@ -30,6 +30,7 @@ from veristream.ir.expr import (
     While,
 )
 from veristream.ir.network import Bind, ChannelKind, Component, Edge, Fork, Network, Receive, Send
+from veristream.ir.state import start_location
 
 
 @dataclass(slots=True)
@@ -168,7 +169,7 @@ class Effects:
     def _start(self, fork: Fork, edge: Edge) -> Block:
         name = fork.component
         component = self.straight.components[name]
-        code = [place.name for place in component.locations].index(fork.location or component.initial)
+        code = start_location(component, fork.location)
         check = Check(self.straight.idle(name), f"{name} is forked but is not idle", edge.span)
         return (check, *set_location(name, code, self.straight), *self._restore(component))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from veristream.ir.network import Component, Edge, Fork
+from veristream.ir.state import start_location
 from veristream.kernel.layout import QueuePart
 from veristream.kernel.values import (
     Place,
@@ -41,9 +42,7 @@ def start_components(place: Place, forks: tuple[Fork, ...]) -> None:
         component = place.model.network.components[number]
         idle = at_any(place, number, [place.model.layout.idle[number]])
         fault_if(place, place.builder.not_(idle))
-        start = [location.name for location in component.locations].index(
-            fork.location or component.initial
-        )
+        start = start_location(component, fork.location)
         store_slot(place, place.model.layout.locations[number], constant(start))
         _reset_variables(place, component)
 

@@ -362,6 +362,7 @@ class Automata:
         )
 
     def _explore(self, component: Component) -> None:
+        around = _names_around(component)
         while component.pending:
             term = component.pending.popleft()
             here = component.locations[term]
@@ -373,7 +374,6 @@ class Automata:
                 if isinstance(move.act, Terminates):
                     component.ends.append((here, move))
                     continue
-                around = _names_around(component)
                 for one in split(move, around, data=True):
                     for each in split_sent(one, around) if self.steps.meets(one) else (one,):
                         component.arcs.append(self._arc(component, here, each))

@@ -11,17 +11,23 @@ from typing import Literal
 
 from veristream.source import NOWHERE, Span
 
-Shown = int | bool | str | list["Shown"] | dict[str, "Shown"]
-"""A value as a person reads it: an enum member by its name, an array as a list, a record as a dict."""
+Shown = int | float | bool | str | list["Shown"] | dict[str, "Shown"]
+"""A value as a person reads it: an enum member by its name, an array as a list, a record as a dict, a
+clock by what it shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action of a trace and the state after it; the first step of a trace has no action."""
+    """One action of a trace and the state after it; the first step of a trace has no action.
+
+    Where time passes, `delay` says how long the run stayed in the state before; a last step without an
+    action is a delay alone.
+    """
 
     action: str | None
     process: str | None
     state: Mapping[str, Shown]
+    delay: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,11 @@ from veristream.ir.expr import (
     Binary,
     Call,
     Check,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -139,6 +142,8 @@ class Writer:
                 return self.cell(channel, part, indices, position), _ATOM
             case AtLocation() | IsDone() | IsIdle() | Call() | Primed():
                 raise AssertionError(f"not straight: {expr}")
+            case ClockTest() | ClockValue() | Deadlocked():
+                raise AssertionError("timed networks are not exported")
             case _:
                 assert_never(expr)
 

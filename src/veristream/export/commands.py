@@ -56,8 +56,8 @@ BARRIER_COMBINATIONS_MAX = 64
 
 
 def flatten(network: Network) -> Flat:
-    """The network as guarded commands; raises ModelError for clocks."""
-    _refuse_clocks(network)
+    """The network as guarded commands; raises ModelError for timed ones."""
+    _refuse_time(network)
     straight = Straightener(network, location_variables(network))
     builder = _Builder(network, straight)
     commands = [command for action in list_actions(network) for command in builder.commands(action)]
@@ -77,14 +77,12 @@ def _asks_for_deadlocks(network: Network) -> bool:
     return any(isinstance(property_.claim, DeadlockFree) for property_ in network.properties)
 
 
-def _refuse_clocks(network: Network) -> None:
-    spans = [clock.span for clock in network.clocks]
-    for component in network.components:
-        spans += [place.span for place in component.locations if place.clock_invariant]
-        spans += [edge.span for edge in component.edges if edge.clock_guard]
-    if spans:
-        hint = "SPIN and TLC count states of untimed models only: remove the clocks"
-        raise ModelError("a clock cannot be exported", spans[0], hint)
+def _refuse_time(network: Network) -> None:
+    hint = "SPIN and TLC count states of untimed models only"
+    for clock in network.clocks:
+        raise ModelError("a clock cannot be exported", clock.span, f"{hint}: remove the clocks")
+    if network.timed:
+        raise ModelError("a timed network cannot be exported", network.span, hint)
 
 
 class _Builder:

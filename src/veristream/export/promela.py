@@ -43,9 +43,11 @@ from veristream.ir.property import (
     Fairness,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
     NonTerminating,
     Occurs,
+    PotentiallyAlways,
     Property,
     Reachable,
     Refines,
@@ -235,6 +237,8 @@ class _Exporter:
                 | Deterministic()
                 | Refines()
                 | Transition()
+                | Inevitable()
+                | PotentiallyAlways()
             ):
                 raise ModelError(
                     f"the property {property_.name} is not a formula of states",

@@ -16,8 +16,11 @@ from veristream.ir.expr import (
     Block,
     Call,
     Check,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -78,6 +81,8 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return arguments
         case Peek(indices=indices, position=position):
             return (*indices, position)
+        case ClockTest() | ClockValue() | Deadlocked():
+            raise AssertionError("timed networks are not exported")
         case _:
             assert_never(expr)
 
@@ -105,6 +110,8 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
             return replace(expr, arguments=parts)
         case Peek():
             return replace(expr, indices=parts[:-1], position=parts[-1])
+        case ClockTest() | ClockValue() | Deadlocked():
+            raise AssertionError("timed networks are not exported")
         case _:
             assert_never(expr)
 

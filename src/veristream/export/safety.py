@@ -17,8 +17,11 @@ from veristream.ir.expr import (
     AtLocation,
     Binary,
     Call,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Expr,
     Fold,
     IsDone,
@@ -138,6 +141,8 @@ def safe(expr: Expr, known: Knowledge) -> Expr:
             length = Queue("len", name, indices)
             there = both(_at_least(position, 0, known), Binary("<", position, length))
             return all_of([queue, safe(position, known), there])
+        case ClockTest() | ClockValue() | Deadlocked():
+            raise AssertionError("timed networks are not exported")
         case _:
             assert_never(expr)
 

@@ -17,8 +17,13 @@ from veristream.ir.expr import (
     Block,
     Call,
     Check,
+    ClockConstraint,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -55,7 +60,9 @@ from veristream.ir.property import (
     Always,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
+    PotentiallyAlways,
     Property,
     Reachable,
     Temporal,
@@ -66,6 +73,8 @@ from veristream.ir.property import (
 
 WORD_LOW, WORD_HIGH = -(2**63), 2**63 - 1
 SHIFT_MAX = 62
+CLOCK_MAX = 2**28
+"""The largest magnitude of what a clock is compared with or set to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +155,9 @@ def interval(expr: Expr, names: Names) -> Interval:
             return _of_type(names.channels[name].fields[part_index])
         case Primed(operand=operand):
             return interval(operand, names)
-        case Fold() | Queue() | AtLocation() | IsDone() | IsIdle():
+        case ClockValue():
+            return Interval(0, WORD_HIGH)
+        case Fold() | Queue() | AtLocation() | IsDone() | IsIdle() | ClockTest() | Deadlocked():
             return BIT
 
 
@@ -248,7 +259,7 @@ def check_overflow(network: Network) -> None:
         for location in component.locations:
             _check(location.invariant, names)
             for constraint in location.clock_invariant:
-                _check(constraint.bound, names)
+                _check_constraint(constraint, names)
         for edge in component.edges:
             _check_edge(edge, edge_names(names, edge))
     for property_ in network.properties:
@@ -283,14 +294,42 @@ def _check(expr: Expr | None, names: Names) -> None:
         case Peek(position=position, indices=parts):
             for part in (position, *parts):
                 _check(part, names)
-        case Const() | AtLocation() | IsDone() | IsIdle():
+        case ClockTest(constraint=constraint):
+            _check_constraint(constraint, names)
+        case ClockValue(clock=clock):
+            _check_clock(clock, names)
+        case Const() | AtLocation() | IsDone() | IsIdle() | Deadlocked():
             pass
+
+
+def _check_constraint(constraint: ClockConstraint, names: Names) -> None:
+    _check(constraint.when, names)
+    for clock in (constraint.left, constraint.right):
+        _check_clock(clock, names)
+    _check_clock_limit(constraint.bound, names)
+
+
+def _check_clock(clock: ClockRef | None, names: Names) -> None:
+    for index in () if clock is None else clock.indices:
+        _check(index, names)
+
+
+def _check_clock_limit(value: Expr, names: Names) -> None:
+    """Sums of a few such numbers must fit into the cells of a zone."""
+    _check(value, names)
+    found = interval(value, names)
+    if not found.within(-CLOCK_MAX, CLOCK_MAX):
+        raise ModelError(
+            f"this may reach {max(abs(found.low), abs(found.high))}, too much for a clock",
+            value.span,
+            f"keep it within {-CLOCK_MAX}..{CLOCK_MAX}: give the operands smaller ranges",
+        )
 
 
 def _check_edge(edge: Edge, names: Names) -> None:
     _check(edge.guard, names)
     for constraint in edge.clock_guard:
-        _check(constraint.bound, names)
+        _check_constraint(constraint, names)
     if edge.label is not None:
         for argument in edge.label.arguments:
             _check(argument, names)
@@ -335,8 +374,11 @@ def _check_statement(statement: Statement, names: Names) -> Names:
             _check_block(body, names)
         case For(name=name, low=low, high=high, body=body):
             _check_block(body, names.add(name, Type(low, high)))
-        case Return(value=value) | Evaluate(value=value) | Reset(value=value):
+        case Return(value=value) | Evaluate(value=value):
             _check(value, names)
+        case Reset(clock=clock, value=value):
+            _check_clock_limit(value, names)
+            _check_clock(clock, names)
         case Check(condition=condition):
             _check(condition, names)
     return names
@@ -345,6 +387,8 @@ def _check_statement(statement: Statement, names: Names) -> Names:
 def _property_expressions(property_: Property) -> list[Expr]:
     match property_.claim:
         case Always(condition=condition) | Transition(condition=condition):
+            return [condition]
+        case Inevitable(condition=condition) | PotentiallyAlways(condition=condition):
             return [condition]
         case Reachable(condition=condition, optimise=optimise):
             return [condition] + ([] if optimise is None else [optimise.value])

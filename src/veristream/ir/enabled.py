@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from veristream.ir.actions import Action, Movement, choices, edges_on
+from veristream.ir.clocks import Bound
 from veristream.ir.evaluate import (
     Cell,
     Environment,
@@ -18,6 +19,7 @@ from veristream.ir.evaluate import (
     Scope,
     check_range,
     evaluate,
+    evaluate_constraint,
     evaluate_indices,
     flatten,
     is_done,
@@ -30,12 +32,14 @@ from veristream.ir.state import Message
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """A component on its edge with its selected values and what it received."""
+    """A component on its edge with its selected values and what it received, and what its clock guard
+    demands."""
 
     component: int
     position: int
     edge: Edge
     scope: Scope
+    bounds: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +155,10 @@ def _lead(action: Action, edge: Edge, scope: Scope, before: Environment) -> Lead
     """The leader, if it is enabled with the selected values in the scope."""
     if isinstance(edge.sync, Receive):
         return _lead_receive(action, edge, edge.sync, scope, before)
-    if not _guard_holds(edge, scope, before):
+    bounds = _guard(edge, scope, before)
+    if bounds is None:
         return None
-    mover = Mover(action.leader, action.edge, edge, scope)
+    mover = Mover(action.leader, action.edge, edge, scope, bounds)
     if edge.sync is None:
         return Lead(mover)
     position, channel = before.names.channels[edge.sync.channel]
@@ -170,8 +175,12 @@ def _lead(action: Action, edge: Edge, scope: Scope, before: Environment) -> Lead
     return Lead(mover, indices, _sent(edge.sync, channel, before, scope))
 
 
-def _guard_holds(edge: Edge, scope: Scope, before: Environment) -> bool:
-    return edge.guard is None or evaluate(edge.guard, before, scope) != 0
+def _guard(edge: Edge, scope: Scope, before: Environment) -> tuple[Bound, ...] | None:
+    """What the clock guard demands, or None where the guard does not hold."""
+    if edge.guard is not None and not evaluate(edge.guard, before, scope):
+        return None
+    demands = (evaluate_constraint(constraint, before, scope) for constraint in edge.clock_guard)
+    return tuple(bound for bounds in demands for bound in bounds)
 
 
 def _sent(sync: Send, channel: Channel, before: Environment, scope: Scope) -> Message:
@@ -190,9 +199,10 @@ def _lead_receive(
     indices = evaluate_indices(channel.name, channel.shape, sync.indices, before, scope)
     contents = before.queues[position + flatten(channel.shape, indices)]
     received = _receive(sync, contents[0], scope, before) if contents else None
-    if received is None or not _guard_holds(edge, received, before):
+    bounds = None if received is None else _guard(edge, received, before)
+    if received is None or bounds is None:
         return None
-    return Lead(Mover(action.leader, action.edge, edge, received), indices)
+    return Lead(Mover(action.leader, action.edge, edge, received, bounds), indices)
 
 
 def _receive(sync: Receive, message: Message, scope: Scope, before: Environment) -> Scope | None:
@@ -235,5 +245,6 @@ def _follow(lead: Lead, component: int, position: int, before: Environment) -> I
             continue
         if isinstance(edge.sync, Receive):
             scope = _receive(edge.sync, lead.message, scope, before)
-        if scope is not None and _guard_holds(edge, scope, before):
-            yield Mover(component, position, edge, scope)
+        bounds = None if scope is None else _guard(edge, scope, before)
+        if scope is not None and bounds is not None:
+            yield Mover(component, position, edge, scope, bounds)

@@ -2,15 +2,18 @@
 
 The semantics is the text of `expr`. Where that leaves an order open, it is this: indices from left
 to right, each checked against its bounds before the next is evaluated; a call's arguments likewise;
-of an assignment the value first, then the target's indices, then the check of the range.
+of an assignment, and of a `Reset`, the value first, then the target's indices, then the check of the
+range. Of a clock's constraint first `when`, then the indices of both clocks, then the bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import assert_never
 
+from veristream.ir.clocks import Bound, bounds_of
 from veristream.ir.expr import (
     Assign,
     AtLocation,
@@ -18,8 +21,13 @@ from veristream.ir.expr import (
     Block,
     Call,
     Check,
+    ClockConstraint,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -68,15 +76,29 @@ Scope = Mapping[str, Cell]
 """The local names that are known; an inner block copies the mapping and shares the cells."""
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What properties of a timed network see beside the state: what the clocks show, by number (0 is
+    always 0), and whether no action is possible any more."""
+
+    clocks: tuple[Fraction, ...]
+    is_deadlocked: Callable[[], bool]
+
+
 @dataclass(slots=True)
 class Environment:
-    """A state that statements may change; `after` is what `Primed` speaks of, where there is one."""
+    """A state that statements may change; `after` is what `Primed` speaks of, where there is one.
+
+    `resets` are the values that statements gave to clocks, by number.
+    """
 
     names: Names
     values: list[int]
     queues: list[Contents]
     locations: list[int]
     after: Environment | None = None
+    moment: Moment | None = None
+    resets: dict[int, int] = field(default_factory=dict)
 
 
 def thaw(names: Names, state: State) -> Environment:
@@ -162,8 +184,38 @@ def evaluate(expr: Expr, env: Environment, scope: Scope) -> int:
         case Primed(operand=operand):
             assert env.after is not None, "Primed outside of a Transition property"
             return evaluate(operand, env.after, scope)
+        case ClockTest(constraint=constraint):
+            assert env.moment is not None, "a clock outside of a timed network's property"
+            return int(satisfies(env.moment.clocks, evaluate_constraint(constraint, env, scope)))
+        case Deadlocked():
+            assert env.moment is not None, "deadlock outside of a timed network's property"
+            return int(env.moment.is_deadlocked())
+        case ClockValue():
+            raise AssertionError("a clock shows no whole number")
         case _:
             assert_never(expr)
+
+
+def evaluate_constraint(constraint: ClockConstraint, env: Environment, scope: Scope) -> tuple[Bound, ...]:
+    """What the constraint demands of the clocks; raises ModelFault."""
+    if constraint.when is not None and not evaluate(constraint.when, env, scope):
+        return ()
+    left = evaluate_clock(constraint.left, env, scope)
+    right = 0 if constraint.right is None else evaluate_clock(constraint.right, env, scope)
+    return bounds_of(constraint.op, left, right, evaluate(constraint.bound, env, scope))
+
+
+def evaluate_clock(ref: ClockRef, env: Environment, scope: Scope) -> int:
+    """The number of the clock; raises ModelFault."""
+    clock = env.names.clocks[ref.clock]
+    place = evaluate_indices(ref.clock, clock.shape, ref.indices, env, scope)
+    return clock.first + flatten(clock.shape, place)
+
+
+def satisfies(clocks: tuple[Fraction, ...], bounds: Iterable[Bound]) -> bool:
+    """Whether what the clocks show, by number, keeps within the bounds."""
+    differences = ((clocks[bound.left] - clocks[bound.right], bound) for bound in bounds)
+    return all(d < bound.limit or (d == bound.limit and not bound.strict) for d, bound in differences)
 
 
 def is_done(env: Environment, component: int) -> bool:
@@ -368,8 +420,12 @@ def _run_statement(statement: Statement, env: Environment, scope: dict[str, Cell
         case Check(condition=condition, message=message, span=span):
             if not evaluate(condition, env, scope):
                 raise ModelFault(message, span)
-        case Reset():
-            raise AssertionError("a clock's Reset in an untimed network")
+        case Reset(clock=clock, value=value, span=span):
+            shown = evaluate(value, env, scope)
+            number = evaluate_clock(clock, env, scope)
+            if shown < 0:
+                raise ModelFault(f"the clock {clock.clock} cannot be set to {shown}", span)
+            env.resets[number] = shown
         case _:
             assert_never(statement)
     return None

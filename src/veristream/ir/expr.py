@@ -190,6 +190,57 @@ class Primed:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class ClockRef:
+    """A clock, or one of an array of clocks; faults out of bounds."""
+
+    clock: str
+    indices: tuple[Expr, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+ClockOp = Literal["<", "<=", "==", ">=", ">"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockConstraint:
+    """`left - right` compared with `bound`; without `right` the clock alone.
+
+    Where `when` is given and does not hold, the constraint demands nothing, and its indices and bound
+    are not evaluated.
+    """
+
+    left: ClockRef
+    right: ClockRef | None
+    op: ClockOp
+    bound: Expr
+    when: Expr | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockTest:
+    """Whether the clocks satisfy the constraint; only in properties of a timed network."""
+
+    constraint: ClockConstraint
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClockValue:
+    """What a clock shows; only as the value whose extreme a property of a timed network asks for."""
+
+    clock: ClockRef
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlocked:
+    """Whether no action is possible, now or after any delay; only in properties of a timed network."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
 Expr = (
     Const
     | Load
@@ -205,6 +256,9 @@ Expr = (
     | Queue
     | Peek
     | Primed
+    | ClockTest
+    | ClockValue
+    | Deadlocked
 )
 
 TRUE = Const(1)
@@ -292,9 +346,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Sets a clock; only timed searches know it."""
+    """Sets a clock to a value that is not negative; only in timed networks."""
 
-    clock: str
+    clock: ClockRef
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 

@@ -10,6 +10,9 @@ to be fast. Where that text leaves something open, it is this:
 - Priority speaks of steps, so a failure neither creates nor lifts it, and a failing action that it
   would exclude is no failure. Where a test faults, nobody knows yet who would have moved: the leader
   counts, and every other component that is at the source of an edge with which it might follow.
+
+Of a timed network these are the steps as far as the state alone decides; each says what it demands of
+the clocks and does to them. The text's items 5 to 7 are the matter of `timed`.
 """
 
 from __future__ import annotations
@@ -18,22 +21,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from veristream.errors import ModelError
 from veristream.ir.actions import Action, Movement, list_actions, render_label
+from veristream.ir.clocks import NO_CLOCKS, Bound, ClockEffect
 from veristream.ir.enabled import Enabled, Faulted, Lead, Mover, list_enabled, list_possible
 from veristream.ir.evaluate import (
     Environment,
     ModelFault,
+    Moment,
     Scope,
     copy_scope,
     evaluate,
+    evaluate_constraint,
     flatten,
     freeze,
     is_done,
     run,
     thaw,
 )
-from veristream.ir.expr import Expr
+from veristream.ir.expr import ClockConstraint, Expr
 from veristream.ir.network import ChannelKind, LocationKind, Network, Receive, Send
 from veristream.ir.property import Occurs, Silent
 from veristream.ir.state import IDLE, State, initial_state, name_parts, start_location
@@ -53,17 +58,22 @@ class Taken:
     state: State
     arguments: tuple[int, ...]
     movers: tuple[tuple[int, int], ...]
+    clocks: ClockEffect = NO_CLOCKS
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An action that faulted; `components` are those that moved, or could have."""
+    """An action that faulted; `components` are those that moved, or could have.
+
+    `clocks` has the bounds of the movers where it was not a test that faulted, and no resets.
+    """
 
     action: int
     label: str
     process: str
     fault: Fault
     components: tuple[int, ...]
+    clocks: ClockEffect = NO_CLOCKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +85,9 @@ class Expansion:
 
 
 class Interpreter:
-    """Expands the states of one untimed network; nothing but the network is remembered."""
+    """Expands the states of one network; nothing but the network is remembered."""
 
     def __init__(self, network: Network) -> None:
-        if network.clocks:
-            raise ModelError(
-                f"the model {network.name} has clocks; only untimed models can be searched",
-                network.clocks[0].span,
-                hint="timed search is not there yet; remove the clocks, their guards and invariants",
-            )
         self.network = network
         self.actions = list_actions(network)
         self._names = name_parts(network)
@@ -117,9 +121,11 @@ class Interpreter:
         """The expression's value in the state; raises ModelFault."""
         return evaluate(expr, thaw(self._names, state), {})
 
-    def holds(self, expr: Expr, state: State) -> bool:
-        """Whether the condition holds in the state; raises ModelFault."""
-        return self.value(expr, state) != 0
+    def holds(self, expr: Expr, state: State, moment: Moment | None = None) -> bool:
+        """Whether the condition holds in the state, and at the moment if it is timed; raises ModelFault."""
+        env = thaw(self._names, state)
+        env.moment = moment
+        return evaluate(expr, env, {}) != 0
 
     def holds_step(self, expr: Expr, before: State, after: State) -> bool:
         """Whether the condition, which may be primed, holds of the step; raises ModelFault."""
@@ -150,6 +156,38 @@ class Interpreter:
             return True
         return all(at == IDLE or is_done(env, i) for i, at in enumerate(state.locations))
 
+    def invariant_bounds(self, state: State) -> tuple[Bound, ...]:
+        """What the clock invariants of all locations demand, in the order of the components; raises
+        ModelFault."""
+        env = thaw(self._names, state)
+        return tuple(
+            bound
+            for component, at in zip(self.network.components, state.locations, strict=True)
+            for constraint in (() if at == IDLE else component.locations[at].clock_invariant)
+            for bound in evaluate_constraint(constraint, env, {})
+        )
+
+    def bounds(self, constraint: ClockConstraint, state: State) -> tuple[Bound, ...]:
+        """What the constraint demands of the clocks in the state; raises ModelFault."""
+        return evaluate_constraint(constraint, thaw(self._names, state), {})
+
+    def may_delay(self, state: State) -> bool:
+        """Whether time may pass, as far as the state alone decides."""
+        for kind in (LocationKind.URGENT, LocationKind.COMMITTED):
+            if self._components_at(state, kind):
+                return False
+        before = thaw(self._names, state)
+        return not any(
+            isinstance(outcome, Enabled)
+            for action in self.actions
+            if self._is_urgent(action)
+            for outcome in list_enabled(action, before)
+        )
+
+    def _is_urgent(self, action: Action) -> bool:
+        sync = self.network.components[action.leader].edges[action.edge].sync
+        return sync is not None and self._names.channels[sync.channel][1].urgent
+
     def _attempt(self, index: int, before: Environment) -> Iterator[Taken | Failed]:
         """What the action comes to, before priority."""
         action = self.actions[index]
@@ -167,6 +205,7 @@ class Interpreter:
         movers = enabled.movers
         components = tuple(mover.component for mover in movers)
         scope = movers[1 if action.label_of_follower else 0].scope
+        bounds = tuple(bound for mover in movers for bound in mover.bounds)
         try:
             after = thaw(self._names, freeze(before))
             self._move(movers, after)
@@ -179,12 +218,14 @@ class Interpreter:
             arguments = _arguments(action, before, scope)
         except ModelFault as fault:
             label = _label_of_failure(action, before, scope)
-            yield Failed(index, label, self._process(components), _as_data(fault), components)
+            demanded = ClockEffect(bounds)
+            yield Failed(index, label, self._process(components), _as_data(fault), components, demanded)
             return
         label = render_label(action.label.name, arguments)
         edges = tuple((mover.component, mover.position) for mover in movers)
         process = ", ".join(movers[0].edge.actors) or self._process(components)
-        yield Taken(index, label, process, freeze(after), arguments, edges)
+        effect = ClockEffect(bounds, tuple(sorted(after.resets.items())))
+        yield Taken(index, label, process, freeze(after), arguments, edges, effect)
 
     def _fail_test(self, index: int, faulted: Faulted, before: Environment) -> Failed:
         """The failure of a test; a broadcast is blamed on its leader alone."""

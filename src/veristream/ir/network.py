@@ -30,6 +30,18 @@ variables, and synchronise over channels. One step of it is one *action*:
 A fault (see `expr`) while an action is evaluated makes the action *fail*: it is not a step but a
 finding, and the search stops with the trace to it. The guard of a failing action is not relied on.
 
+A *timed* network has clocks, which all begin at 0 and grow together while time passes:
+
+5. **Delay.** Time passes as long as the clock invariants of all locations hold, never in a state where
+   a component is at an urgent or committed location, and never while a step on an urgent channel is
+   enabled (its movers' tests hold).
+6. **Clock guards.** A mover's clock guard is evaluated right after its guard, in the state before the
+   step, and the clocks must satisfy it. Updates may set clocks (`Reset`); what else is said of updates
+   stays. The clock invariants of all locations in the state after the step must hold, with the clocks
+   as they were set, else the step does not exist.
+7. **Priorities.** A step has the priority of its channel (0 without one) and then the greatest of its
+   movers; a step is not possible at a moment where one of greater priority is.
+
 A state without a step has *terminated* when every component is idle or at a final location, or when
 the network's `terminal` condition holds, else it is a *deadlock*. For temporal properties a state
 without a step repeats for ever, with no action.
@@ -40,7 +52,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum as PythonEnum
 
-from veristream.ir.expr import Block, Expr, Type
+from veristream.ir.expr import Block, ClockConstraint, Expr, Type
 from veristream.ir.property import Property
 from veristream.source import NOWHERE, Span
 
@@ -93,26 +105,20 @@ class Channel:
     capacity: int = 0  # of a buffer, at least 1
     overflow_faults: bool = False  # a send to a full buffer: a fault, or not enabled
     vectors: tuple[tuple[str, ...], ...] = ()  # of a barrier: who moves together
-    urgent: bool = False
+    urgent: bool = False  # no time passes while a step on it is possible
+    priority: int = 0  # of its steps; those without a channel have 0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A clock; kept for timed searches."""
+    """A clock, or an array of them; a component's own is named `Component.x`.
+
+    The clocks of a network are numbered from 1 in their order, arrays row by row.
+    """
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ClockConstraint:
-    """`left - right` compared with `bound`; without `right` the clock alone. `op` is < <= == >= >."""
-
-    left: str
-    right: str | None
-    op: str
-    bound: Expr
+    shape: tuple[int, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -143,7 +149,7 @@ class LocationKind(PythonEnum):
     """What a component at the location means for the others."""
 
     NORMAL = "normal"
-    URGENT = "urgent"  # no time passes; no meaning in untimed searches
+    URGENT = "urgent"  # no time passes; no meaning in untimed networks
     COMMITTED = "committed"  # the next step must leave a committed location
     ATOMIC = "atomic"  # goes first where it can
 
@@ -279,6 +285,7 @@ class Component:
     initial: str
     idle: bool = False  # a slot that an edge must fork first
     variables: tuple[Variable, ...] = ()
+    priority: int = 0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -336,6 +343,7 @@ class Network:
     terminal: Expr | None = None  # a state without a step where this holds has terminated properly
     symmetries: tuple[Symmetry, ...] = ()
     bags: tuple[Sorted, ...] = ()
+    timed: bool = False  # time passes; only such a network has clocks, urgency and priorities
     remark: str = ""  # what every verdict should say, such as a bound that the model was given
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 

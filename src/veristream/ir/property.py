@@ -126,7 +126,10 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True)
 class Optimise:
-    """The least or greatest value of an expression over the reachable states where a goal holds."""
+    """The least or greatest value of an expression over the reachable states where a goal holds.
+
+    Of a clock the infimum or supremum, which need not be attained.
+    """
 
     direction: Literal["min", "max"]
     value: Expr
@@ -154,6 +157,25 @@ class LeadsTo:
     effect: Expr
 
 
+@dataclass(frozen=True, slots=True)
+class Inevitable:
+    """On every run of a timed network the condition holds at some moment (UPPAAL's `A<>`).
+
+    A run is maximal: it goes on for ever, in steps or in time, or ends where neither is possible. Runs
+    whose infinitely many steps take a finite time count too.
+    """
+
+    condition: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class PotentiallyAlways:
+    """On some run of a timed network, maximal in the same sense, the condition holds at every moment
+    (UPPAAL's `E[]`)."""
+
+    condition: Expr
+
+
 Claim = (
     DeadlockFree
     | DivergenceFree
@@ -165,6 +187,8 @@ Claim = (
     | Transition
     | Temporal
     | LeadsTo
+    | Inevitable
+    | PotentiallyAlways
 )
 
 

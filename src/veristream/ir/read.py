@@ -110,13 +110,14 @@ def _network(root: Node, around: _Around) -> Network:
         tuple(names.enums.values()),
         variables,
         tuple(_channel(node, scope) for node in _all(root, "channel")),
-        tuple(Clock(name_of(token(node, 0)), span_of(source, node)) for node in _all(root, "clock")),
+        tuple(_clock(node, scope) for node in _all(root, "clock")),
         tuple(_function(node, scope) for node in _all(root, "function")),
         tuple(_component(instance, own[instance.name], scope) for instance in instances),
         tuple(read_property(node, scope, _specification) for node in _all(root, "property")),
         _terminal(root, scope),
         tuple(read_symmetry(node, scope) for node in _all(root, "symmetry")),
         tuple(read_bag(node, scope) for node in _all(root, "bag")),
+        bool(_all(root, "timed")),
         "; ".join(json.loads(token(node, 0), strict=False) for node in _all(root, "remark")),
         span_of(source, token(root, 0)),
     )
@@ -281,6 +282,16 @@ def _listed(shape: tuple[int, ...], node: Node, scope: Scope) -> Iterator[int]:
         yield from _initial(shape[1:], INT, part, scope) if nested else (read_constant(part, scope),)
 
 
+def _clock(node: Node, scope: Scope) -> Clock:
+    fields = [name_of(part) for part in node.children if isinstance(part, Token)]
+    name = ".".join([read_component(child(node, 0), scope), *fields])
+    return Clock(name, _shape(child(node, -1), scope), span_of(scope.names.source, node))
+
+
+def _priority(node: Node | None, scope: Scope) -> int:
+    return 0 if node is None else read_constant(child(node, 0), scope)
+
+
 def _channel(node: Node, scope: Scope) -> Channel:
     name, shape, body = name_of(token(node, 1)), _shape(child(node, 2), scope), child(node, 3)
     channel = Channel(
@@ -288,6 +299,7 @@ def _channel(node: Node, scope: Scope) -> Channel:
         ChannelKind(str(token(body, 0)) if body.data == "passing" else str(body.data)),
         shape=shape,
         urgent=maybe(node, 0) is not None,
+        priority=_priority(optional(node, 4), scope),
         span=span_of(scope.names.source, node),
     )
     match body.data:
@@ -379,4 +391,5 @@ def _component(instance: _Instance, variables: tuple[Variable, ...], scope: Scop
     read = (read_edge(part, inside) for part in _all(node, "edge"))
     edges: tuple[Edge, ...] = tuple(edge for edge in read if edge is not None)
     is_idle = maybe(node, 0) is not None
-    return Component(instance.name, tuple(locations), edges, initial[0], is_idle, variables, span)
+    priority = _priority(optional(node, 3), inside)
+    return Component(instance.name, tuple(locations), edges, initial[0], is_idle, variables, priority, span)

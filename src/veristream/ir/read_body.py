@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 from lark import Token, Tree
 
@@ -15,6 +15,7 @@ from veristream.ir.expr import (
     Block,
     Call,
     Check,
+    ClockConstraint,
     Const,
     Evaluate,
     Expr,
@@ -30,7 +31,6 @@ from veristream.ir.expr import (
 )
 from veristream.ir.network import (
     Bind,
-    ClockConstraint,
     Edge,
     FairnessMark,
     Fork,
@@ -45,8 +45,10 @@ from veristream.ir.network import (
     Sync,
 )
 from veristream.ir.read_expr import (
+    read_clock,
     read_component,
     read_constant,
+    read_constraint,
     read_expr,
     read_exprs,
     read_range,
@@ -55,7 +57,6 @@ from veristream.ir.read_expr import (
 )
 from veristream.ir.read_names import Scope
 from veristream.ir.read_syntax import Node, child, children, maybe, name_of, optional, span_of, token
-from veristream.ir.spelling import COMPARISONS
 from veristream.source import Span
 
 
@@ -94,7 +95,7 @@ def _statement(node: Node, scope: Scope) -> Statement:
             message = "a check failed" if written is None else json.loads(str(written), strict=False)
             return Check(read_expr(child(node, 0), scope), message, span)
         case "reset":
-            return Reset(name_of(token(node, 0)), read_expr(child(node, 1), scope), span)
+            return Reset(read_clock(child(node, 0), scope), read_expr(child(node, 1), scope), span)
         case _:
             return Return(read_expr(child(node, 0), scope), span)
 
@@ -154,7 +155,7 @@ def read_location(node: Node, scope: Scope) -> tuple[Location, bool]:
         kind,
         "final_mark" in parts,
         None if invariant is None else read_expr(child(invariant, 0), scope),
-        () if clocks is None else tuple(_clock_constraints(clocks, scope)),
+        () if clocks is None else _clock_constraints(clocks, scope),
         span_of(scope.names.source, node),
     )
     return location, "initial_mark" in parts
@@ -173,43 +174,8 @@ def _parts_by_kind(nodes: Sequence[Node], scope: Scope) -> dict[str, Node]:
     return parts
 
 
-def _clock_constraints(node: Node, scope: Scope) -> Iterator[ClockConstraint]:
-    """`x < 3` or `x - y < 3`, written as rows of which the first names are clocks."""
-    for part in children(node):
-        items = list(part.children) if part.data == "row" else [part]
-        clocks, rest = _clock_names(items)
-        if not clocks or not rest or str(rest[0]) not in COMPARISONS - {"!="}:
-            raise ModelError(
-                "a clock constraint is expected here",
-                span_of(scope.names.source, part),
-                "write `x < 3`, `x >= 2` or `x - y <= 5`",
-            )
-        bound = rest[1:]
-        # The bound is what is left of the row; it keeps the positions of its own parts.
-        row = bound[0] if len(bound) == 1 and isinstance(bound[0], Tree) else Tree("row", bound, part.meta)
-        yield ClockConstraint(
-            clocks[0],
-            clocks[1] if len(clocks) > 1 else None,
-            str(rest[0]),
-            read_expr(row, scope),
-            span_of(scope.names.source, part),
-        )
-
-
-def _clock_names(items: list[Any]) -> tuple[list[str], list[Any]]:
-    """The one or two clocks that a constraint's row begins with, and the rest of the row."""
-
-    def clock(position: int) -> str | None:
-        item = items[position] if position < len(items) else None
-        is_name = isinstance(item, Tree) and item.data == "reference"
-        return name_of(token(cast(Node, item), 0)) if is_name else None
-
-    first, second = clock(0), clock(2)
-    if first is None:
-        return [], items
-    if second is not None and str(items[1]) == "-":
-        return [first, second], items[3:]
-    return [first], items[1:]
+def _clock_constraints(node: Node, scope: Scope) -> tuple[ClockConstraint, ...]:
+    return tuple(read_constraint(part, scope) for part in children(node))
 
 
 def read_edge(node: Node, scope: Scope) -> Edge | None:
@@ -236,7 +202,7 @@ def read_edge(node: Node, scope: Scope) -> Edge | None:
         _label(labels[0], known) if labels else None,
         selects,
         guard,
-        tuple(_clock_constraints(clauses["clock_guard"], known)) if "clock_guard" in clauses else (),
+        _clock_constraints(clauses["clock_guard"], known) if "clock_guard" in clauses else (),
         sync,
         read_block(child(clauses["do"], 0), known) if "do" in clauses else (),
         _forks(node, scope),

@@ -23,8 +23,14 @@ from veristream.ir.expr import (
     Binary,
     BinaryOp,
     Call,
+    ClockConstraint,
+    ClockOp,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Expr,
     Fold,
     FoldOp,
@@ -44,6 +50,7 @@ from veristream.ir.network import enum_range
 from veristream.ir.read_names import Scope, Struct, find_constant, find_variable, unknown_name
 from veristream.ir.read_row import Grouping, group
 from veristream.ir.read_syntax import (
+    Branch,
     Node,
     child,
     children,
@@ -185,6 +192,10 @@ def read_value(node: Node, scope: Scope) -> Value:
             return Value(AtLocation(component, name_of(token(node, 1)), span))
         case "primed":
             return Value(_primed(node, scope))
+        case "clock_test":
+            return Value(_clock_test(child(node, 0), scope, span))
+        case "reference" if str(token(node, 0)) == "deadlock":
+            return Value(Deadlocked(span))
         case _:
             return _path(node, scope)
 
@@ -278,6 +289,69 @@ def _primed(node: Node, scope: Scope) -> Expr:
     if not isinstance(operand, Load):
         raise ModelError("`'` follows a variable", span, "write `next(...)` for an expression")
     return Primed(operand, span)
+
+
+def _clock_test(node: Node, scope: Scope, span: Span) -> Expr:
+    """What a clock shows, or whether clocks satisfy a constraint."""
+    if child(node, 0).data != "row" and maybe(node, 1) is None:
+        return ClockValue(read_clock(child(node, 0), scope), span)
+    return ClockTest(read_constraint(node, scope), span)
+
+
+def read_constraint(node: Node, scope: Scope) -> ClockConstraint:
+    """`x < 3` or `x - y < 3`, a row of which the first operands are clocks; perhaps `if` a condition."""
+    written, when = child(node, 0), optional(node, 1)
+    clocks, rest = _clock_operands(list(written.children) if written.data == "row" else [])
+    if not clocks or not _compares(rest):
+        raise ModelError(
+            "a clock constraint is expected here",
+            span_of(scope.names.source, written),
+            "write `x < 3`, `x >= 2` or `x - y <= 5`, with commas between several",
+        )
+    bound = rest[1:]
+    # The bound is what is left of the row; it keeps the positions of its own parts.
+    row = bound[0] if len(bound) == 1 and isinstance(bound[0], Tree) else Tree("row", bound, written.meta)
+    return ClockConstraint(
+        read_clock(clocks[0], scope),
+        read_clock(clocks[1], scope) if len(clocks) > 1 else None,
+        cast(ClockOp, str(rest[0])),
+        read_expr(row, scope),
+        None if when is None else read_expr(when, scope),
+        span_of(scope.names.source, node),
+    )
+
+
+def _compares(rest: list[Branch]) -> bool:
+    """Whether this is a comparison and a bound, and nothing that binds looser than that."""
+    if not rest or str(rest[0]) not in COMPARISONS - {"!="}:
+        return False
+    ops = [str(part) for part in rest[1:] if isinstance(part, Token) and part.type == "OPERATOR"]
+    return all(LEVELS[_SYNONYMS.get(op, op)] > LEVELS["<"] for op in ops)
+
+
+def _clock_operands(items: list[Branch]) -> tuple[list[Node], list[Branch]]:
+    """The one or two operands that a constraint's row begins with, and the rest of the row."""
+    operands: list[Node] = []
+    while items and isinstance(items[0], Tree) and len(operands) < 2:
+        operands.append(items[0])
+        items = items[1:]
+        if not items or items[0] != "-" or len(operands) == 2:
+            break
+        items = items[1:]
+    return operands, items
+
+
+def read_clock(node: Node, scope: Scope) -> ClockRef:
+    """A clock, always by its full name, with its indices."""
+    head, steps = _steps(node)
+    span = span_of(scope.names.source, node)
+    if head.data not in ("call", "reference", "outermost"):
+        raise ModelError("a clock is expected here", span, "write `x`, `x[i]` or `P(0).x`")
+    name = read_component(head, scope) if head.data == "call" else name_of(token(head, 0))
+    name = ".".join([name, *(name_of(token(step, 1)) for step in steps if step.data == "field")])
+    return ClockRef(
+        name, read_exprs([child(step, 1) for step in steps if step.data == "index"], scope), span
+    )
 
 
 def _call(node: Node, scope: Scope) -> Expr:

@@ -8,7 +8,7 @@ from typing import cast
 
 from lark import Token
 
-from veristream.ir.expr import Const
+from veristream.ir.expr import Const, Expr
 from veristream.ir.network import Network
 from veristream.ir.property import (
     Always,
@@ -20,10 +20,12 @@ from veristream.ir.property import (
     Fairness,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
     NonTerminating,
     Occurs,
     Optimise,
+    PotentiallyAlways,
     Property,
     Reachable,
     RefinementModel,
@@ -53,6 +55,12 @@ _PLAIN: dict[str, Claim] = {
     "nonterminating": NonTerminating(),
     "deterministic": Deterministic(),
 }
+_STATE_CLAIMS: dict[str, Callable[[Expr], Claim]] = {
+    "always": Always,
+    "transition": Transition,
+    "inevitable": Inevitable,
+    "potentially": PotentiallyAlways,
+}
 
 ReadNetwork = Callable[[Node, Scope], Network]
 
@@ -73,8 +81,7 @@ def _claim(node: Node, scope: Scope, read_network: ReadNetwork) -> Claim:
         case "plain_claim":
             return _PLAIN[str(token(node, 0))]
         case "state_claim":
-            condition = read_expr(child(node, 1), scope)
-            return Always(condition) if token(node, 0) == "always" else Transition(condition)
+            return _STATE_CLAIMS[str(token(node, 0))](read_expr(child(node, 1), scope))
         case "reachable":
             return Reachable(read_expr(child(node, 0), scope), _optimise(node, scope))
         case "refines":

@@ -34,12 +34,12 @@ _WORDS = {
     "FAIRNESS": "`weak-action`, `strong-action`, `weak-process`, `strong-process` or `strong-global`",
     "DIRECTION": "`maximise`, `minimise`",
     "SLOTS": "`join`, `kill`, `actors`",
-    "STATE_CLAIM": "`always`, `transition`",
+    "STATE_CLAIM": "`always`, `transition`, `inevitable`, `potentially`",
     "PLAIN_CLAIM": "`deadlockfree`, `divergencefree`, `nonterminating`, `deterministic`",
     "REFINES": "`refines`, `refines<F>`, `refines<FD>`",
     "$END": "the end of the file",
 }
-_EXPRESSION = {"NAME", "INT", "LPAR", "PREFIX", "FOLD", "OUTERMOST"}
+_EXPRESSION = {"NAME", "INT", "LPAR", "PREFIX", "FOLD", "OUTERMOST", "CLOCK"}
 _POSTFIX = {"LPAR", "LSQB", "DOT", "AT", "PRIME"}
 _OTHER_SPELLINGS = {
     "%": "the remainder is `rem`, or `mod` where it must not be negative",

@@ -8,8 +8,10 @@ are understood: variables `x.len` and `x.item` (or `x.item.f`, ...) are one sequ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from math import prod
 
+from veristream.ir.clocks import list_clocks
 from veristream.ir.expr import Type
 from veristream.ir.network import Channel, ChannelKind, Enumeration, Network, all_variables
 from veristream.ir.state import IDLE, Contents, State
@@ -37,6 +39,14 @@ def show_state(network: Network, state: State) -> dict[str, Shown]:
         if len(component.locations) > 1 or component.idle:
             idle = location == IDLE
             shown[component.name] = "idle" if idle else component.locations[location].name
+    return shown
+
+
+def show_timed(network: Network, state: State, clocks: Sequence[Fraction]) -> dict[str, Shown]:
+    """The state by name, with what the clocks show; they are given by number, 0 included."""
+    shown = show_state(network, state)
+    for name, value in zip(list_clocks(network)[1:], clocks[1:], strict=True):
+        shown[name] = int(value) if value.denominator == 1 else float(value)
     return shown
 
 

@@ -34,7 +34,8 @@ RESERVED = frozenset(
         *("edge", "property", "do", "when", "let", "if", "else", "while", "for", "in", "check", "reset"),
         *("return", "tau", "always", "transition", "reachable", "ltl", "leadsto", "deadlockfree"),
         *("divergencefree", "nonterminating", "forall", "exists", "sum", "not", "implies", "or", "and"),
-        *("div", "rem", "mod", "true", "false", "bool", "int", "deterministic", "refines"),
+        *("div", "rem", "mod", "true", "false", "bool", "int", "deterministic", "refines", "clock"),
+        *("inevitable", "potentially", "deadlock"),
     }
 )
 """Words that are printed in backquotes wherever they are names; the grammar lets most others be."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from veristream.ir.clocks import NumberedClock, number_clocks
 from veristream.ir.network import (
     Channel,
     ChannelKind,
@@ -54,6 +55,7 @@ class Names:
     components: Mapping[str, int]
     locations: tuple[Mapping[str, int], ...]
     functions: Mapping[str, Function]
+    clocks: Mapping[str, NumberedClock]
 
 
 def name_parts(network: Network) -> Names:
@@ -78,6 +80,7 @@ def name_parts(network: Network) -> Names:
             for component in network.components
         ),
         {function.name: function for function in network.functions},
+        number_clocks(network),
     )
 
 

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from veristream.ir.expr import ClockConstraint
 from veristream.ir.network import (
     Bind,
     Channel,
     ChannelKind,
-    ClockConstraint,
+    Clock,
     Component,
     Edge,
     Enumeration,
@@ -37,9 +38,11 @@ from veristream.ir.property import (
     Fairness,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
     NonTerminating,
     Occurs,
+    PotentiallyAlways,
     Property,
     Reachable,
     Refines,
@@ -50,7 +53,6 @@ from veristream.ir.property import (
     Transition,
 )
 from veristream.ir.spelling import (
-    LEVELS,
     LOOSEST,
     TEMPORAL_LEVELS,
     TEMPORAL_PREFIX_LEVELS,
@@ -65,8 +67,8 @@ from veristream.ir.spelling import (
 )
 from veristream.ir.text_expr import (
     Spelling,
-    print_at,
     print_block,
+    print_constraint,
     print_expr,
     print_indices,
     print_list,
@@ -81,10 +83,11 @@ def print_network(network: Network) -> str:
     """The text of the network, one declaration a line or paragraph."""
     spelling = spelling_of(network)
     lines = [f"network {spell_name(network.name)}"]
+    lines += ["timed"] if network.timed else []
     lines += [_print_enum(enum) for enum in network.enums]
     lines += [_print_variable(variable, variable.name, spelling) for variable in network.variables]
     lines += [_print_channel(channel, spelling) for channel in network.channels]
-    lines += [f"clock {spell_name(clock.name)}" for clock in network.clocks]
+    lines += [_print_clock(clock) for clock in network.clocks]
     for function in network.functions:
         lines += _print_function(function, spelling)
     for component in network.components:
@@ -139,7 +142,19 @@ def _print_variable(variable: Variable, name: str, spelling: Spelling) -> str:
     return f"var {written}{_print_shape(variable.shape)}: {type_} = {initial}"
 
 
+def _print_clock(clock: Clock) -> str:
+    return f"clock {spell_path(clock.name)}{_print_shape(clock.shape)}"
+
+
+def _print_priority(priority: int) -> str:
+    return f" priority {priority}" if priority else ""
+
+
 def _print_channel(channel: Channel, spelling: Spelling) -> str:
+    return _print_plain_channel(channel, spelling) + _print_priority(channel.priority)
+
+
+def _print_plain_channel(channel: Channel, spelling: Spelling) -> str:
     urgent = "urgent " if channel.urgent else ""
     head = f"{urgent}channel {spell_name(channel.name)}{_print_shape(channel.shape)}: "
     types = ", ".join(print_type(field, spelling) for field in channel.fields)
@@ -174,7 +189,8 @@ def _print_function(function: Function, spelling: Spelling) -> Iterator[str]:
 
 def _print_component(component: Component, spelling: Spelling) -> Iterator[str]:
     idle = "idle " if component.idle else ""
-    yield f"{idle}component {spell_component(component.name)} {{"
+    priority = _print_priority(component.priority)
+    yield f"{idle}component {spell_component(component.name)}{priority} {{"
     for variable in component.variables:
         own = variable.name.removeprefix(f"{component.name}.")
         yield "  " + _print_variable(variable, own, spelling)
@@ -200,12 +216,7 @@ def _print_location(location: Location, initial: bool, spelling: Spelling) -> st
 
 
 def _print_clock_constraints(constraints: Iterable[ClockConstraint], spelling: Spelling) -> str:
-    return "clock " + ", ".join(
-        spell_name(constraint.left)
-        + ("" if constraint.right is None else f" - {spell_name(constraint.right)}")
-        + f" {constraint.op} {print_at(constraint.bound, LEVELS['<<'], spelling)}"
-        for constraint in constraints
-    )
+    return "clock " + ", ".join(print_constraint(constraint, spelling) for constraint in constraints)
 
 
 def _print_edge(edge: Edge, spelling: Spelling) -> Iterator[str]:
@@ -289,6 +300,10 @@ def _print_claim(claim: Claim, spelling: Spelling) -> str:
             return "\n".join([f"{word} {{", *("  " + line for line in lines), "}"])
         case Always(condition=condition):
             return f"always {print_expr(condition, spelling)}"
+        case Inevitable(condition=condition):
+            return f"inevitable {print_expr(condition, spelling)}"
+        case PotentiallyAlways(condition=condition):
+            return f"potentially {print_expr(condition, spelling)}"
         case Reachable(condition=condition, optimise=optimise):
             goal = f"reachable {print_expr(condition, spelling)}"
             if optimise is None:

@@ -16,8 +16,13 @@ from veristream.ir.expr import (
     Block,
     Call,
     Check,
+    ClockConstraint,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -154,8 +159,27 @@ def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
         case Primed(operand=operand):
             text = print_expr(operand, spelling)
             return TIGHTEST, f"{text}'" if isinstance(operand, Load) else f"next({text})"
+        case ClockTest(constraint=constraint):
+            return TIGHTEST, f"clock({print_constraint(constraint, spelling)})"
+        case ClockValue(clock=clock):
+            return TIGHTEST, f"clock({print_clock(clock, spelling)})"
+        case Deadlocked():
+            return TIGHTEST, "deadlock"
         case _:
             assert_never(expr)
+
+
+def print_clock(clock: ClockRef, spelling: Spelling) -> str:
+    """The clock by its full name."""
+    return spell_path(clock.clock) + print_indices(clock.indices, spelling)
+
+
+def print_constraint(constraint: ClockConstraint, spelling: Spelling) -> str:
+    """`x - y < 3 if b`."""
+    left = print_clock(constraint.left, spelling)
+    right = "" if constraint.right is None else f" - {print_clock(constraint.right, spelling)}"
+    when = "" if constraint.when is None else f" if {print_expr(constraint.when, spelling)}"
+    return f"{left}{right} {constraint.op} {print_at(constraint.bound, LEVELS['<<'], spelling)}{when}"
 
 
 def _spell_variable(name: str, spelling: Spelling) -> str:
@@ -224,7 +248,7 @@ def _print_statement(statement: Statement, indent: str, spelling: Spelling) -> I
             text = json.dumps(message, ensure_ascii=False)
             yield f"{indent}check ({print_expr(condition, spelling)}) {text};"
         case Reset(clock=clock, value=value):
-            yield f"{indent}reset {spell_name(clock)} := {print_expr(value, spelling)};"
+            yield f"{indent}reset {print_clock(clock, spelling)} := {print_expr(value, spelling)};"
         case _:
             assert_never(statement)
 

@@ -17,8 +17,12 @@ from veristream.ir.expr import (
     AtLocation,
     Binary,
     Call,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Expr,
     Fold,
     IsDone,
@@ -37,9 +41,11 @@ from veristream.ir.property import (
     DivergenceFree,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
     NonTerminating,
     Occurs,
+    PotentiallyAlways,
     Property,
     Reachable,
     Refines,
@@ -64,7 +70,7 @@ def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
             found = _premises_of_run(formula)
         case DeadlockFree() | DivergenceFree() | NonTerminating() | Reachable():
             found = iter(())
-        case Deterministic() | Refines():
+        case Deterministic() | Refines() | Inevitable() | PotentiallyAlways():
             found = iter(())
         case _:
             assert_never(property.claim)
@@ -77,7 +83,7 @@ def initially(property: Property) -> Expr | None:  # noqa: A002
     A goal with a value to optimise has none, for the best value may need actions.
     """
     match property.claim:
-        case Reachable(condition=condition, optimise=None):
+        case Reachable(condition=condition, optimise=None) | Inevitable(condition=condition):
             return condition
         case Temporal(formula=formula) if as_condition(formula) is None:
             return _at_once(formula)
@@ -238,16 +244,27 @@ def _may_fault(expr: Expr) -> bool:
             return index is not None
         case Call() | Peek():
             return True
+        case ClockTest(constraint=constraint) if constraint.left.indices or _indices(constraint.right):
+            return True
         case Binary(op="div" | "rem" | "mod" | "<<" | ">>"):
             return True
         case _:
             return any(map(_may_fault, _operands(expr)))
 
 
+def _indices(clock: ClockRef | None) -> tuple[Expr, ...]:
+    return () if clock is None else clock.indices
+
+
 def _operands(expr: Expr) -> tuple[Expr, ...]:
     match expr:
-        case Const() | AtLocation() | IsDone() | IsIdle():
+        case Const() | AtLocation() | IsDone() | IsIdle() | Deadlocked():
             return ()
+        case ClockTest(constraint=constraint):
+            when = () if constraint.when is None else (constraint.when,)
+            return (*when, *_indices(constraint.left), *_indices(constraint.right), constraint.bound)
+        case ClockValue(clock=clock):
+            return _indices(clock)
         case Load(indices=indices) | Queue(indices=indices):
             return indices
         case Local(index=index):

@@ -14,12 +14,11 @@ from typing import assert_never
 
 from veristream.errors import ModelError
 from veristream.ir.bounds import check_overflow
-from veristream.ir.expr import Assign, Call, Expr, Load, Reset
+from veristream.ir.expr import Assign, Call, ClockValue, Expr, Load, Reset
 from veristream.ir.network import (
     Bind,
     Channel,
     ChannelKind,
-    ClockConstraint,
     Component,
     Edge,
     Enumeration,
@@ -40,9 +39,11 @@ from veristream.ir.property import (
     DivergenceFree,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
     NonTerminating,
     Occurs,
+    PotentiallyAlways,
     Property,
     Reachable,
     Refines,
@@ -57,6 +58,8 @@ from veristream.ir.verify_scope import (
     Known,
     Place,
     check_block,
+    check_clock,
+    check_constraint,
     check_expr,
     check_name,
     check_range,
@@ -66,30 +69,34 @@ from veristream.ir.verify_scope import (
     find_component,
     unknown,
 )
+from veristream.ir.verify_timed import check_timed
 from veristream.source import NOWHERE, Span
 
 ACTION_PROPOSITIONS_MAX = 31
 STATE_PROPOSITIONS_MAX = 60
 ELEMENTS_MAX = 2**20
 PERMUTATIONS_MAX = 5040
-_COMPARISONS = ("<", "<=", "==", ">=", ">")
 
 
 def verify(network: Network) -> None:
     """Raises ModelError at the first thing that makes no sense."""
     _check_names(network)
+    check_timed(network)
     declared = Declared(
         {enum.name: enum_range(enum) for enum in network.enums},
         {variable.name: variable for variable in all_variables(network)},
         {channel.name: channel for channel in network.channels},
-        frozenset(clock.name for clock in network.clocks),
+        {clock.name: clock for clock in network.clocks},
         {function.name: function for function in network.functions},
         {component.name: component for component in network.components},
+        network.timed,
     )
     for variable in all_variables(network):
         _check_variable(variable, declared)
     for channel in network.channels:
         _check_channel(channel, declared)
+    for clock in network.clocks:
+        _check_shape(f"clock `{clock.name}`", clock.shape, clock.span)
     _check_recursion(declared)
     declared = replace(declared, impure=_impure(declared))
     for function in network.functions:
@@ -305,29 +312,14 @@ def _check_component(component: Component, declared: Declared) -> None:
     for location in component.locations:
         if location.invariant is not None:
             check_expr(location.invariant, Place(declared))
-        _check_clock_constraints(location.clock_invariant, Place(declared))
+        for constraint in location.clock_invariant:
+            check_constraint(constraint, Place(declared))
     for edge in component.edges:
         for end in (edge.source, edge.target):
             if end not in locations:
                 hint = f"`{component.name}` has {', '.join(locations)}"
                 raise unknown("location", end, locations, edge.span, hint)
         _check_edge(edge, component, declared)
-
-
-def _check_clock_constraints(constraints: Iterable[ClockConstraint], place: Place) -> None:
-    for constraint in constraints:
-        for name in (constraint.left, constraint.right):
-            if name is not None and name not in place.declared.clocks:
-                raise unknown(
-                    "clock", name, place.declared.clocks, constraint.span, "declare it with `clock`"
-                )
-        if constraint.op not in _COMPARISONS:
-            raise ModelError(
-                f"a clock cannot be compared by `{constraint.op}`",
-                constraint.span,
-                f"use one of {' '.join(_COMPARISONS)}",
-            )
-        check_expr(constraint.bound, place)
 
 
 def _check_edge(edge: Edge, component: Component, declared: Declared) -> None:
@@ -338,7 +330,8 @@ def _check_edge(edge: Edge, component: Component, declared: Declared) -> None:
     place = _check_sync(edge, component, place)
     if edge.guard is not None:
         check_expr(edge.guard, place)
-    _check_clock_constraints(edge.clock_guard, place)
+    for constraint in edge.clock_guard:
+        check_constraint(constraint, place)
     if edge.label is not None:
         check_name(edge.label.name, "the action's name", edge.label.span)
         for argument in edge.label.arguments:
@@ -425,20 +418,22 @@ def _check_receive(receive: Receive, channel: Channel, place: Place) -> Place:
 
 
 def _check_property(property_: Property, declared: Declared) -> None:
-    place = Place(declared)
+    place = Place(declared, clocks=declared.timed)
     match property_.claim:
         case DeadlockFree() | DivergenceFree() | NonTerminating() | Deterministic():
             pass
         case Refines(specification=specification):
             verify(specification)
-        case Always(condition=condition):
+        case Always(condition=condition) | Inevitable(condition=condition):
+            check_expr(condition, place)
+        case PotentiallyAlways(condition=condition):
             check_expr(condition, place)
         case Transition(condition=condition):
             check_expr(condition, replace(place, primes=True))
         case Reachable(condition=condition, optimise=optimise):
             check_expr(condition, place)
             if optimise is not None:
-                check_expr(optimise.value, place)
+                _check_extreme(optimise.value, property_, place)
         case LeadsTo(cause=cause, effect=effect):
             check_expr(cause, place)
             check_expr(effect, place)
@@ -446,6 +441,13 @@ def _check_property(property_: Property, declared: Declared) -> None:
             _check_formula(formula, property_, place)
         case _:
             assert_never(property_.claim)
+
+
+def _check_extreme(value: Expr, property_: Property, place: Place) -> None:
+    if isinstance(value, ClockValue):
+        check_clock(value.clock, place, property_.span)
+    else:
+        check_expr(value, place)
 
 
 def _check_formula(formula: Formula, property_: Property, place: Place) -> None:

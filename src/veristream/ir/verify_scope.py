@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import assert_never
 
 from veristream.errors import ModelError
+from veristream.ir.bounds import CLOCK_MAX
 from veristream.ir.constant import constant_value
 from veristream.ir.expr import (
     Assign,
@@ -20,8 +21,13 @@ from veristream.ir.expr import (
     Block,
     Call,
     Check,
+    ClockConstraint,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -42,7 +48,7 @@ from veristream.ir.expr import (
     Unary,
     While,
 )
-from veristream.ir.network import Channel, ChannelKind, Component, Function, Variable
+from veristream.ir.network import Channel, ChannelKind, Clock, Component, Function, Variable
 from veristream.source import NOWHERE, Span
 
 BOUND_MAX = 2**62 - 1
@@ -56,9 +62,10 @@ class Declared:
     enums: Mapping[str, tuple[int, int]]  # the numbers that they show
     variables: Mapping[str, Variable]
     channels: Mapping[str, Channel]
-    clocks: frozenset[str]
+    clocks: Mapping[str, Clock]
     functions: Mapping[str, Function]
     components: Mapping[str, Component]
+    timed: bool = False
     impure: frozenset[str] = frozenset()
 
 
@@ -79,6 +86,7 @@ class Place:
     locals: Mapping[str, Known] = field(default_factory=dict)
     pure: bool = True  # only functions that assign no state may be called
     primes: bool = False  # `Primed` may be used
+    clocks: bool = False  # `ClockTest` and `Deadlocked` may be used
     result: Type | None = None  # of the function, where `Return` may be used
 
     def declare(self, name: str, known: Known, span: Span) -> Place:
@@ -227,8 +235,52 @@ def check_expr(expr: Expr, place: Place) -> None:
                     "primes belong in `transition` properties, and are not nested",
                 )
             check_expr(operand, replace(place, primes=False))
+        case ClockTest(constraint=constraint, span=span):
+            _check_speaks_of_time("a clock is not looked at here", place, span)
+            check_constraint(constraint, replace(place, clocks=False))
+        case Deadlocked(span=span):
+            _check_speaks_of_time("whether there is a deadlock is not asked here", place, span)
+        case ClockValue(span=span):
+            raise ModelError(
+                "what a clock shows is no number to reckon with",
+                span,
+                "compare it, as in `clock(x < 3)`, or ask for its extreme: `reachable E maximise clock(x)`",
+            )
         case _:
             assert_never(expr)
+
+
+def _check_speaks_of_time(message: str, place: Place, span: Span) -> None:
+    if not place.clocks:
+        raise ModelError(message, span, "it belongs in the properties of a `timed` network")
+
+
+_COMPARISONS = ("<", "<=", "==", ">=", ">")
+
+
+def check_constraint(constraint: ClockConstraint, place: Place) -> None:
+    """Its clocks are known, and what they are compared with makes sense."""
+    for clock in (constraint.left, constraint.right):
+        if clock is not None:
+            check_clock(clock, place, constraint.span)
+    if constraint.op not in _COMPARISONS:
+        raise ModelError(
+            f"a clock cannot be compared by `{constraint.op}`",
+            constraint.span,
+            f"use one of {' '.join(_COMPARISONS)}",
+        )
+    for part in (constraint.bound, constraint.when):
+        if part is not None:
+            check_expr(part, place)
+
+
+def check_clock(ref: ClockRef, place: Place, around: Span) -> None:
+    """The clock is known, and its indices fit."""
+    span = around if ref.span is NOWHERE else ref.span
+    clock = place.declared.clocks.get(ref.clock)
+    if clock is None:
+        raise unknown("clock", ref.clock, place.declared.clocks, span, "declare it with `clock`")
+    check_indices(ref.clock, clock.shape, ref.indices, place, span)
 
 
 def _find_variable(name: str, place: Place, span: Span) -> Variable:
@@ -323,9 +375,8 @@ def _check_statement(statement: Statement, place: Place) -> Place:
         case Check(condition=condition):
             check_expr(condition, place)
         case Reset(clock=clock, value=value, span=span):
-            if clock not in place.declared.clocks:
-                raise unknown("clock", clock, place.declared.clocks, span, "declare it with `clock`")
-            check_expr(value, place)
+            check_clock(clock, place, span)
+            check_value(value, Type(0, CLOCK_MAX), f"the clock `{clock.clock}`", place, span)
         case _:
             assert_never(statement)
     return place

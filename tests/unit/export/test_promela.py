@@ -236,3 +236,5 @@ def test_fairness_is_refused() -> None:
 def test_clocks_are_refused() -> None:
     with pytest.raises(ModelError, match="clock"):
         to_promela(network(STEP, clocks=(Clock("c"),)))
+    with pytest.raises(ModelError, match="a timed network cannot be exported"):
+        to_promela(network(STEP, timed=True))

@@ -21,7 +21,6 @@ from tests.unit.ir.small_networks import (
     set_v,
     slotted,
 )
-from veristream.errors import ModelError
 from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import (
     FALSE,
@@ -39,7 +38,6 @@ from veristream.ir.expr import (
 from veristream.ir.interpret import Interpreter, explore
 from veristream.ir.network import (
     Bind,
-    Clock,
     Component,
     Edge,
     Fork,
@@ -360,8 +358,3 @@ def test_exploration_stops_at_its_bound() -> None:
     assert (len(explore(model, 10).states), explore(model, 10).complete) == (10, True)
     bounded_search = explore(model, 4)
     assert (len(bounded_search.states), bounded_search.complete, bounded_search.depth) == (4, False, 3)
-
-
-def test_clocks_are_refused() -> None:
-    with pytest.raises(ModelError, match="has clocks"):
-        Interpreter(Network("timed", clocks=(Clock("x"),)))

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import networks, properties
+from tests.strategies_timed import timed_networks, timed_properties
 from veristream.ir.expr import (
     BOOL,
     INT,
@@ -19,8 +20,13 @@ from veristream.ir.expr import (
     Binary,
     Call,
     Check,
+    ClockConstraint,
+    ClockRef,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Evaluate,
     Expr,
     Fold,
@@ -33,6 +39,7 @@ from veristream.ir.expr import (
     Peek,
     Primed,
     Queue,
+    Reset,
     Return,
     Type,
     Unary,
@@ -42,7 +49,6 @@ from veristream.ir.network import (
     Channel,
     ChannelKind,
     Clock,
-    ClockConstraint,
     Component,
     Edge,
     Enumeration,
@@ -66,9 +72,11 @@ from veristream.ir.property import (
     Fairness,
     Formula,
     Holds,
+    Inevitable,
     LeadsTo,
     Occurs,
     Optimise,
+    PotentiallyAlways,
     Property,
     Reachable,
     Silent,
@@ -107,7 +115,7 @@ def words_of_grammar() -> list[str]:
 
 ODD_NAMES = [
     *words_of_grammar(),
-    *("true", "false", "bool", "int", "min", "len", "done", "next", "peek", "_"),
+    *("true", "false", "bool", "int", "min", "len", "done", "next", "peek", "_", "deadlock"),
     *(
         "a b",
         "P(0)",
@@ -136,7 +144,7 @@ def network_of_names(name: str) -> Network:
         Label(name, (Local("k"), Load(own))),
         (Select("k", 0, 1),),
         Binary("==", Load(name), Load(own)),
-        (ClockConstraint(name, name, "<", Const(3)), ClockConstraint(name, None, ">=", Const(-1))),
+        (),
         Receive("the" + name, (), (Bind("got"), Match(Load(name)))),
         (Evaluate(Call(name, (Local("got"),))), Assign(Load(own), Load(name))),
         fork=(Fork(name + "2", name),),
@@ -171,7 +179,7 @@ def network_of_names(name: str) -> Network:
             Channel("the" + name, ChannelKind.BUFFER, (Type(0, 1), Type(0, 1, "e" + name)), capacity=1),
             Channel("b " + name, ChannelKind.BARRIER, vectors=((name, name + "2"),)),
         ),
-        (Clock(name),),
+        (),
         (Function(name, (Parameter(name, Type(0, 1)),), BOOL, (Return(Local(name)),)),),
         (component, slot),
         (
@@ -187,9 +195,48 @@ def network_of_names(name: str) -> Network:
     )
 
 
+def timed_network_of_names(name: str) -> Network:
+    """A timed network that gives the name to its clocks, and to everything that they are compared with."""
+    own, rows = ClockRef(f"{name}.{name}"), ClockRef(name + "4", (Load(name), Local("k")))
+    sum_ = Binary("+", Load(name), Local("k"))
+    edge = Edge(
+        name,
+        name,
+        select=(Select("k", 0, 1),),
+        clock_guard=(
+            ClockConstraint(ClockRef(name), own, "<", Const(3)),
+            ClockConstraint(ClockRef(name), None, ">=", Const(-1), AtLocation(name, name)),
+            ClockConstraint(rows, rows, "==", sum_, Conditional(Load(name), Load(name), Local("k"))),
+        ),
+        sync=Send(name),
+        update=(Reset(own, Const(0)), Reset(rows, sum_)),
+    )
+    here = Location(name, clock_invariant=(ClockConstraint(own, None, "<=", Load(name), Load(name)),))
+    test = ClockTest(ClockConstraint(own, ClockRef(name), ">", Load(name)))
+    conditional = ClockTest(ClockConstraint(ClockRef(name), None, "<", Const(2), Load(name)))
+    return Network(
+        name,
+        variables=(Variable(name, Type(0, 1)),),
+        channels=(
+            Channel(name, ChannelKind.RENDEZVOUS, priority=2),
+            Channel("q " + name, ChannelKind.BUFFER, capacity=1, urgent=True, priority=-1),
+        ),
+        clocks=(Clock(name), Clock(own.clock), Clock(name + "4", (2, 3))),
+        components=(Component(name, (here,), (edge,), name, priority=-3),),
+        properties=(
+            Property(name, Inevitable(Binary("and", test, Unary("not", Deadlocked())))),
+            Property(name + "p", PotentiallyAlways(Binary("or", conditional, Load(name)))),
+            Property(name + "r", Reachable(test, Optimise("max", ClockValue(own)))),
+            Property(name + "l", LeadsTo(conditional, test)),
+        ),
+        timed=True,
+    )
+
+
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_any_name_round_trips(name: str) -> None:
     assert_round_trip(network_of_names(name))
+    assert_round_trip(timed_network_of_names(name))
 
 
 @given(st.text(min_size=1))
@@ -201,6 +248,7 @@ def test_quoted_names_are_read_back(name: str) -> None:
 @given(st.text(min_size=1, max_size=8))
 def test_random_names_round_trip(name: str) -> None:
     assert_round_trip(network_of_names(name))
+    assert_round_trip(timed_network_of_names(name))
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
@@ -215,6 +263,13 @@ def test_random_networks_round_trip(data: st.DataObject) -> None:
     claims = [data.draw(properties(network)) for _ in range(2)]
     named = tuple(replace(claim, name=f"p{i}") for i, claim in enumerate(claims))
     assert_round_trip(replace(network, properties=named))
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_random_timed_networks_round_trip(data: st.DataObject) -> None:
+    network = data.draw(timed_networks())
+    assert_round_trip(replace(network, properties=(data.draw(timed_properties(network)),)))
 
 
 X, Y, A, ONE = Load("x"), Load("y"), Load("a", (Const(0),)), Const(1)
@@ -361,5 +416,56 @@ def test_a_whole_network_as_text() -> None:
         "  }\n"
         "  edge b -> a\n"
         "}\n"
+    )
+    assert_round_trip(network)
+
+
+def test_a_timed_network_as_text() -> None:
+    x, own = ClockRef("x"), ClockRef("W(0).y", (Load("n"),))
+    guard = (
+        ClockConstraint(x, own, "<", Binary("+", Load("n"), ONE)),
+        ClockConstraint(x, None, ">=", Const(2), Binary("==", Load("n"), ONE)),
+    )
+    worker = Component(
+        "W(0)",
+        (Location("a", clock_invariant=(ClockConstraint(x, None, "<=", Const(5)),)),),
+        (Edge("a", "a", clock_guard=guard, sync=Send("c"), update=(Reset(own, Load("n")),)),),
+        "a",
+        priority=1,
+    )
+    test = ClockTest(ClockConstraint(own, None, "==", Const(3)))
+    network = Network(
+        "n",
+        variables=(Variable("n", BOOL),),
+        channels=(Channel("c", ChannelKind.RENDEZVOUS, (), priority=2),),
+        clocks=(Clock("x"), Clock("W(0).y", (2,))),
+        components=(worker,),
+        properties=(
+            Property("i", Inevitable(Binary("or", test, Deadlocked()))),
+            Property("p", PotentiallyAlways(Unary("not", ClockTest(guard[1])))),
+            Property("m", Reachable(Load("n"), Optimise("min", ClockValue(x)))),
+        ),
+        timed=True,
+    )
+    assert print_network(network) == (
+        "network n\n"
+        "timed\n"
+        "var n: bool = 0\n"
+        "channel c: rendezvous priority 2\n"
+        "clock x\n"
+        "clock W(0).y[2]\n"
+        "component W(0) priority 1 {\n"
+        "  location a initial clock x <= 5\n"
+        "  edge a -> a {\n"
+        "    clock x - W(0).y[n] < n + 1, x >= 2 if n == 1\n"
+        "    send c\n"
+        "    do {\n"
+        "      reset W(0).y[n] := n;\n"
+        "    }\n"
+        "  }\n"
+        "}\n"
+        "property i: inevitable clock(W(0).y[n] == 3) or deadlock\n"
+        "property p: potentially not clock(x >= 2 if n == 1)\n"
+        "property m: reachable n minimise clock(x)\n"
     )
     assert_round_trip(network)

@@ -5,17 +5,34 @@ from __future__ import annotations
 import pytest
 
 from tests.strategies_ltl import read_formula
-from veristream.ir.expr import AtLocation, Binary, BinaryOp, Const, Expr, Fold, Load, Local, Primed, Unary
+from veristream.ir.expr import (
+    AtLocation,
+    Binary,
+    BinaryOp,
+    ClockConstraint,
+    ClockRef,
+    ClockTest,
+    Const,
+    Deadlocked,
+    Expr,
+    Fold,
+    Load,
+    Local,
+    Primed,
+    Unary,
+)
 from veristream.ir.property import (
     Always,
     Claim,
     DeadlockFree,
     DivergenceFree,
     Holds,
+    Inevitable,
     LeadsTo,
     NonTerminating,
     Occurs,
     Optimise,
+    PotentiallyAlways,
     Property,
     Reachable,
     Temporal,
@@ -97,6 +114,17 @@ def test_what_may_fault_stays_behind_what_guards_it() -> None:
     assert of(Always(both("and", B, implies(QUOTIENT, A)))) == (both("and", B, QUOTIENT),)
     array = Fold("all", "i", 0, 3, implies(BUSY, READY))
     assert of(Always(both("and", B, array))) == (both("and", B, Fold("any", "i", 0, 3, BUSY)),)
+
+
+def test_clocks() -> None:
+    early = ClockTest(ClockConstraint(ClockRef("x"), None, "<", Const(3)))
+    assert of(Always(implies(early, Deadlocked()))) == (early,)
+    assert of(Always(both("and", B, implies(early, A)))) == (early,)
+    indexed = ClockTest(ClockConstraint(ClockRef("x"), ClockRef("y", (B,)), "<", Const(3)))
+    assert of(Always(both("and", B, implies(indexed, A)))) == (both("and", B, indexed),)
+    divided = ClockTest(ClockConstraint(ClockRef("x"), None, "<", Const(3), QUOTIENT))
+    assert of(Always(both("and", B, implies(divided, A)))) == (both("and", B, divided),)
+    assert of(Inevitable(implies(A, B))) == of(PotentiallyAlways(implies(A, B))) == ()
 
 
 def test_steps() -> None:
@@ -187,6 +215,8 @@ def test_reachable_goal() -> None:
     goal = both("and", AtLocation("Producer", "Publish"), A)
     assert at_first(Reachable(goal)) == goal
     assert at_first(Reachable(goal, Optimise("max", A))) is None
+    assert at_first(Inevitable(goal)) == goal
+    assert at_first(PotentiallyAlways(goal)) is None
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,13 @@ class Writer:
         )
         initial = self.begin.location if root else locations[0].name
         return net.Component(
-            component.name, tuple(locations), tuple(edges), initial, not root, variables, component.span
+            component.name,
+            tuple(locations),
+            tuple(edges),
+            initial,
+            not root,
+            variables,
+            span=component.span,
         )
 
     @staticmethod
@@ -390,7 +396,7 @@ class Writer:
         places = len(component.locations)
         variable = net.Variable(f"{component.name}.n", ir.Type(0, component.size), (places,), (0,) * places)
         return net.Component(
-            component.name, (net.Location(BAG),), tuple(edges), BAG, True, (variable,), component.span
+            component.name, (net.Location(BAG),), tuple(edges), BAG, True, (variable,), span=component.span
         )
 
     def _meetings(self, component: Component) -> Iterable[net.Edge]:

@@ -1,0 +1,233 @@
+"""How large the numbers are that each clock is still compared with, by location.
+
+Beyond them the exact value of a clock does not matter, which makes finitely many zones of infinitely
+many. A location needs the constants of the tests that its component can come to before it sets the
+clock itself (Behrmann, Bouyer, Fleury, Larsen, "Static guard analysis in timed automata verification",
+TACAS 2003); those of lower bounds (`x > c`) are kept apart from those of upper bounds (`x < c`).
+
+Differences of two clocks are kept as a list, for zones have to be cut along them first (Bengtsson and
+Yi, "On clock difference constraints and termination in reachability analysis of timed automata", 2003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.errors import ModelError
+from veristream.ir.bounds import Names, edge_names, interval, names_of
+from veristream.ir.clocks import Bound, NumberedClock, bounds_of, count_clocks, number_clocks
+from veristream.ir.constant import constant_value
+from veristream.ir.expr import (
+    Assign,
+    Block,
+    Call,
+    ClockConstraint,
+    ClockRef,
+    Evaluate,
+    Expr,
+    For,
+    If,
+    Let,
+    Reset,
+    Type,
+    While,
+)
+from veristream.ir.network import Component, Edge, Function, Network
+
+NEVER = -1
+"""Stands for a clock that is not compared with anything."""
+
+VALUES_MAX = 64
+"""How many values the bound of a difference may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockBounds:
+    """Per location of all components, numbered through, and per clock number: the greatest constants
+    of lower and of upper bounds, `NEVER` where there is none. `differences` are what zones are cut by."""
+
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    differences: tuple[Bound, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Analysis:
+    network: Network
+    numbers: dict[str, NumberedClock]
+    functions: dict[str, Function]
+    count: int
+
+
+def clock_bounds(network: Network, asked: Sequence[ClockConstraint]) -> ClockBounds:
+    """The bounds of a network whose states are also asked for the given constraints."""
+    functions = {function.name: function for function in network.functions}
+    analysis = _Analysis(network, number_clocks(network), functions, count_clocks(network))
+    names = names_of(network)
+    tables = [_of_component(analysis, component, names) for component in network.components]
+    lower = np.concatenate([table[0] for table in tables])
+    upper = np.concatenate([table[1] for table in tables])
+    for constraint in asked:
+        _note(analysis, constraint, names, lower, upper)
+    differences = tuple(dict.fromkeys(_differences(analysis, names, asked)))
+    most = max((value for value in _set_values(analysis)), default=0)
+    for bound in differences:
+        for clock in (bound.left, bound.right):
+            reach = abs(bound.limit) + most
+            np.maximum(lower[:, clock], reach, out=lower[:, clock])
+            np.maximum(upper[:, clock], reach, out=upper[:, clock])
+    return ClockBounds(lower, upper, differences)
+
+
+def _of_component(
+    analysis: _Analysis, component: Component, names: Names
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The tables of one component: what its edges and invariants ask, carried backwards."""
+    shape = (len(component.locations), analysis.count + 1)
+    lower, upper = np.full(shape, NEVER, np.int32), np.full(shape, NEVER, np.int32)
+    at = {location.name: i for i, location in enumerate(component.locations)}
+    for i, location in enumerate(component.locations):
+        for constraint in location.clock_invariant:
+            _note(analysis, constraint, names, lower[i : i + 1], upper[i : i + 1])
+    kept: list[tuple[int, int, NDArray[np.bool_]]] = []
+    for edge in component.edges:
+        i = at[edge.source]
+        known = edge_names(names, edge)
+        for constraint in edge.clock_guard:
+            _note(analysis, constraint, known, lower[i : i + 1], upper[i : i + 1])
+        kept.append((i, at[edge.target], _kept(analysis, edge)))
+    changed = True
+    while changed:
+        changed = False
+        for source, target, keeps in kept:
+            for table in (lower, upper):
+                more = keeps & (table[target] > table[source])
+                if more.any():
+                    table[source, more] = table[target, more]
+                    changed = True
+    return lower, upper
+
+
+def _note(
+    analysis: _Analysis,
+    constraint: ClockConstraint,
+    names: Names,
+    lower: NDArray[np.int32],
+    upper: NDArray[np.int32],
+) -> None:
+    """Raises the tables' rows to the constant that a clock is compared with."""
+    if constraint.right is not None:
+        return
+    limit = max(0, interval(constraint.bound, names).high)
+    for number in _numbers(analysis, constraint.left):
+        if constraint.op in (">", ">=", "=="):
+            np.maximum(lower[:, number], limit, out=lower[:, number])
+        if constraint.op in ("<", "<=", "=="):
+            np.maximum(upper[:, number], limit, out=upper[:, number])
+
+
+def _numbers(analysis: _Analysis, ref: ClockRef) -> list[int]:
+    """The clocks that the reference can mean."""
+    clock = analysis.numbers[ref.clock]
+    at = [constant_value(index) for index in ref.indices]
+    if any(index is None for index in at):
+        return list(range(clock.first, clock.first + prod(clock.shape)))
+    offset = 0
+    for index, size in zip(at, clock.shape, strict=True):
+        offset = offset * size + (index or 0)
+    return [clock.first + offset] if offset < prod(clock.shape) else []
+
+
+def _kept(analysis: _Analysis, edge: Edge) -> NDArray[np.bool_]:
+    """Per clock number, whether its value may survive the edge."""
+    keeps = np.ones(analysis.count + 1, np.bool_)
+    for number in _surely_set(analysis, edge.update):
+        keeps[number] = False
+    return keeps
+
+
+def _surely_set(analysis: _Analysis, block: Block) -> Iterable[int]:
+    """Clocks that the block sets whatever happens."""
+    for statement in block:
+        match statement:
+            case Reset(clock=ref):
+                numbers = _numbers(analysis, ref)
+                if len(numbers) == 1:
+                    yield numbers[0]
+            case Evaluate(value=Call(function=name)) | Assign(value=Call(function=name)):
+                yield from _surely_set(analysis, analysis.functions[name].body)
+            case Assign() | Let() | Evaluate():
+                pass
+            case _:  # a way out may be taken from here on
+                return
+
+
+def _set_values(analysis: _Analysis) -> Iterable[int]:
+    """The greatest value of each place where a clock is set."""
+    names = names_of(analysis.network)
+    for function in analysis.network.functions:
+        scope = names
+        for parameter in function.parameters:
+            scope = scope.add(parameter.name, parameter.type)
+        yield from _values_in(function.body, scope)
+    for component in analysis.network.components:
+        for edge in component.edges:
+            yield from _values_in(edge.update, edge_names(names, edge))
+
+
+def _values_in(block: Block, names: Names) -> Iterable[int]:
+    for statement in block:
+        match statement:
+            case Reset(value=value):
+                yield interval(value, names).high
+            case Let(name=name, type=type_):
+                names = names.add(name, type_)
+            case If(then=then, otherwise=otherwise):
+                yield from _values_in(then, names)
+                yield from _values_in(otherwise, names)
+            case While(body=body):
+                yield from _values_in(body, names)
+            case For(name=name, low=low, high=high, body=body):
+                yield from _values_in(body, names.add(name, Type(low, high)))
+            case _:
+                pass
+
+
+def _differences(analysis: _Analysis, names: Names, asked: Sequence[ClockConstraint]) -> Iterable[Bound]:
+    """Every difference of two clocks that is compared with anything, once for each bound it may have."""
+    for constraint in asked:
+        yield from _difference(analysis, constraint, names)
+    for component in analysis.network.components:
+        for location in component.locations:
+            for constraint in location.clock_invariant:
+                yield from _difference(analysis, constraint, names)
+        for edge in component.edges:
+            for constraint in edge.clock_guard:
+                yield from _difference(analysis, constraint, edge_names(names, edge))
+
+
+def _difference(analysis: _Analysis, constraint: ClockConstraint, names: Names) -> Iterable[Bound]:
+    if constraint.right is None:
+        return
+    limits = _values(constraint.bound, names)
+    lefts, rights = _numbers(analysis, constraint.left), _numbers(analysis, constraint.right)
+    for left, right, limit in product(lefts, rights, limits):
+        if left != right:
+            yield from bounds_of(constraint.op, left, right, limit)
+
+
+def _values(bound: Expr, names: Names) -> range:
+    found = interval(bound, names)
+    if found.high - found.low >= VALUES_MAX:
+        raise ModelError(
+            f"the difference of two clocks is compared with any of {found.high - found.low + 1} values",
+            bound.span,
+            f"use a constant, or a variable of at most {VALUES_MAX} values",
+        )
+    return range(found.low, found.high + 1)

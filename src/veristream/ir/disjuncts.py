@@ -1,0 +1,149 @@
+"""Conditions on states and clocks as disjunctions of convex parts.
+
+A zone is convex, so a condition that mixes variables and clocks is asked of a zone part by part: one
+expression over variables alone, a conjunction of clock constraints, and whether a deadlock is meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import product
+from typing import Any
+
+from veristream.errors import ModelError
+from veristream.ir.expr import (
+    TRUE,
+    Binary,
+    ClockConstraint,
+    ClockOp,
+    ClockTest,
+    Conditional,
+    Const,
+    Deadlocked,
+    Expr,
+    Fold,
+    Local,
+    Unary,
+)
+
+DISJUNCTS_MAX = 512
+_NEGATED: dict[str, ClockOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunct:
+    """One convex part: all of it must hold. `deadlock` is None where nothing is said of it."""
+
+    condition: Expr = TRUE
+    clocks: tuple[ClockConstraint, ...] = ()
+    deadlock: bool | None = None
+
+
+def split(condition: Expr) -> tuple[Disjunct, ...]:
+    """The condition as a disjunction; raises ModelError where it has too many parts."""
+    return _split(condition, True)
+
+
+def negate(condition: Expr) -> tuple[Disjunct, ...]:
+    """What is true where the condition is not, as a disjunction."""
+    return _split(condition, False)
+
+
+def speaks_of_clocks(node: object) -> bool:
+    """Whether a clock or a deadlock is mentioned anywhere in the expression."""
+    if isinstance(node, ClockTest | Deadlocked):
+        return True
+    if isinstance(node, tuple):
+        return any(speaks_of_clocks(part) for part in node)
+    if is_dataclass(node):
+        return any(speaks_of_clocks(getattr(node, part.name)) for part in fields(node))
+    return False
+
+
+def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
+    if not speaks_of_clocks(expr):
+        return (Disjunct(expr if wanted else Unary("not", expr)),)
+    match expr:
+        case ClockTest(constraint=constraint):
+            return _of_test(constraint, wanted)
+        case Deadlocked():
+            return (Disjunct(deadlock=wanted),)
+        case Unary(op="not", operand=operand):
+            return _split(operand, not wanted)
+        case Binary(op="and" | "or" as op, left=left, right=right):
+            parts = (_split(left, wanted), _split(right, wanted))
+            return _both(expr, *parts) if (op == "and") == wanted else parts[0] + parts[1]
+        case Binary(op="implies", left=left, right=right):
+            return _split(Binary("or", Unary("not", left), right, expr.span), wanted)
+        case Binary(op="==" | "!=" as op, left=left, right=right):
+            same = (op == "==") == wanted
+            alike = _both(expr, _split(left, True), _split(right, same))
+            return alike + _both(expr, _split(left, False), _split(right, not same))
+        case Conditional(condition=condition, then=then, otherwise=otherwise):
+            yes = _both(expr, _split(condition, True), _split(then, wanted))
+            return yes + _both(expr, _split(condition, False), _split(otherwise, wanted))
+        case Fold(op="all" | "any" as op, name=name, low=low, high=high, body=body):
+            cases = [_substitute(body, name, value) for value in range(low, high + 1)]
+            join = "and" if op == "all" else "or"
+            whole = cases[0]
+            for case in cases[1:]:
+                whole = Binary(join, whole, case, expr.span)  # type: ignore[arg-type]
+            return _split(whole, wanted)
+        case _:
+            raise ModelError(
+                "a clock is compared inside a term that is not a condition",
+                expr.span,
+                "join comparisons of clocks by and, or, not, imply, forall and exists only",
+            )
+
+
+def _of_test(constraint: ClockConstraint, wanted: bool) -> tuple[Disjunct, ...]:
+    bare = replace(constraint, when=None)
+    if constraint.when is not None:
+        # A constraint with a condition is an implication.
+        if wanted:
+            return (Disjunct(Unary("not", constraint.when)), Disjunct(clocks=(bare,)))
+        return tuple(replace(part, condition=constraint.when) for part in _of_test(bare, False))
+    if wanted:
+        return (Disjunct(clocks=(bare,)),)
+    if bare.op == "==":
+        return (Disjunct(clocks=(replace(bare, op="<"),)), Disjunct(clocks=(replace(bare, op=">"),)))
+    return (Disjunct(clocks=(replace(bare, op=_NEGATED[bare.op]),)),)
+
+
+def _both(expr: Expr, left: tuple[Disjunct, ...], right: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
+    if len(left) * len(right) > DISJUNCTS_MAX:
+        raise ModelError(
+            f"the condition has more than {DISJUNCTS_MAX} convex parts",
+            expr.span,
+            "ask about fewer clocks at once",
+        )
+    joined = (_join(one, other) for one, other in product(left, right))
+    return tuple(part for part in joined if part is not None)
+
+
+def _join(one: Disjunct, other: Disjunct) -> Disjunct | None:
+    """Both parts at once; None where one asks for a deadlock and the other for none."""
+    if None not in (one.deadlock, other.deadlock) and one.deadlock != other.deadlock:
+        return None
+    condition = one.condition
+    if condition == TRUE:
+        condition = other.condition
+    elif other.condition != TRUE:
+        condition = Binary("and", one.condition, other.condition)
+    deadlock = other.deadlock if one.deadlock is None else one.deadlock
+    return Disjunct(condition, one.clocks + other.clocks, deadlock)
+
+
+def _substitute(node: Any, name: str, value: int) -> Any:
+    """The expression with a number for the name."""
+    if isinstance(node, Local) and node.name == name:
+        return Const(value, node.span)
+    if isinstance(node, Fold) and node.name == name:
+        return node
+    if isinstance(node, tuple):
+        return tuple(_substitute(part, name, value) for part in node)
+    if is_dataclass(node) and not isinstance(node, type):
+        changed = {part.name: _substitute(getattr(node, part.name), name, value) for part in fields(node)}
+        return replace(node, **{key: new for key, new in changed.items() if new is not getattr(node, key)})
+    return node

@@ -1,0 +1,258 @@
+"""Timed networks with clock values of their own for every state: the oracle of searches with zones.
+
+`TimedInterpreter` follows items 5 to 7 of the text of `network` for one valuation of the clocks at a
+time. `explore_timed` visits every region that can be reached (see `regions`), letting time pass from one
+to the next, so that nothing is jumped over: along a delay a condition is asked at every moment. It is
+exact, for strict bounds and differences of clocks too, and slow.
+
+A run of regions is one of the network: it goes on for ever in steps, or in time (once no clock matters any
+more, the next region is the same one), or ends where no step is possible and time cannot leave the region.
+The last includes a region that an invariant such as `x < 3` closes although time never stops in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import assert_never
+
+from veristream.errors import ModelError
+from veristream.ir.clocks import Bound, count_clocks
+from veristream.ir.evaluate import Moment, satisfies
+from veristream.ir.expr import Expr, Unary
+from veristream.ir.interpret import Expansion, Failed, Interpreter, Taken
+from veristream.ir.network import Network
+from veristream.ir.property import (
+    Always,
+    Claim,
+    DeadlockFree,
+    Deterministic,
+    DivergenceFree,
+    Inevitable,
+    LeadsTo,
+    NonTerminating,
+    PotentiallyAlways,
+    Reachable,
+    Refines,
+    Temporal,
+    Transition,
+)
+from veristream.ir.regions import Valuation, regions_of
+from veristream.ir.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class TimedState:
+    """A state, and what the clocks show in it, by number; number 0 always shows 0."""
+
+    state: State
+    clocks: Valuation
+
+
+@dataclass(frozen=True, slots=True)
+class TimedStep:
+    """A step that the clocks allow, and where it leads."""
+
+    taken: Taken
+    target: TimedState
+
+
+class TimedInterpreter:
+    """Expands the timed states of one network; what depends on the state alone is remembered."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.untimed = Interpreter(network)
+        self.regions = regions_of(network)
+        self._expansions: dict[State, Expansion] = {}
+        self._invariants: dict[State, tuple[Bound, ...]] = {}
+        self._delays: dict[State, bool] = {}
+        self._channels = {channel.name: channel for channel in network.channels}
+
+    def initial(self) -> TimedState:
+        """The state that every run begins in; raises ModelError where its clock invariants do not hold."""
+        clocks = (Fraction(0),) * (count_clocks(self.network) + 1)
+        start = TimedState(self.untimed.initial(), clocks)
+        if not satisfies(clocks, self._invariant(start.state)):
+            raise ModelError(
+                "the clock invariants of the initial locations do not hold at first",
+                self.network.span,
+                "all clocks begin at 0",
+            )
+        return start
+
+    def steps(self, now: TimedState) -> list[TimedStep]:
+        """The steps that are possible at this very moment."""
+        found = [self._step(taken, now) for taken in self._expand(now.state).steps]
+        steps = [step for step in found if step is not None]
+        greatest = max((self._priority(step.taken) for step in steps), default=None)
+        return [step for step in steps if self._priority(step.taken) == greatest]
+
+    def failures(self, now: TimedState) -> list[Failed]:
+        """The actions that fault at this very moment."""
+        failures = self._expand(now.state).failures
+        return [failed for failed in failures if satisfies(now.clocks, failed.clocks.bounds)]
+
+    def delay(self, now: TimedState, duration: Fraction) -> TimedState | None:
+        """Where time leads, if it may pass for so long."""
+        assert duration >= 0
+        if duration == 0:
+            return now
+        clocks = (now.clocks[0], *(clock + duration for clock in now.clocks[1:]))
+        # What invariants allow is convex, so that they hold in between if they do at both ends.
+        if not self._may_delay(now.state) or not satisfies(clocks, self._invariant(now.state)):
+            return None
+        return TimedState(now.state, clocks)
+
+    def next_region(self, now: TimedState) -> TimedState | None:
+        """A moment in the region that time leads to next, if it may pass."""
+        return self.delay(now, self.regions.until_next(now.clocks))
+
+    def representative(self, now: TimedState) -> TimedState:
+        """The state that stands for all with clocks in the same region."""
+        return TimedState(now.state, self.regions.representative(now.clocks))
+
+    def holds(self, condition: Expr, now: TimedState) -> bool:
+        """Whether the condition holds at this very moment; raises ModelFault."""
+        moment = Moment(now.clocks, lambda: self.is_deadlocked(now))
+        return self.untimed.holds(condition, now.state, moment)
+
+    def is_deadlocked(self, now: TimedState) -> bool:
+        """Whether no action is possible, now or after any delay."""
+        seen: set[TimedState] = set()
+        moment: TimedState | None = self.representative(now)
+        while moment is not None and moment not in seen:
+            if self.steps(moment):
+                return False
+            seen.add(moment)
+            later = self.next_region(moment)
+            moment = None if later is None else self.representative(later)
+        return True
+
+    def _step(self, taken: Taken, now: TimedState) -> TimedStep | None:
+        if not satisfies(now.clocks, taken.clocks.bounds):
+            return None
+        clocks = list(now.clocks)
+        for number, value in taken.clocks.resets:
+            clocks[number] = Fraction(value)
+        after = TimedState(taken.state, tuple(clocks))
+        return TimedStep(taken, after) if satisfies(after.clocks, self._invariant(after.state)) else None
+
+    def _priority(self, taken: Taken) -> tuple[int, int]:
+        """The priority of the channel, then the greatest of the movers."""
+        leader, edge = taken.movers[0]
+        sync = self.network.components[leader].edges[edge].sync
+        own = 0 if sync is None else self._channels[sync.channel].priority
+        return own, max(self.network.components[component].priority for component, _ in taken.movers)
+
+    def _expand(self, state: State) -> Expansion:
+        if state not in self._expansions:
+            self._expansions[state] = self.untimed.expand(state)
+        return self._expansions[state]
+
+    def _invariant(self, state: State) -> tuple[Bound, ...]:
+        if state not in self._invariants:
+            self._invariants[state] = self.untimed.invariant_bounds(state)
+        return self._invariants[state]
+
+    def _may_delay(self, state: State) -> bool:
+        if state not in self._delays:
+            self._delays[state] = self.untimed.may_delay(state)
+        return self._delays[state]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedExploration:
+    """The regions that can be reached, one timed state for each, and how they follow each other.
+
+    `steps` and `delays` give the positions of those that follow by an action, and by time alone where it
+    may pass; `failures` are the actions that faulted. Only a `complete` exploration decides claims.
+    """
+
+    interpreter: TimedInterpreter
+    states: list[TimedState]
+    steps: list[list[int]]
+    delays: list[int | None]
+    failures: list[tuple[TimedState, Failed]]
+    complete: bool
+
+    def decide(self, claim: Claim) -> bool:
+        """Whether the claim is true of the network; an optimum is not looked for."""
+        assert self.complete and not self.failures
+        match claim:
+            case Always(condition=condition):
+                return all(self._where(condition))
+            case Reachable(condition=condition):
+                return any(self._where(condition))
+            case DeadlockFree():
+                return not any(map(self._is_stuck, self.states))
+            case PotentiallyAlways(condition=condition):
+                return self._globally(condition)[0]
+            case Inevitable(condition=condition):
+                return not self._globally(Unary("not", condition))[0]
+            case LeadsTo(cause=cause, effect=effect):
+                never = self._globally(Unary("not", effect))
+                return not any(a and b for a, b in zip(self._where(cause), never, strict=True))
+            case (
+                Temporal()
+                | Refines()
+                | Deterministic()
+                | DivergenceFree()
+                | NonTerminating()
+                | Transition()
+            ):
+                raise AssertionError(f"not a claim about a timed network: {claim}")
+            case _:
+                assert_never(claim)
+
+    def _where(self, condition: Expr) -> list[bool]:
+        return [self.interpreter.holds(condition, state) for state in self.states]
+
+    def _is_stuck(self, now: TimedState) -> bool:
+        return self.interpreter.is_deadlocked(now) and not self.interpreter.untimed.is_terminated(now.state)
+
+    def _following(self, position: int) -> list[int]:
+        delay = self.delays[position]
+        return self.steps[position] + ([] if delay is None else [delay])
+
+    def _globally(self, condition: Expr) -> list[bool]:
+        """From where a maximal run leads on which the condition holds at every moment: what is left when
+        everything is taken away that has a way on, but no way on among what is left."""
+        left = self._where(condition)
+        before: list[list[int]] = [[] for _ in self.states]
+        for position in range(len(self.states)):
+            for other in self._following(position):
+                before[other].append(position)
+        pending = list(range(len(self.states)))
+        while pending:
+            position = pending.pop()
+            following = self._following(position)
+            if left[position] and following and not any(left[other] for other in following):
+                left[position] = False
+                pending += before[position]
+        return left
+
+
+def explore_timed(network: Network, count_max: int) -> TimedExploration:
+    """Every region that can be reached, breadth first, up to the bound."""
+    interpreter = TimedInterpreter(network)
+    start = interpreter.representative(interpreter.initial())
+    found = TimedExploration(interpreter, [start], [], [], [], True)
+    positions = {start: 0}
+
+    def visit(now: TimedState) -> int:
+        seen = interpreter.representative(now)
+        if seen not in positions:
+            positions[seen] = len(found.states)
+            found.states.append(seen)
+        return positions[seen]
+
+    while len(found.steps) < len(found.states):
+        now = found.states[len(found.steps)]
+        if len(found.states) > count_max:
+            return replace(found, complete=False)
+        found.failures.extend((now, failed) for failed in interpreter.failures(now))
+        later = interpreter.next_region(now)
+        found.steps.append([visit(step.target) for step in interpreter.steps(now)])
+        found.delays.append(None if later is None else visit(later))
+    return found

@@ -24,6 +24,7 @@ from veristream.ir.expr import (
     While,
 )
 from veristream.ir.network import Function
+from veristream.kernel.clocks import write_reset
 from veristream.kernel.values import (
     I64,
     WORDS,
@@ -85,7 +86,7 @@ def _statement(place: Place, statement: Statement, leave: Exit | None) -> Place:
         case Check(condition=condition):
             fault_if(place, place.builder.not_(truth(place, condition)))
         case Reset():
-            raise AssertionError("networks with clocks have no untimed kernel")
+            write_reset(place, statement)
     return place
 
 

@@ -1,4 +1,4 @@
-"""A Network as an LLVM module with up to seven entries.
+"""A Network as an LLVM module.
 
 - `successors(row, out_rows, out_actions, capacity) -> count`: the steps of a state. An entry of
   `out_actions` has the action's index in its low 32 bits and the mask of action propositions above;
@@ -9,6 +9,8 @@
 - `reduced`, `orbit`: see `symmetry`; only for networks with symmetries.
 - `product(row, out_rows, out_actions, capacity) -> count`: see `product`; only with a monitor.
 - `terminated(row) -> 0 or 1`: every component is idle or at a final location, or `terminal` holds.
+- `timing`, `tests`, `places`, `urgent`: see `clocks`; only for timed networks, whose successors also
+  have words for their clocks.
 """
 
 from __future__ import annotations
@@ -18,15 +20,17 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
-from veristream.ir.actions import list_actions
+from veristream.ir.actions import Action, list_actions
 from veristream.ir.bounds import names_of
-from veristream.ir.expr import Call, Expr
+from veristream.ir.expr import Call, ClockConstraint, Expr
 from veristream.ir.network import Function, LocationKind, Network
 from veristream.kernel.blocks import emit_function
+from veristream.kernel.clocks import clock_word_count, emit_places, emit_tests, emit_timing
 from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT, FAULT, ActionTest
 from veristream.kernel.layout import Layout
 from veristream.kernel.product import Monitor, emit_product
-from veristream.kernel.steps import STEP, emit_component
+from veristream.kernel.shared import emit_shared
+from veristream.kernel.steps import STEP, Shape, emit_component
 from veristream.kernel.symmetry import emit_symmetry
 from veristream.kernel.values import (
     I1,
@@ -56,24 +60,23 @@ class Watch:
     measures: tuple[Expr, ...] = ()
     monitor: Monitor | None = None
     argument_count: int = 0  # words after each successor's row for the arguments of its label
+    tests: tuple[tuple[ClockConstraint, ...], ...] = ()  # of a timed network: what `tests` evaluates
 
 
 def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
     """The module's text and the layout of its rows."""
     plain = watch.monitor is None and not network.symmetries
     assert plain or not watch.argument_count, "products and symmetry know nothing of arguments"
+    assert not (network.timed and watch.argument_count), "clocks stand where arguments would"
     module = llvm.Module("kernel")
     model = model_of(network, names_of(network))
+    clock_words = clock_word_count(network)
+    emit_shared(module, model, model.layout.word_count + watch.argument_count + clock_words)
     for function in _callees_first(network):
         emit_function(module, model, function)
     actions = list(enumerate(list_actions(network)))
-    steps = []
-    for component in range(len(network.components)):
-        mine = [(i, action) for i, action in actions if action.leader == component]
-        if mine:
-            arguments = watch.argument_count
-            steps.append(emit_component(module, model, component, mine, watch.actions, arguments))
-    successors = _emit_successors(module, model, steps)
+    shape = Shape(tests=watch.actions, argument_count=watch.argument_count, clock_words=clock_words)
+    successors = _emit_successors(module, model, _emit_components(module, model, actions, shape))
     propositions = _emit_propositions(module, model, watch)
     if network.symmetries:
         emit_symmetry(module, model, successors)
@@ -81,7 +84,40 @@ def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
         emit_product(module, model.layout.word_count, watch.monitor, successors, propositions)
     _emit_measure(module, model, watch.measures)
     _emit_terminated(module, model)
+    if network.timed:
+        emit_timing(module, model)
+        emit_tests(module, model, watch.tests)
+        emit_places(module, model)
+        _emit_urgent(module, model, actions, clock_words)
     return str(module), model.layout
+
+
+def _emit_components(
+    module: Any, model: Model, actions: list[tuple[int, Action]], shape: Shape
+) -> list[Value]:
+    """A function for each component that leads one of the actions."""
+    codes = []
+    for component in range(len(model.network.components)):
+        mine = [(i, action) for i, action in actions if action.leader == component]
+        if mine:
+            codes.append(emit_component(module, model, component, mine, shape))
+    return codes
+
+
+def _emit_urgent(module: Any, model: Model, actions: list[tuple[int, Action]], clock_words: int) -> None:
+    network = model.network
+    urgent = {channel.name for channel in network.channels if channel.urgent}
+
+    def is_urgent(action: Action) -> bool:
+        sync = network.components[action.leader].edges[action.edge].sync
+        return sync is not None and sync.channel in urgent
+
+    chosen = [(i, action) for i, action in actions if is_urgent(action)]
+    shape = Shape(name="urgent", clock_words=clock_words, tests_invariants=False)
+    steps = _emit_components(module, model, chosen, shape)
+    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "urgent")
+    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    builder.ret(_run_all(builder, code, steps, constant(0)))
 
 
 def _callees_first(network: Network) -> list[Function]:

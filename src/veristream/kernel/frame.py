@@ -13,6 +13,7 @@ from veristream.ir.actions import leaves_priority
 from veristream.ir.expr import Expr, Type
 from veristream.ir.network import Edge, LocationKind
 from veristream.ir.property import Occurs, Silent
+from veristream.kernel.shared import FAIL
 from veristream.kernel.values import I1, Model, Place, Stored, Value, at_any, constant, counting
 
 ActionTest = Occurs | Silent | Expr
@@ -37,6 +38,13 @@ class Frame:
     count: Value  # stack slot
     full: Any  # block that gives up
     argument_count: int = 0  # words after a successor's row for the arguments of its label
+    clock_words: int = 0  # words after a successor's row for its clocks
+    tests_invariants: bool = True
+
+    @property
+    def stride(self) -> int:
+        """Words from one successor to the next."""
+        return self.model.layout.word_count + self.argument_count + self.clock_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +80,34 @@ def choosing(
         frame.builder.position_at_end(stop)
 
 
-def fault_block(frame: Frame, index: int, stop: Any) -> Any:
-    """A block that appends the failing action and goes on."""
-    block = frame.builder.append_basic_block("fault")
-    with frame.builder.goto_block(block):
-        _append(frame, constant((FAULT | index) - (1 << 64)))
-        frame.builder.branch(stop)
+def fault_block(frame: Frame, index: int, stop: Any, keeps_bounds: bool = False) -> Any:
+    """A block that appends the failing action and goes on; `keeps_bounds` where the clocks' bounds
+    that it demands are written already."""
+    builder = frame.builder
+    block = builder.append_basic_block("fault")
+    with builder.goto_block(block):
+        entry, keeps = constant((FAULT | index) - (1 << 64)), constant(int(keeps_bounds))
+        buffers = [frame.out_rows, frame.out_actions, builder.load(frame.count), frame.capacity]
+        count = builder.call(frame.model.functions[FAIL], [*buffers, entry, keeps])
+        builder.store(count, frame.count)
+        builder.cbranch(builder.icmp_signed("<", count, constant(0)), frame.full, stop)
     return block
 
 
-def _append(frame: Frame, entry: Value) -> None:
+def next_row(frame: Frame) -> Value:
+    """Where the next successor goes; leaves for the block that gives up where there is no room."""
     builder = frame.builder
     count = builder.load(frame.count)
     room = builder.append_basic_block("room")
     builder.cbranch(builder.icmp_signed("<", count, frame.capacity), room, frame.full)
     builder.position_at_end(room)
+    return builder.gep(frame.out_rows, [builder.mul(count, constant(frame.stride))])
+
+
+def append_entry(frame: Frame, entry: Value) -> None:
+    """Makes what is written at the next row a successor, or a failure, by its entry."""
+    builder = frame.builder
+    count = builder.load(frame.count)
     builder.store(entry, builder.gep(frame.out_actions, [count]))
     builder.store(builder.add(count, constant(1)), frame.count)
 

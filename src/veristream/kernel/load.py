@@ -37,6 +37,10 @@ class Kernel:
     product: int  # 0 without a monitor
     reduced: int  # 0 without symmetries
     orbit: int  # 0 without symmetries
+    timing: int  # 0 where the network is not timed, as the next three
+    tests: int
+    places: int
+    urgent: int
     engine: Any  # owns the memory that the addresses point into
 
 
@@ -59,6 +63,10 @@ def load_kernel(network: Network, watch: Watch) -> Kernel:
         engine.get_function_address("product") if watch.monitor is not None else 0,
         engine.get_function_address("reduced") if network.symmetries else 0,
         engine.get_function_address("orbit") if network.symmetries else 0,
+        engine.get_function_address("timing") if network.timed else 0,
+        engine.get_function_address("tests") if network.timed else 0,
+        engine.get_function_address("places") if network.timed else 0,
+        engine.get_function_address("urgent") if network.timed else 0,
         engine,
     )
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numba
 from llvmlite import ir as llvm
-from numba import extending, types
+from numba import extending, njit, types
 
 I8, I32, I64 = llvm.IntType(8), llvm.IntType(32), llvm.IntType(64)
 
+carray: Any = numba.carray  # type: ignore[attr-defined]
 intrinsic: Any = extending.intrinsic  # to a type checker, what it makes has no signature
 
 Build = Callable[[Any, list[Any]], Any]
@@ -50,6 +52,12 @@ def call_1(typing: Any, address: Any, a: Any) -> Any:
 def call_2(typing: Any, address: Any, a: Any, b: Any) -> Any:
     """Calls a native function of two arguments."""
     return _signature(3), _code(_call)
+
+
+@intrinsic
+def call_3(typing: Any, address: Any, a: Any, b: Any, c: Any) -> Any:
+    """Calls a native function of three arguments."""
+    return _signature(4), _code(_call)
 
 
 @intrinsic
@@ -182,3 +190,21 @@ def prefetch(typing: Any, address: Any) -> Any:
         return args[0]
 
     return _signature(1), _code(build)
+
+
+@intrinsic
+def _data(typing: Any, array: Any) -> Any:
+    """Where the elements of an array are."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: list[Any]) -> Any:
+        return context.make_array(signature.args[0])(context, builder, args[0]).data
+
+    pointer: Any = types.CPointer
+    return pointer(array.dtype)(array), codegen
+
+
+@njit(nogil=True, cache=True)
+def borrowed(array):  # type: ignore[no-untyped-def]
+    """The same array, without a share in its memory: each look at one that has a share costs an atomic
+    count up and one down. The array itself must outlive it."""
+    return carray(_data(array), array.shape)

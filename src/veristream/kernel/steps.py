@@ -7,7 +7,7 @@ It follows the order that `ir.network` sets out, test by test.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llvmlite import ir as llvm
@@ -24,6 +24,7 @@ from veristream.kernel.chorus import (
     enabled_mask,
     possible_priority,
 )
+from veristream.kernel.clocks import bounds_of_step, write_bounds
 from veristream.kernel.effects import (
     check_invariants,
     move,
@@ -37,14 +38,17 @@ from veristream.kernel.frame import (
     Frame,
     Mover,
     Offer,
+    append_entry,
     at_source,
     choosing,
     fault_block,
     joined,
+    next_row,
     priority_of,
     require_priority,
     unless,
 )
+from veristream.kernel.shared import copy_row
 from veristream.kernel.sync import accept, channel_of, follow, lead, sent, test_guard
 from veristream.kernel.values import (
     I1,
@@ -68,16 +72,26 @@ ACTION_BITS = 32
 STEP = llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64, I64, I64])
 
 
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the functions of components are for: their name's beginning, what they tell of each step."""
+
+    name: str = "step"
+    tests: tuple[ActionTest, ...] = ()
+    argument_count: int = 0
+    clock_words: int = 0
+    tests_invariants: bool = True
+
+
 def emit_component(
     module: Any,
     model: Model,
     component: int,
     actions: list[tuple[int, Action]],
-    tests: tuple[ActionTest, ...],
-    argument_count: int = 0,
+    shape: Shape,
 ) -> Value:
     """Emits the function of the actions that the component leads, a branch for each location."""
-    code = llvm.Function(module, STEP, f"step.{component}")
+    code = llvm.Function(module, STEP, f"{shape.name}.{component}")
     code.linkage = "internal"
     for argument in code.args[:3]:
         argument.add_attribute("noalias")
@@ -86,8 +100,12 @@ def emit_component(
     count = builder.alloca(I64)
     builder.store(code.args[3], count)
     row, out_rows, out_actions, _, capacity, priority = code.args
-    frame = Frame(model, tests, builder, row, out_rows, out_actions, capacity, priority, count, full)
-    frame = replace(frame, argument_count=argument_count)
+    frame = Frame(
+        *(model, shape.tests, builder, row, out_rows, out_actions, capacity, priority, count, full),
+        argument_count=shape.argument_count,
+        clock_words=shape.clock_words,
+        tests_invariants=shape.tests_invariants,
+    )
     here = builder.append_basic_block("here")
     builder.branch(here)
     builder.position_at_end(here)
@@ -227,17 +245,13 @@ def _produce(
 ) -> None:
     """Appends the successor, or the failing action, or nothing where an invariant breaks."""
     builder = frame.builder
-    count = builder.load(frame.count)
-    room = builder.append_basic_block("room")
-    builder.cbranch(builder.icmp_signed("<", count, frame.capacity), room, frame.full)
-    builder.position_at_end(room)
-    words = frame.model.layout.word_count
-    stride = words + frame.argument_count
-    out = builder.gep(frame.out_rows, [builder.mul(count, constant(stride))])
-    for word in range(words):
-        at = constant(word)
-        builder.store(builder.load(builder.gep(frame.row, [at])), builder.gep(out, [at]))
-    after = [replace(m, place=replace(m.place, state=out)) for m in movers]
+    out = next_row(frame)
+    copy_row(frame.model, builder, frame.row, out)
+    fault = movers[0].place.fault
+    if frame.clock_words:
+        _demand(frame, movers, chorus, out)
+        fault = fault_block(frame, index, stop, keeps_bounds=True)
+    after = [replace(m, place=replace(m.place, state=out, fault=fault)) for m in movers]
     for phase in (_move, _stop, _start, _update):
         for mover in after:
             phase(mover)
@@ -247,11 +261,25 @@ def _produce(
                     each(phase)
         if phase is _move and offer is not None:
             _buffer(frame, after[0], offer)
-    check_invariants(after[0].place, stop)
+    if frame.tests_invariants:
+        check_invariants(after[0].place, stop)
     mask = _action_mask(frame, action, movers, out)
-    entry = builder.or_(builder.shl(mask, constant(ACTION_BITS)), constant(index))
-    builder.store(entry, builder.gep(frame.out_actions, [count]))
-    builder.store(builder.add(count, constant(1)), frame.count)
+    append_entry(frame, builder.or_(builder.shl(mask, constant(ACTION_BITS)), constant(index)))
+
+
+def _demand(frame: Frame, movers: list[Mover], chorus: Chorus | None, out: Value) -> None:
+    """Writes the bounds of all movers' clock guards, evaluated in the state before the step."""
+    bounds = bounds_of_step(frame.model, frame.builder, out)
+
+    def demand(mover: Mover) -> None:
+        write_bounds(mover.place, mover.edge.clock_guard, bounds)
+
+    for mover in movers:
+        demand(mover)
+    for position in range(len(chorus.components) if chorus is not None else 0):
+        assert chorus is not None
+        with each_singer(frame, chorus, position, movers[0].place) as each:
+            each(demand)
 
 
 def _move(mover: Mover) -> None:

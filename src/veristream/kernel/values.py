@@ -19,8 +19,11 @@ from veristream.ir.expr import (
     AtLocation,
     Binary,
     Call,
+    ClockTest,
+    ClockValue,
     Conditional,
     Const,
+    Deadlocked,
     Expr,
     Fold,
     IsDone,
@@ -492,5 +495,5 @@ def may_fault(expr: Expr) -> bool:
             return True
         case Binary(left=left, right=right):
             return may_fault(left) or may_fault(right)
-        case Conditional() | Fold() | Call() | Peek():
+        case Conditional() | Fold() | Call() | Peek() | ClockTest() | ClockValue() | Deadlocked():
             return True

@@ -1,0 +1,67 @@
+"""Federations: unions of zones, as differences of zones need them.
+
+A federation is a two-dimensional array with a zone in each of its first rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.kernel.zones import Zone, complement, constrain, copy, intersects, is_empty, native
+
+Federation = NDArray[np.int32]
+
+NO_ROOM = -1
+
+
+@native
+def subtract_after(d: Zone, other: Zone, n: int, out: Federation, first: int) -> int:
+    """Writes d without the other zone, as disjoint zones, to the rows of out from `first` on.
+
+    Gives the row after the last one, or NO_ROOM.
+    """
+    row = first
+    if is_empty(d):
+        return row
+    if not intersects(d, other, n):
+        if row == len(out):
+            return NO_ROOM
+        copy(d, out[row], n)
+        return row + 1
+    rest = d.copy()
+    for i in range(n):
+        for j in range(n):
+            bound = other[i * n + j]
+            if rest[i * n + j] <= bound:
+                continue
+            if row == len(out):
+                return NO_ROOM
+            copy(rest, out[row], n)
+            constrain(out[row], n, j, i, complement(bound))
+            constrain(rest, n, i, j, bound)
+            row += 1
+    return row
+
+
+@native
+def subtract(d: Zone, other: Zone, n: int, out: Federation) -> int:
+    """Writes d without the other zone as disjoint zones to the first rows of out; gives their count.
+
+    There are at most n*n - n, but always room for one is needed.
+    """
+    return subtract_after(d, other, n, out, 0)
+
+
+@native
+def subtract_all(pieces: Federation, count: int, other: Zone, n: int, out: Federation) -> int:
+    """The first `count` zones without the other zone; gives their count, or NO_ROOM.
+
+    Disjoint pieces give disjoint zones. The arrays must not be the same.
+    """
+    row = 0
+    for k in range(count):
+        row = subtract_after(pieces[k], other, n, out, row)
+        if row == NO_ROOM:
+            return NO_ROOM
+    return row

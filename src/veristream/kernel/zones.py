@@ -1,0 +1,303 @@
+"""Zones of clock values as difference bound matrices, in native code.
+
+A zone over the clocks 1..n-1 is a flat array of n*n bounds: entry `i*n + j` bounds x_i - x_j, and x_0
+is the constant zero. A bound is one number, so that a tighter bound is a smaller number: `<= c` is
+2*c + 1, `< c` is 2*c, and no bound at all is INFINITY.
+
+Every operation takes zones in canonical form (no sum of bounds along a path is tighter than the bound
+itself) and leaves them so; only `close` takes any matrix. Clocks are never negative. Where an operation
+empties a zone it answers False and makes entry 0 negative; then only `copy`, `includes`, `same`,
+`intersects`, `is_empty` and the two `set_` operations may still be used on it. Constants stay well
+below 2**28, so that no sum of bounds overflows.
+
+After Bengtsson and Yi, "Timed automata: semantics, algorithms and tools" (2004).
+"""
+
+# ruff: noqa: SIM110  # Numba compiles loops, not generators
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Zone = NDArray[np.int32]
+"""n*n bounds, row after row."""
+
+INFINITY = 2**30 - 2
+"""The bound that excludes nothing; even, as `< infinity` is strict."""
+
+LE_ZERO = 1
+LT_ZERO = 0
+EMPTY = -1
+"""Entry 0 of an empty zone."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def native(function: Function) -> Function:
+    """Compiles a function on first use and keeps the code; it runs without the interpreter's lock."""
+    return cast(Function, njit(nogil=True, cache=True)(function))
+
+
+# --- bounds ---
+
+
+@native
+def at_most(constant: int) -> int:
+    """The bound `<= constant`."""
+    return 2 * constant + 1
+
+
+@native
+def below(constant: int) -> int:
+    """The bound `< constant`."""
+    return 2 * constant
+
+
+@native
+def complement(bound: int) -> int:
+    """The bound on x_j - x_i that holds exactly where the finite bound on x_i - x_j does not."""
+    return 1 - bound
+
+
+@native
+def add(left: int, right: int) -> int:
+    """The bound on x - z that bounds on x - y and y - z imply: strict where either is."""
+    if left == INFINITY or right == INFINITY:
+        return INFINITY
+    return left + right - ((left | right) & 1)
+
+
+# --- making zones ---
+
+
+@native
+def set_zero(d: Zone, n: int) -> None:
+    """Every clock is 0."""
+    for k in range(n * n):
+        d[k] = LE_ZERO
+
+
+@native
+def set_universe(d: Zone, n: int) -> None:
+    """Every clock has any value that is not negative."""
+    for i in range(n):
+        for j in range(n):
+            d[i * n + j] = LE_ZERO if i == 0 or i == j else INFINITY
+
+
+@native
+def copy(source: Zone, target: Zone, n: int) -> None:
+    """Makes the target the same zone."""
+    for k in range(n * n):
+        target[k] = source[k]
+
+
+@native
+def close(d: Zone, n: int) -> bool:
+    """Brings any matrix whose diagonal is LE_ZERO into canonical form; False where it is empty."""
+    for k in range(n):
+        for i in range(n):
+            first = d[i * n + k]
+            if i == k or first == INFINITY:
+                continue
+            for j in range(n):
+                through = add(first, d[k * n + j])
+                if through < d[i * n + j]:
+                    d[i * n + j] = through
+            # at once: around a negative cycle the bounds would double with each k
+            if d[i * n + i] < LE_ZERO:
+                d[0] = EMPTY
+                return False
+    return True
+
+
+# --- asking ---
+
+
+@native
+def is_empty(d: Zone) -> bool:
+    """Whether an operation has emptied the zone."""
+    return bool(d[0] < LE_ZERO)
+
+
+@native
+def satisfies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
+    """Whether some point has x_i - x_j within the bound."""
+    return add(d[j * n + i], bound) >= LE_ZERO
+
+
+@native
+def implies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
+    """Whether all points have x_i - x_j within the bound."""
+    return bool(d[i * n + j] <= bound)
+
+
+@native
+def includes(big: Zone, small: Zone, n: int) -> bool:
+    """Whether every point of the small zone is one of the big zone."""
+    if small[0] < LE_ZERO:
+        return True
+    for k in range(n * n):
+        if big[k] < small[k]:
+            return False
+    return True
+
+
+@native
+def same(a: Zone, b: Zone, n: int) -> bool:
+    """Whether two zones have the same points."""
+    if a[0] < LE_ZERO:
+        return bool(b[0] < LE_ZERO)
+    for k in range(n * n):
+        if a[k] != b[k]:
+            return False
+    return True
+
+
+@native
+def intersects(a: Zone, b: Zone, n: int) -> bool:
+    """Whether two zones have a point in common."""
+    if a[0] < LE_ZERO or b[0] < LE_ZERO:
+        return False
+    for i in range(n):  # most disjoint zones are apart in one difference already
+        for j in range(n):
+            if add(a[i * n + j], b[j * n + i]) < LE_ZERO:
+                return False
+    if n < 4:
+        return True  # a longer cycle that alternates between the zones has at least four numbers
+    both = np.empty(n * n, np.int32)
+    for k in range(n * n):
+        both[k] = min(a[k], b[k])
+    return close(both, n)
+
+
+@native
+def is_unbounded(d: Zone, n: int) -> bool:
+    """Whether no clock has an upper bound: from a delayed zone, time can pass for ever."""
+    for i in range(1, n):
+        if d[i * n] != INFINITY:
+            return False
+    return True
+
+
+# --- cutting ---
+
+
+@native
+def constrain(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
+    """Keeps the points with x_i - x_j within the bound; False where none is left."""
+    if d[i * n + j] <= bound:
+        return True
+    if add(d[j * n + i], bound) < LE_ZERO:
+        d[0] = EMPTY
+        return False
+    # a path that became tighter uses the new bound once: k to i, i to j, j to l
+    for k in range(n):
+        first = add(d[k * n + i], bound)
+        if first == INFINITY:
+            continue
+        for l in range(n):  # noqa: E741
+            through = add(first, d[j * n + l])
+            if through < d[k * n + l]:
+                d[k * n + l] = through
+    return True
+
+
+@native
+def intersect(d: Zone, other: Zone, n: int) -> bool:
+    """Keeps the points that the other zone has too; False where none is left."""
+    changed = False
+    for k in range(n * n):
+        if other[k] < d[k]:
+            d[k] = other[k]
+            changed = True
+    return close(d, n) if changed else True
+
+
+# --- moving ---
+
+
+@native
+def up(d: Zone, n: int) -> None:
+    """Adds the points that are reached as time passes."""
+    for i in range(1, n):
+        d[i * n] = INFINITY
+
+
+@native
+def up_within(d: Zone, n: int, limits: Zone) -> None:
+    """Adds the points that are reached as time passes and no clock exceeds its limit, a bound for each
+    clock number, none of which the zone exceeds."""
+    for i in range(1, n):
+        most = INFINITY
+        for j in range(1, n):
+            # every clock grows alike, so the limit of one limits all others
+            most = min(most, add(d[i * n + j], limits[j]))
+        d[i * n] = most
+    for i in range(1, n):
+        if d[i * n] == INFINITY:
+            continue
+        for j in range(1, n):
+            through = add(d[i * n], d[j])
+            if through < d[i * n + j]:
+                d[i * n + j] = through
+
+
+@native
+def down(d: Zone, n: int) -> None:
+    """Adds the points from which the zone is reached as time passes."""
+    for j in range(1, n):
+        lowest = LE_ZERO
+        for i in range(1, n):
+            lowest = min(lowest, d[i * n + j])
+        d[j] = lowest
+
+
+@native
+def reset(d: Zone, n: int, clock: int, value: int) -> None:
+    """Sets a clock to a value that is not negative."""
+    for k in range(n):
+        if k != clock:
+            d[clock * n + k] = add(d[k], at_most(value))
+            d[k * n + clock] = add(d[k * n], at_most(-value))
+
+
+@native
+def free(d: Zone, n: int, clock: int) -> None:
+    """Lets a clock have any value that is not negative."""
+    for k in range(n):
+        if k != clock:
+            d[clock * n + k] = INFINITY
+            d[k * n + clock] = d[k * n]
+
+
+@native
+def relax_upper(d: Zone, n: int) -> None:
+    """Adds the points that a delay only just leaves the zone at: upper bounds < c become <= c.
+
+    Differences keep their bounds; an upper bound that they make strict stays strict.
+    """
+    for i in range(1, n):
+        if d[i * n] != INFINITY:
+            d[i * n] |= 1
+    for i in range(1, n):
+        for k in range(1, n):
+            d[i * n] = min(d[i * n], add(d[i * n + k], d[k * n]))
+
+
+@native
+def relax_lower(d: Zone, n: int) -> None:
+    """Adds the points that a delay only just enters the zone from: lower bounds > c become >= c.
+
+    Differences keep their bounds; a lower bound that they make strict stays strict.
+    """
+    for j in range(1, n):
+        d[j] |= 1
+    for j in range(1, n):
+        for k in range(1, n):
+            d[j] = min(d[j], add(d[k], d[k * n + j]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veristream.errors import ModelError
 from veristream.ir.network import Network
 from veristream.ir.property import (
     Deterministic,
     DivergenceFree,
+    Inevitable,
     LeadsTo,
+    PotentiallyAlways,
     Property,
     Refines,
     Temporal,
@@ -21,6 +22,8 @@ from veristream.search.liveness import check_liveness
 from veristream.search.liveness import kind_of as temporal_kind_of
 from veristream.search.safety import check_safety
 from veristream.search.session import INTERRUPTED, peak_memory_mib
+from veristream.search.timed import check_timed_safety
+from veristream.search.timed_runs import check_timed_runs
 from veristream.verdict import Effort, Result, Unknown
 
 
@@ -31,14 +34,11 @@ def check(
 
     A bound that is hit or an interrupt gives `Unknown` for what is not decided by then.
     """
-    if network.clocks:
-        raise ModelError(
-            f"{network.name} has clocks, and only untimed networks can be searched so far",
-            network.clocks[0].span,
-            "remove the clocks, or wait for timed search",
-        )
     safety = [p for p in properties if not is_temporal(p) and not _is_of_events(p)]
-    results = check_safety(network, safety, limits, report) if safety else {}
+    results: dict[str, Result] = {}
+    if safety:
+        search = check_timed_safety if network.timed else check_safety
+        results = search(network, safety, limits, report)
     for property_ in properties:
         if property_.name in results:
             continue
@@ -56,6 +56,8 @@ def _check_alone(network: Network, property_: Property, limits: Limits, report: 
             return refinement.check_refinement(network, property_, limits, report)
         case Deterministic():
             return check_determinism(network, property_, limits, report)
+        case _ if network.timed:
+            return check_timed_runs(network, property_, limits, report)
         case _:
             return check_liveness(network, property_, limits, report)
 
@@ -80,4 +82,4 @@ def _is_of_events(property_: Property) -> bool:
 
 def is_temporal(property_: Property) -> bool:
     """Whether the property speaks of infinite runs."""
-    return isinstance(property_.claim, Temporal | LeadsTo | DivergenceFree)
+    return isinstance(property_.claim, Temporal | LeadsTo | DivergenceFree | Inevitable | PotentiallyAlways)

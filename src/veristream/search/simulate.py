@@ -1,20 +1,37 @@
-"""Random runs, for looking at a model before checking it."""
+"""Random runs, for looking at a model before checking it.
+
+In a timed network every step that is possible now, or will be after some delay, is as likely as the
+others, and is taken at the earliest moment that suits it: a delay is a number of halves where it can be.
+Time never passes but for a step, so that no run waits until it is too late.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import floor
 from random import Random
 
-from veristream.ir.interpret import Interpreter
+from veristream.errors import ModelError
+from veristream.ir.clocks import Bound
+from veristream.ir.evaluate import ModelFault
+from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
-from veristream.ir.show import show_state
+from veristream.ir.regions import Valuation
+from veristream.ir.show import show_state, show_timed
+from veristream.ir.timed import TimedInterpreter, TimedState, TimedStep
 from veristream.search.trace import first_step
 from veristream.verdict import Step, Trace
+
+HALF = Fraction(1, 2)
 
 
 def simulate(network: Network, seed: int, step_count_max: int) -> Trace:
     """A run of at most `step_count_max` steps, each chosen evenly; the same for the same seed."""
-    interpreter = Interpreter(network)
     random = Random(seed)
+    if network.timed:
+        return _simulate_timed(network, random, step_count_max)
+    interpreter = Interpreter(network)
     state = interpreter.initial()
     steps = [first_step(interpreter, state)]
     for _ in range(step_count_max):
@@ -25,3 +42,77 @@ def simulate(network: Network, seed: int, step_count_max: int) -> Trace:
         state = taken.state
         steps.append(Step(taken.label, taken.process, show_state(network, state)))
     return Trace(tuple(steps))
+
+
+def _simulate_timed(network: Network, random: Random, step_count_max: int) -> Trace:
+    interpreter = TimedInterpreter(network)
+    now = interpreter.initial()
+    steps = [Step(None, None, show_timed(network, now.state, now.clocks), 0.0)]
+    for _ in range(step_count_max):
+        try:
+            possible = earliest_steps(interpreter, now)
+        except ModelFault as fault:
+            raise ModelError(fault.message, fault.span) from fault
+        if not possible:
+            break
+        delay, step = random.choice(possible)
+        now = step.target
+        state = show_timed(network, now.state, now.clocks)
+        steps.append(Step(step.taken.label, step.taken.process, state, float(delay)))
+    return Trace(tuple(steps))
+
+
+def earliest_steps(interpreter: TimedInterpreter, now: TimedState) -> list[tuple[Fraction, TimedStep]]:
+    """Every step that is possible now or later, with the shortest delay after which it is; that becomes a
+    number of halves where the step is possible at the next one too."""
+    found: dict[Taken, tuple[Fraction, TimedStep]] = {}
+    for delay in _moments(_turning_points(interpreter, now)):
+        later = interpreter.delay(now, delay)
+        if later is None:
+            break
+        for step in interpreter.steps(later):
+            first, _ = found.setdefault(step.taken, (delay, step))
+            if first.denominator > 2 >= delay.denominator and delay - first < HALF:
+                found[step.taken] = (delay, step)
+    return list(found.values())
+
+
+def _turning_points(interpreter: TimedInterpreter, now: TimedState) -> list[Fraction]:
+    """The delays, from 0 on, at which some bound of a step or of an invariant begins or ceases to hold."""
+    untimed = interpreter.untimed
+    points = {_turning_point(one, now.clocks, {}) for one in untimed.invariant_bounds(now.state)}
+    for taken in untimed.steps(now.state):
+        points |= {_turning_point(one, now.clocks, {}) for one in taken.clocks.bounds}
+        after = untimed.invariant_bounds(taken.state)
+        points |= {_turning_point(one, now.clocks, dict(taken.clocks.resets)) for one in after}
+    return sorted({Fraction(0), *(point for point in points if point is not None and point > 0)})
+
+
+def _turning_point(bound: Bound, clocks: Valuation, resets: Mapping[int, int]) -> Fraction | None:
+    """The delay at which the bound's two sides are equal, if clocks are set to these values then; None
+    where the delay makes no difference, as with a difference of two clocks that both go on."""
+    fixed = {0: 0, **resets}
+    left, right = fixed.get(bound.left), fixed.get(bound.right)
+    if (left is None) == (right is None):
+        return None
+    if right is not None:
+        return bound.limit + right - clocks[bound.left]
+    assert left is not None
+    return left - bound.limit - clocks[bound.right]
+
+
+def _moments(points: Sequence[Fraction]) -> Iterator[Fraction]:
+    """The points, and one moment after each, before the next: what is possible changes nowhere else."""
+    for point, following in zip(points, [*points[1:], None], strict=True):
+        yield point
+        yield _soon_after(point, following)
+
+
+def _soon_after(point: Fraction, limit: Fraction | None) -> Fraction:
+    """The first half, or else quarter, ..., that comes after the point and before the limit."""
+    unit = HALF
+    while True:
+        moment = (floor(point / unit) + 1) * unit
+        if limit is None or moment < limit:
+            return moment
+        unit /= 2

@@ -1,0 +1,116 @@
+"""What fails in a timed model, and the run to it.
+
+A search only notes the node and the action at which something could not be evaluated; here the
+interpreter says what that was, and the clock values in which it happens lead to the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.ir.clocks import Bound, count_clocks
+from veristream.ir.evaluate import ModelFault
+from veristream.ir.expr import ClockValue
+from veristream.ir.show import show_timed
+from veristream.ir.state import State
+from veristream.ir.timed import TimedInterpreter
+from veristream.kernel.zones import constrain
+from veristream.search.timed_trace import Hop, Teller, zone_bounds
+from veristream.search.timed_watch import Questions
+from veristream.search.zone_path import Finish, Walker
+from veristream.verdict import Fault, Step, Trace, Unknown
+
+NO_ACTION = -1
+"""Stands for a failure in the state of the node itself, not of an action that is possible there."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """What fails, and what the clocks must satisfy for it to."""
+
+    reason: str
+    fault: Fault
+    bounds: tuple[Bound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FaultTeller:
+    """Tells of the failures of one search."""
+
+    teller: Teller
+    walker: Walker
+    questions: Questions
+
+    def tell(self, way: Sequence[Hop], action: int) -> Unknown:
+        """The verdict where the action, or the state itself, fails at the end of the way."""
+        state = self.teller.state(way[-1].row)
+        for failure in self._failures(state, action):
+            found = self.walker.walk(way, self._within(failure.bounds))
+            if found is not None:
+                gone, zone = found
+                final = zone_bounds(zone, self.walker.shape.n)
+                return Unknown(failure.reason, self.teller.tell(gone, final), failure.fault)
+        raise AssertionError(f"the interpreter knows no failure of action {action} in {state}")
+
+    def _within(self, bounds: Sequence[Bound]) -> Finish:
+        """What of a zone satisfies the bounds."""
+        n = self.walker.shape.n
+
+        def finish(row: int, zone: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
+            if all(
+                constrain(zone, n, one.left, one.right, 2 * one.limit + (not one.strict)) for one in bounds
+            ):
+                yield zone
+
+        return finish
+
+    def _failures(self, state: State, action: int) -> Iterator[_Failure]:
+        if action == NO_ACTION:
+            yield from self._of_state(state, "")
+            return
+        expansion = self.teller.interpreter.untimed.expand(state)
+        for failed in expansion.failures:
+            if failed.action == action:
+                reason = f"the action {failed.label} of {failed.process} fails: {failed.fault.message}"
+                yield _Failure(reason, failed.fault, failed.clocks.bounds)
+        for taken in expansion.steps:
+            if taken.action == action:
+                for failure in self._of_state(
+                    taken.state, f"after the action {taken.label} of {taken.process} "
+                ):
+                    yield _Failure(failure.reason, failure.fault, taken.clocks.bounds)
+
+    def _of_state(self, state: State, when: str) -> Iterator[_Failure]:
+        """What cannot be evaluated in the state; `when` begins the sentence."""
+        untimed = self.teller.interpreter.untimed
+        what = "an invariant"
+        try:
+            untimed.invariant_bounds(state)
+            what = "a property"
+            for part in self.questions.parts:
+                if untimed.holds(part.disjunct.condition, state):
+                    for constraint in part.disjunct.clocks:
+                        untimed.bounds(constraint, state)
+            for measure in self.questions.measures:
+                if not isinstance(measure.value, ClockValue):
+                    untimed.value(measure.value, state)
+        except ModelFault as found:
+            reason = f"{when}{what} cannot be evaluated: {found.message}"
+            yield _Failure(reason, Fault(found.message, found.span))
+
+
+def failure_at_first(interpreter: TimedInterpreter) -> Unknown | None:
+    """The verdict where an invariant of the initial locations cannot be evaluated; None where all can."""
+    try:
+        interpreter.untimed.invariant_bounds(interpreter.untimed.initial())
+    except ModelFault as found:
+        clocks = (Fraction(0),) * (count_clocks(interpreter.network) + 1)
+        shown = show_timed(interpreter.network, interpreter.untimed.initial(), clocks)
+        reason = f"an invariant cannot be evaluated: {found.message}"
+        return Unknown(reason, Trace((Step(None, None, shown, 0.0),)), Fault(found.message, found.span))
+    return None

@@ -1,0 +1,343 @@
+"""Timed networks: properties of whole runs, by searching for a run that never leaves a condition.
+
+`A<> p` is false where a run stays in `not p` from the start, `E[] p` true where one stays in `p`, and
+`p --> q` false where one stays in `not q` from a reachable state in which p holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from veristream.errors import ModelError
+from veristream.ir.disjuncts import Disjunct, negate, split
+from veristream.ir.expr import Expr
+from veristream.ir.network import Network
+from veristream.ir.property import Inevitable, LeadsTo, PotentiallyAlways, Property
+from veristream.ir.text import print_expr
+from veristream.ir.timed import TimedInterpreter
+from veristream.ir.vacuity import sentence_never
+from veristream.kernel.layout import Row, encode
+from veristream.kernel.load import load_kernel
+from veristream.kernel.zones import set_zero
+from veristream.search import zone_runs as native
+from veristream.search.explore import OutOfMemory
+from veristream.search.limits import Limits, Report
+from veristream.search.session import Session
+from veristream.search.timed import true_at_once, way_to
+from veristream.search.timed_trace import Hop, Teller, zone_bounds
+from veristream.search.timed_watch import Questions
+from veristream.search.zone_explore import NodeMemory, ZoneExploration
+from veristream.search.zone_path import Walker
+from veristream.search.zone_runs import Parts, Trees, add_root, search_runs
+from veristream.search.zones import COVERED, NONE
+from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
+
+RunClaim = Inevitable | PotentiallyAlways | LeadsTo
+
+_ENDINGS = {
+    native.WAITS: "then time passes for ever",
+    native.STUCK: "then neither a step nor the end of waiting ever comes",
+    native.CYCLES: "then the last steps are taken again and again",
+}
+
+
+def kind_of(claim: RunClaim) -> str:
+    """The claim's word in reports."""
+    match claim:
+        case Inevitable():
+            return "inevitable"
+        case PotentiallyAlways():
+            return "potentially"
+        case LeadsTo():
+            return "leadsto"
+
+
+def check_timed_runs(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    """The result of a property of the runs of a timed network."""
+    claim = property_.claim
+    assert isinstance(claim, Inevitable | PotentiallyAlways | LeadsTo)
+    search = RunSearch(network, property_, claim, limits, report)
+    verdict = search.run()
+    return Result(property_.name, kind_of(claim), verdict, search.effort())
+
+
+def _conditions(claim: RunClaim) -> tuple[tuple[Disjunct, ...], tuple[Disjunct, ...], Expr | None]:
+    """What a run is searched for to stay in, what it then never comes to, and where it may begin."""
+    match claim:
+        case Inevitable(condition=condition):
+            return negate(condition), split(condition), None
+        case PotentiallyAlways(condition=condition):
+            return split(condition), negate(condition), None
+        case LeadsTo(cause=cause, effect=effect):
+            return negate(effect), split(effect), cause
+
+
+@dataclass(slots=True)
+class RunExploration:
+    """A depth-first search of zones for a run; see `zone_runs`."""
+
+    zones: ZoneExploration  # whose code and shape it shares
+    parts: Parts
+    memory: NodeMemory
+    budget: int
+    trees: Trees = field(init=False)
+    tally: np.ndarray = field(init=False)
+    complete: bool = False
+    found: bool = False
+    failed: bool = False
+
+    def __post_init__(self) -> None:
+        pending = np.zeros(1 << 12, np.int64)
+        row = np.zeros(self.zones.shape.word_count + 1, np.int64)
+        self.trees = Trees(self.memory.nodes(), pending, row)
+        self.tally = np.zeros(native.TALLY_COUNT, np.int64)
+        self.tally[native.FAULT_NODE] = -1
+        self._set_limits()
+
+    def _set_limits(self) -> None:
+        self.tally[native.TABLE_LIMIT] = self.memory.table_limit
+        self.tally[native.NODE_LIMIT] = min(
+            self.memory.node_count_max, self.state_count + len(self.trees.pending) - self.frontier
+        )
+
+    def add(self, row: Row, zone: np.ndarray, origin: int) -> None:
+        """Adds a zone that runs may begin in."""
+        zones = self.zones
+        words = row.view(np.int64).copy()
+        while True:
+            self._make_room(zones.capacity)
+            before = self.tally.copy()
+            args = (self.parts, int(words.ctypes.data), zone, origin)
+            if add_root(
+                zones.code, zones.shape, self.memory.store(), self.trees, self.tally, zones.scratch, *args
+            ):
+                break
+            self.tally[:] = before
+            zones.enlarge()
+        self.failed |= bool(self.tally[native.FAULT_NODE] >= 0)
+
+    def _make_room(self, count: int) -> None:
+        room = count * len(self.zones.scratch.cuts) * (2 * self.parts.stay_count + 1)
+        while self.tally[native.DISCRETE] + room > self.memory.table_limit:
+            self.memory.grow_table(self.state_count, int(self.tally[native.DISCRETE]))
+        while self.frontier + room > len(self.trees.pending):
+            pending = np.zeros(2 * len(self.trees.pending), np.int64)
+            pending[: len(self.trees.pending)] = self.trees.pending
+            self.trees = self.trees._replace(pending=pending)
+        self._set_limits()
+        if self.state_count + room > self.memory.node_count_max:
+            raise OutOfMemory
+
+    def advance(self, quantum: int) -> None:
+        """Looks at no more than `quantum` nodes; raises OutOfMemory where the budget is used up."""
+        zones = self.zones
+        reason = search_runs(
+            zones.code,
+            zones.shape,
+            self.memory.store(),
+            self.trees,
+            self.tally,
+            zones.scratch,
+            self.parts,
+            quantum,
+        )
+        match reason:
+            case native.COMPLETE:
+                self.complete = True
+            case native.FOUND:
+                self.complete = self.found = True
+            case native.FAULT:
+                self.complete = self.failed = True
+            case native.NEED_BUFFER | native.NEED_PIECES:
+                zones.enlarge()
+            case native.NEED_TABLE | native.NEED_NODES:
+                self._make_room(zones.capacity)
+            case _:
+                pass
+        if self.byte_count > self.budget:
+            raise OutOfMemory
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    @property
+    def state_count(self) -> int:
+        """Zones found, those of the search before included."""
+        return int(self.tally[native.NODES])
+
+    @property
+    def transition_count(self) -> int:
+        """Steps of zones."""
+        return int(self.tally[native.TRANSITIONS])
+
+    @property
+    def depth(self) -> int:
+        """Steps on the longest way."""
+        return int(self.tally[native.DEPTH])
+
+    @property
+    def frontier(self) -> int:
+        """Zones that are still to be looked at."""
+        return int(self.tally[native.PENDING])
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use."""
+        return self.memory.byte_count(self.state_count, int(self.tally[native.DISCRETE]))
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from a root to this one."""
+        path = [node]
+        while self.trees.nodes.parents[path[-1]] != NONE:
+            path.append(int(self.trees.nodes.parents[path[-1]]))
+        return path[::-1]
+
+
+class RunSearch:
+    """The search for a run that decides one property."""
+
+    def __init__(
+        self, network: Network, property_: Property, claim: RunClaim, limits: Limits, report: Report
+    ) -> None:
+        self.started = time.monotonic()
+        self.network, self.property, self.claim = network, property_, claim
+        self.limits, self.report = limits, report
+        self.interpreter = TimedInterpreter(network)
+        self.questions = Questions(network)
+        stay, leave, self.cause = _conditions(claim)
+        if any(part.deadlock is not None for part in stay + leave):
+            raise ModelError(
+                "`deadlock` in a property of whole runs is not supported",
+                property_.span,
+                "ask `A[] not deadlock` or `E<> deadlock` by itself",
+            )
+        self.questions.ask(stay)
+        self.questions.ask(leave)
+        self.cause_case = -1 if self.cause is None else self.questions.ask(split(self.cause))
+        watch = self.questions.watch()
+        self.kernel = load_kernel(network, watch)
+        bounds = self.questions.bounds(exact=True, reach=0)
+        watched = self.questions.watched()
+        watched.open[:] = 0
+        self.zones = ZoneExploration(network, watch, self.kernel, bounds, watched, limits.memory_max_mib)
+        shape = self.zones.shape
+        limit = len(stay) + len(leave)
+        parts = Parts(watched.bits[:limit], watched.timed[:limit], len(stay))
+        memory = NodeMemory(shape.word_count + 1, shape.n, self.zones.budget)
+        self.runs = RunExploration(self.zones, parts, memory, self.zones.budget)
+        self.teller = Teller(network, self.kernel, shape, self.interpreter)
+        self.cause_found = False
+        self.session: Session[ZoneExploration] | Session[RunExploration] | None = None
+
+    def effort(self) -> Effort:
+        """What both searches cost."""
+        assert self.session is not None
+        effort = self.session.effort()
+        zones, runs = self.zones, self.runs
+        return Effort(
+            zones.state_count + runs.state_count,
+            zones.transition_count + runs.transition_count,
+            max(zones.depth, runs.depth),
+            effort.seconds,
+            effort.memory_mib,
+        )
+
+    def run(self) -> Verdict:
+        """The verdict."""
+        initial = encode(self.kernel.layout, self.network, self.interpreter.initial().state)
+        first = Session(self.zones, self.limits, self.report, self.property.name, self.started)
+        self.session = first
+        if self.cause is None:
+            zone = np.zeros(self.zones.shape.n**2, np.int32)
+            set_zero(zone, self.zones.shape.n)
+            self.runs.add(initial, zone, 0)
+        else:
+            self.zones.begin(initial)
+            for _ in first.rounds():
+                if self.zones.watched.fault[0] >= 0:
+                    return Unknown("an action or an invariant fails before the property is decided")
+            if first.stopped:
+                return Unknown(first.stopped)
+            self._add_causes()
+        second = Session(self.runs, self.limits, self.report, self.property.name, self.started)
+        self.session = second
+        for _ in second.rounds():
+            pass
+        if second.stopped:
+            return Unknown(second.stopped)
+        if self.runs.failed:
+            return Unknown("an action or an invariant fails before the property is decided")
+        return self._verdict()
+
+    def _add_causes(self) -> None:
+        """Every reachable zone in which the cause holds is where a run may begin."""
+        walker = self._walker()
+        for node in range(self.zones.state_count):
+            if self.zones.nodes.flags[node] & COVERED:
+                continue
+            row = self.zones.row(node)
+            for number, part in enumerate(self.questions.parts):
+                if part.case == self.cause_case:
+                    for zone in walker.part_of(row, self.zones.zone(node), number, part.bit):
+                        self.cause_found = True
+                        self.runs.add(row, zone, (number << 32) | node)
+
+    def _walker(self) -> Walker:
+        zones = self.zones
+        return Walker(zones.code, zones.shape, zones.scratch, self.kernel, self.runs.parts)
+
+    def _verdict(self) -> Verdict:
+        if isinstance(self.claim, PotentiallyAlways):
+            if self.runs.found:
+                trace, ending = self._trace()
+                return Holds(ending, trace)
+            return Violated("every run leaves it")
+        if self.runs.found:
+            trace, ending = self._trace()
+            return Violated(ending, trace)
+        vacuous = true_at_once(self.interpreter, self.property)
+        if self.cause is not None and not self.cause_found:
+            vacuous = sentence_never(print_expr(self.cause))
+        return Holds(vacuous=vacuous)
+
+    def _trace(self) -> tuple[Trace, str]:
+        tally = self.runs.tally
+        ending = int(tally[native.ENDING])
+        path = self.runs.path(int(tally[native.LAST]))
+        way = self._way(path)
+        loop = None
+        if ending == native.CYCLES:
+            loop = len(way) - len(path) + path.index(int(tally[native.FIRST]))
+        walker = self._walker()
+        found = walker.walk(way, walker.ending if ending == native.STUCK else walker.anywhere)
+        assert found is not None, "a way of zones is a run"
+        gone, zone = found
+        trace = self.teller.tell(gone, zone_bounds(zone, self.zones.shape.n), loop)
+        return trace, _ENDINGS[ending]
+
+    def _way(self, path: Sequence[int]) -> list[Hop]:
+        """The way through the nodes of the second search, after that of the first to its root."""
+        nodes = self.runs.trees.nodes
+        first = self._hop(path[0])
+        way = [first]
+        if self.cause is not None:
+            origin = int(nodes.entries[path[0]])
+            cause = origin >> 32
+            at_first = self.questions.parts[cause].disjunct.clocks
+            way = [*way_to(self.zones, origin & 0xFFFFFFFF), replace(first, cause=cause, at_first=at_first)]
+        for node in path[1:]:
+            hop, entry = self._hop(node), int(nodes.entries[node])
+            if entry != native.WAITING:
+                hop = replace(hop, action=entry & 0xFFFFFFFF, successor=entry >> 32)
+            way.append(hop)
+        return way
+
+    def _hop(self, node: int) -> Hop:
+        """The state of a node, and the part of the condition that it stays in."""
+        row = self.runs.memory.row(int(self.runs.trees.nodes.states[node]))
+        part = int(row[-1])
+        return Hop(row[:-1], part=part, within=self.questions.parts[part].disjunct.clocks)

@@ -1,0 +1,335 @@
+"""A search of zones under way: its memory, and what of a network and its properties it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.ir.actions import Action, Movement, list_actions
+from veristream.ir.clock_bounds import NEVER, ClockBounds
+from veristream.ir.clocks import count_clocks
+from veristream.ir.network import Network
+from veristream.kernel.clocks import bound_count, clock_word_count, invariant_count_max
+from veristream.kernel.emit import Watch
+from veristream.kernel.layout import Row
+from veristream.kernel.load import Kernel
+from veristream.kernel.zones import set_zero
+from veristream.search import zones as native
+from veristream.search.explore import LOAD_MAX, SLOTS_MAX, OutOfMemory
+from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
+from veristream.search.visited import ROOT, Store, enter_again
+from veristream.search.zone_steps import ENTERED, Scratch, Shape, TimedCode, enter, normalise
+from veristream.search.zones import Nodes, Watched, add_zone, expand_zones, observe_zone
+
+BUFFER = 256
+PIECES = 64
+_PER_NODE = 4 + 4 + 4 + 8 + 4 + 1
+
+
+def code_of(kernel: Kernel, network: Network) -> TimedCode:
+    """The entries of a timed kernel."""
+    urgent = kernel.urgent if any(channel.urgent for channel in network.channels) else 0
+    return TimedCode(
+        kernel.successors,
+        kernel.propositions,
+        kernel.measure,
+        kernel.timing,
+        kernel.tests,
+        kernel.places,
+        urgent,
+    )
+
+
+def shape_of(network: Network, kernel: Kernel, bounds: ClockBounds) -> Shape:
+    """The sizes and bounds of a network's zones."""
+    words = kernel.layout.word_count
+    rows = [(b.left, b.right, 2 * b.limit + (not b.strict)) for b in bounds.differences]
+    return Shape(
+        words,
+        words + clock_word_count(network),
+        count_clocks(network) + 1,
+        len(network.components),
+        *_by_location(bounds),
+        np.array(rows, np.int32).reshape(-1, 3),
+        _priorities(network),
+    )
+
+
+def _by_location(bounds: ClockBounds) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The bounds of the clocks that each location still compares, and where those of each begin."""
+    compared = np.maximum(bounds.lower, bounds.upper) > NEVER
+    places, clocks = np.nonzero(compared)
+    rows = np.stack([clocks, bounds.lower[places, clocks], bounds.upper[places, clocks]], axis=1)
+    first = np.concatenate([[0], np.cumsum(compared.sum(axis=1))])
+    return first.astype(np.int64), np.ascontiguousarray(rows, np.int32)
+
+
+def _priorities(network: Network) -> NDArray[np.int64]:
+    """A number for each action, greater ones going first; empty where all are alike."""
+    ranks = [_rank(network, action) for action in list_actions(network)]
+    order = sorted(set(ranks))
+    if len(order) < 2:
+        return np.zeros(0, np.int64)
+    return np.array([order.index(rank) for rank in ranks], np.int64)
+
+
+def _rank(network: Network, action: Action) -> tuple[int, int]:
+    """The priority of the channel, then the greatest of the movers'."""
+    leader = network.components[action.leader]
+    sync = leader.edges[action.edge].sync
+    channels = {channel.name: channel.priority for channel in network.channels}
+    movers = [leader.priority]
+    if action.movement is Movement.PAIR:
+        movers.append(network.components[action.follower].priority)
+    return (0 if sync is None else channels[sync.channel], max(movers))
+
+
+def scratch_of(shape: Shape, network: Network, watch: Watch, capacity: int, pieces: int) -> Scratch:
+    """Room to work in, for states of up to `capacity` successors."""
+    n = shape.n
+    words = 1 + max([invariant_count_max(network), *map(bound_count, watch.tests)])
+    cuts = pieces if len(shape.differences) else 1
+    return Scratch(
+        np.zeros(capacity * shape.stride, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(2 * shape.stride, np.int64),
+        np.zeros(2, np.int64),
+        np.zeros(words, np.int64),
+        np.zeros(shape.component_count, np.int64),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+        np.zeros(n, np.int32),
+        np.zeros(n * n, np.int32),
+        np.zeros(n * n, np.int32),
+        np.zeros((pieces, n * n), np.int32),
+        np.zeros((pieces, n * n), np.int32),
+        np.zeros((pieces, n * n), np.int32),
+        np.zeros((cuts, n * n), np.int32),
+    )
+
+
+class NodeMemory:
+    """Room for nodes and their discrete states, lent as it is needed; the table grows with the states."""
+
+    def __init__(self, word_count: int, n: int, budget: int) -> None:
+        self.word_count, self.budget = word_count, budget
+        self.per_node = 4 * n**2 + _PER_NODE
+        self.node_count_max = min(budget // self.per_node + BUFFER * PIECES, (1 << 32) - 2)
+        self.slot_count = 1 << 12
+        self.table = reserve(8 * self.slot_count)
+        self.rows = reserve(8 * word_count * self.node_count_max)
+        self.heads = reserve(4 * self.node_count_max)
+        sizes = (4 * n**2, 4, 4, 4, 8, 4, 1)
+        self.arrays: list[Reserve] = [reserve(size * self.node_count_max) for size in sizes]
+
+    def nodes(self) -> Nodes:
+        """The arrays of all nodes."""
+        zones, states, following, parents, entries, depths, flags = self.arrays
+        return Nodes(
+            zones.words.view(np.int32),
+            states.words.view(np.uint32),
+            following.words.view(np.uint32),
+            parents.words.view(np.uint32),
+            entries.words,
+            depths.words.view(np.int32),
+            flags.words.view(np.uint8),
+        )
+
+    def store(self) -> Store:
+        """The visited set of discrete states; a state's parent is the head of its chain of nodes."""
+        return Store(
+            self.table.address, self.slot_count, self.rows.address, self.heads.address, self.word_count
+        )
+
+    @property
+    def table_limit(self) -> int:
+        """How many discrete states the table may hold."""
+        return int(LOAD_MAX * self.slot_count)
+
+    def byte_count(self, nodes: int, states: int) -> int:
+        """Memory in use for so many."""
+        return nodes * self.per_node + states * (8 * self.word_count + 4) + 8 * self.slot_count
+
+    def grow_table(self, nodes: int, states: int) -> None:
+        """A larger table for the states there are; raises OutOfMemory."""
+        slots = self.slot_count * 4
+        if slots > SLOTS_MAX or self.byte_count(nodes, states) + 8 * slots > self.budget:
+            raise OutOfMemory
+        self.table = reserve(8 * slots)
+        self.slot_count = slots
+        enter_again(self.store(), 0, states)
+
+    def row(self, state: int) -> Row:
+        """A discrete state."""
+        words = self.rows.words[state * self.word_count : (state + 1) * self.word_count]
+        return words.view(np.uint64).copy()
+
+
+def budget_of(memory_max_mib: int | None) -> int:
+    """The bytes that a search may use."""
+    return (default_budget_mib() if memory_max_mib is None else memory_max_mib) * MIB
+
+
+class ZoneExploration:
+    """A breadth-first search of zones; `advance` goes on for a while, the rest is there to look at."""
+
+    def __init__(
+        self,
+        network: Network,
+        watch: Watch,
+        kernel: Kernel,
+        bounds: ClockBounds,
+        watched: Watched,
+        memory_max_mib: int | None,
+    ) -> None:
+        self.network, self.watch, self.kernel = network, watch, kernel
+        self.code = code_of(kernel, network)
+        self.shape = shape_of(network, kernel, bounds)
+        self.watched = watched
+        self.budget = budget_of(memory_max_mib)
+        self.capacity, self.pieces = BUFFER, PIECES
+        self.scratch = scratch_of(self.shape, network, watch, self.capacity, self.pieces)
+        self.memory = NodeMemory(self.shape.word_count, self.shape.n, self.budget)
+        self.nodes = self.memory.nodes()
+        self.tally = np.zeros(native.TALLY_COUNT, np.int64)
+        self.tally[native.TABLE_LIMIT] = self.memory.table_limit
+        self.tally[native.NODE_LIMIT] = self.memory.node_count_max
+        self.complete = False
+
+    def store(self) -> Store:
+        """The visited set of discrete states."""
+        return self.memory.store()
+
+    def begin(self, initial: Row) -> None:
+        """Enters the initial state, all clocks 0; nothing is found where its invariants forbid it."""
+        row = initial.view(np.int64).copy()
+        address = int(row.ctypes.data)
+        zone = self.scratch.zone
+        set_zero(zone, self.shape.n)
+        found = enter(self.code, self.shape, self.scratch, address, zone)
+        if found != ENTERED:
+            return
+        count = normalise(self.code, self.shape, self.scratch, address, zone)
+        while count < 0:
+            self.enlarge()
+            count = normalise(self.code, self.shape, self.scratch, address, zone)
+        for piece in range(count):
+            cut = self.scratch.cuts[piece]
+            node = add_zone(
+                self.store(), self.nodes, self.tally, self.shape.n, address, cut, native.NONE, 0
+            )
+            if node >= 0:
+                observe_zone(self.code, self.shape, self.scratch, self.watched, address, node, cut)
+
+    def advance(self, quantum: int) -> None:
+        """Expands at most `quantum` nodes; raises OutOfMemory where the budget is used up."""
+        reason = expand_zones(
+            self.code,
+            self.shape,
+            self.store(),
+            self.nodes,
+            self.tally,
+            self.scratch,
+            self.watched,
+            quantum,
+        )
+        match reason:
+            case native.COMPLETE:
+                self.complete = True
+            case native.NEED_BUFFER | native.NEED_PIECES:
+                self.enlarge()
+            case native.NEED_TABLE:
+                self._grow_table()
+            case native.NEED_NODES:
+                raise OutOfMemory
+            case _:
+                pass
+        if self.byte_count > self.budget:
+            raise OutOfMemory
+
+    def enlarge(self) -> None:
+        """More room to work in."""
+        self.capacity, self.pieces = 2 * self.capacity, 2 * self.pieces
+        if self.pieces * self.shape.n**2 * 12 > self.budget:
+            raise OutOfMemory
+        self.scratch = scratch_of(self.shape, self.network, self.watch, self.capacity, self.pieces)
+
+    def _grow_table(self) -> None:
+        self.memory.grow_table(self.state_count, int(self.tally[native.DISCRETE]))
+        self.tally[native.TABLE_LIMIT] = self.memory.table_limit
+
+    def close(self) -> None:
+        """Nothing to let go."""
+
+    @property
+    def state_count(self) -> int:
+        """Zones kept."""
+        return int(self.tally[native.NODES])
+
+    @property
+    def transition_count(self) -> int:
+        """Steps of zones."""
+        return int(self.tally[native.TRANSITIONS])
+
+    @property
+    def depth(self) -> int:
+        """Steps to the farthest zone."""
+        return int(self.tally[native.DEPTH])
+
+    @property
+    def frontier(self) -> int:
+        """Zones that are still to be expanded."""
+        return int(self.tally[native.NODES] - self.tally[native.EXPANDED])
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use."""
+        return self.memory.byte_count(self.state_count, int(self.tally[native.DISCRETE]))
+
+    @property
+    def is_shortest(self) -> bool:
+        """Whether the first way found to each zone so far has the fewest steps."""
+        return not self.tally[native.SKEWED]
+
+    def row(self, node: int) -> Row:
+        """The discrete state of a node."""
+        return self.memory.row(int(self.nodes.states[node]))
+
+    def zone(self, node: int) -> NDArray[np.int32]:
+        """The clock values of a node."""
+        size = self.shape.n**2
+        return self.nodes.zones[node * size : (node + 1) * size]
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from an initial one to this one."""
+        path = [node]
+        while self.nodes.parents[path[-1]] != ROOT:
+            path.append(int(self.nodes.parents[path[-1]]))
+        return path[::-1]
+
+
+def watched_parts(
+    cases: Sequence[int],
+    bits: Sequence[int],
+    timed: Sequence[bool],
+    deadlocks: Sequence[bool | None],
+    measures: Sequence[int],
+    goals: Sequence[tuple[int, int]],
+) -> Watched:
+    """The parts of all cases as arrays; `goals` are pairs of a measure's clock and sign."""
+    said = {None: native.NOT_ASKED, False: native.ALIVE, True: native.DEAD}
+    return Watched(
+        np.array(cases, np.int64),
+        np.array(bits, np.int64),
+        np.array(timed, np.int64),
+        np.array([said[deadlock] for deadlock in deadlocks], np.int64),
+        np.array(measures, np.int64),
+        np.array([clock for clock, _ in goals], np.int64),
+        np.array([sign for _, sign in goals], np.int64),
+        np.ones(len(measures), np.int64),
+        np.full((len(measures), 2), -1, np.int64),
+        np.full((len(goals), 3), -1, np.int64),
+        np.full(2, -1, np.int64),
+    )

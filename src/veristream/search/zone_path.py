@@ -1,0 +1,177 @@
+"""A way of zones gone once more, exactly, to see in which clock values it ends.
+
+Where steps of greater priority take away part of a zone, or waiting leads from one part of a condition to
+another, there are several ways to go on; all are tried until one comes to the end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.kernel.federation import subtract
+from veristream.kernel.layout import Row
+from veristream.kernel.load import Kernel
+from veristream.kernel.zones import copy, set_zero
+from veristream.search.timed_trace import Hop, list_successors, zone_bounds
+from veristream.search.zone_runs import STUCK, Parts, cross, ends, settle
+from veristream.search.zone_steps import (
+    ENTERED,
+    Scratch,
+    Shape,
+    TimedCode,
+    enter,
+    is_still,
+    leaving,
+    set_clocks,
+    stuck,
+    tested,
+)
+
+_PROPOSITIONS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
+
+Zone = NDArray[np.int32]
+Finish = Callable[[int, Zone], Iterator[Zone]]
+"""What of a zone may be the end of the way, given the address of its row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walker:
+    """Goes ways of zones; `parts` where runs stay in the parts of a condition."""
+
+    code: TimedCode
+    shape: Shape
+    scratch: Scratch
+    kernel: Kernel
+    parts: Parts | None = None
+
+    def walk(self, way: Sequence[Hop], finish: Finish) -> tuple[list[Hop], Zone] | None:
+        """The way, with what to leave each state in where that matters, and where it ends."""
+        begin = np.zeros(self.shape.n**2, np.int32)
+        set_zero(begin, self.shape.n)
+        open_ = [self._enter(way[0], begin)]
+        gone: list[Hop] = []
+        while open_:
+            found = next(open_[-1], None)
+            if found is None:
+                open_.pop()
+                if gone:
+                    gone.pop()
+                continue
+            zone, left_in = found
+            if gone and left_in is not None:
+                gone[-1] = replace(gone[-1], leaving=zone_bounds(left_in, self.shape.n))
+            here = way[len(open_) - 1]
+            if len(open_) == len(way):
+                row = here.row.view(np.int64).copy()
+                for end in finish(int(row.ctypes.data), zone):
+                    return [*gone, here], end
+                continue
+            gone.append(here)
+            open_.append(self._go(here, way[len(open_)], zone))
+        return None
+
+    def _enter(self, hop: Hop, zone: Zone) -> Iterator[tuple[Zone, Zone | None]]:
+        """The zone in the hop's state and part, waiting included."""
+        row = hop.row.view(np.int64).copy()
+        found = self._settle(int(row.ctypes.data), hop.part, zone)
+        if found == ENTERED:
+            yield zone, None
+
+    def _settle(self, row: int, part: int | None, zone: Zone) -> int:
+        if part is None or self.parts is None:
+            return int(enter(self.code, self.shape, self.scratch, row, zone))
+        return int(settle(self.code, self.shape, self.scratch, self.parts, row, part, zone, False))
+
+    def _go(self, here: Hop, there: Hop, zone: Zone) -> Iterator[tuple[Zone, Zone | None]]:
+        """Each way on from the zone, with the part of it that is left from where not all is."""
+        scratch, shape = self.scratch, self.shape
+        if there.cause is not None:
+            after = zone.copy()
+            if self._keep(there, there.cause, after):
+                yield from self._enter(there, after)
+            return
+        if there.successor is None:
+            row = there.row.view(np.int64).copy()
+            assert self.parts is not None and there.part is not None
+            for side in range(2):
+                copy(zone, scratch.zone, shape.n)
+                args = (self.parts, int(row.ctypes.data), there.part, side)
+                if cross(self.code, shape, scratch, *args) == ENTERED:
+                    yield scratch.zone.copy(), None
+            return
+        kept = here.row.view(np.int64).copy()
+        source = int(kept.ctypes.data)
+        count = list_successors(self.kernel, source, scratch.out_rows, scratch.out_actions)
+        target = scratch.out_rows.ctypes.data + 8 * shape.stride * there.successor
+        pieces = leaving(self.code, shape, scratch, zone, count, there.successor)
+        for piece in scratch.ready[:pieces].copy():
+            list_successors(self.kernel, source, scratch.out_rows, scratch.out_actions)
+            after = piece.copy()
+            set_clocks(after, shape, target)
+            if self._settle(target, there.part, after) == ENTERED:
+                yield after, piece if shape.priorities.size else None
+
+    def _keep(self, hop: Hop, part: int, zone: Zone) -> bool:
+        """Keeps what satisfies the clock constraints of a part."""
+        row = hop.row.view(np.int64).copy()
+        return bool(
+            tested(self.code, self.shape, self.scratch, int(row.ctypes.data), part, zone) == ENTERED
+        )
+
+    def part_of(self, row: Row, zone: Zone, part: int, bit: int) -> Iterator[Zone]:
+        """What of a zone in the row's state is in a part, if the bit of its condition is set."""
+        words = row.view(np.int64).copy()
+        address = int(words.ctypes.data)
+        if _PROPOSITIONS(self.code.propositions)(address) >> bit & 1:
+            kept = zone.copy()
+            if tested(self.code, self.shape, self.scratch, address, part, kept) == ENTERED:
+                yield kept
+
+    def anywhere(self, row: int, zone: Zone) -> Iterator[Zone]:
+        """The whole zone."""
+        yield zone
+
+    def ending(self, row: int, zone: Zone) -> Iterator[Zone]:
+        """Where neither a step nor the end of the condition can come."""
+        assert self.parts is not None
+        scratch = self.scratch
+        count = list_successors(self.kernel, row, scratch.out_rows, scratch.out_actions)
+        still = is_still(self.code, scratch, row)
+        bits = int(_PROPOSITIONS(self.code.propositions)(row))
+        args = (self.parts, row, bits, still, zone, count)
+        if ends(self.code, self.shape, scratch, *args) == STUCK:
+            yield scratch.pieces[0].copy()
+
+    def satisfying(self, part: int, deadlock: bool | None) -> Finish:
+        """Where a watched part holds, and whether a deadlock is there or not."""
+
+        def finish(row: int, zone: Zone) -> Iterator[Zone]:
+            scratch, shape = self.scratch, self.shape
+            if tested(self.code, shape, scratch, row, part, zone) != ENTERED:
+                return
+            if deadlock is None:
+                yield zone
+                return
+            count = list_successors(self.kernel, row, scratch.out_rows, scratch.out_actions)
+            still = is_still(self.code, scratch, row)
+            left = stuck(self.code, shape, scratch, row, zone, count, still)
+            dead = [piece.copy() for piece in scratch.pieces[:left]]
+            yield from dead if deadlock else self._without(zone, dead)
+
+        return finish
+
+    def _without(self, zone: Zone, dead: Sequence[Zone]) -> Iterator[Zone]:
+        """The zone less the dead pieces."""
+        pieces = [zone]
+        room = np.zeros((self.shape.n**2, self.shape.n**2), np.int32)
+        for taken in dead:
+            kept: list[Zone] = []
+            for piece in pieces:
+                kept += [one.copy() for one in room[: subtract(piece, taken, self.shape.n, room)]]
+            pieces = kept
+        yield from pieces

@@ -1,0 +1,414 @@
+"""Depth-first search for a run that stays where a condition holds, in native code.
+
+The condition comes in convex parts, and a node is a zone within one part: all that can be reached there by
+waiting without leaving the part. A run goes on by a step, or by waiting from one part into another. It is
+found where waiting never has to end, where neither a step nor the end of the condition can ever come, or
+where a node includes one before it on the way, some step between them: then the way can be gone for ever
+(Tripakis, Yovine, Bouajjani, "Checking timed Buechi automata emptiness efficiently", 2005).
+
+A node all of whose ways were searched in vain is *done*; what a done node includes need not be searched.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import borrowed, call_1, call_4, load_half, load_word, store_half
+from veristream.kernel.zones import (
+    copy,
+    includes,
+    intersect,
+    is_unbounded,
+    native,
+    relax_lower,
+    relax_upper,
+    set_universe,
+    up,
+)
+from veristream.search.visited import ROOT, Store, find_or_add, fingerprint
+from veristream.search.zone_steps import (
+    EMPTY,
+    ENTERED,
+    FAILED,
+    Scratch,
+    Shape,
+    TimedCode,
+    borrow_scratch,
+    borrow_shape,
+    constrain_all,
+    enter,
+    inlined,
+    is_still,
+    leaving,
+    normalise,
+    set_clocks,
+    stuck,
+    take_away,
+    tested,
+)
+from veristream.search.zones import NONE, Nodes, borrow_nodes
+
+# What `search_runs` came back for.
+QUANTUM, COMPLETE, FOUND, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, FAULT = range(8)
+
+# Counters of a search.
+NODES, PENDING, TRANSITIONS, DISCRETE, DEPTH, TABLE_LIMIT, NODE_LIMIT = range(7)
+ENDING, LAST, FIRST, FAULT_NODE, FAULT_ACTION, TALLY_COUNT = range(7, 13)
+
+# Where a run was found: how it ends.
+NO_END, WAITS, STUCK, CYCLES, BROKEN = range(5)
+
+NEW, ON_THE_WAY, DONE, DROPPED = range(4)
+
+WAITING = -1
+"""The entry of a node that was reached by waiting."""
+
+
+class Parts(NamedTuple):
+    """The convex parts of the condition to stay in, then those of its negation; see `zones.Watched`."""
+
+    bits: NDArray[np.int64]
+    timed: NDArray[np.int64]
+    stay_count: int
+
+
+class Trees(NamedTuple):
+    """The nodes, those still to be looked at (the last first), and room for a row with its part."""
+
+    nodes: Nodes  # `depths` counts the steps on the way, `flags` says what became of a node
+    pending: NDArray[np.int64]
+    row: NDArray[np.int64]
+
+
+@inlined
+def _zone_of(nodes, node, n):  # type: ignore[no-untyped-def]
+    return nodes.zones[node * n * n : (node + 1) * n * n]
+
+
+@inlined
+def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
+    """The discrete state of a node, with its part as the last word."""
+    return store.rows + 8 * store.word_count * np.int64(nodes.states[node])
+
+
+@inlined
+def within(code, shape, scratch, parts, row, part, zone):  # type: ignore[no-untyped-def]
+    """Keeps what is in the part, whose condition on variables holds."""
+    if not parts.timed[part]:
+        return ENTERED
+    return tested(code, shape, scratch, row, part, zone)
+
+
+@inlined
+def settle(code, shape, scratch, parts, row, part, zone, waited):  # type: ignore[no-untyped-def]
+    """The zone on entering the part and then waiting there: EMPTY, ENTERED or FAILED.
+
+    With `waited` the zone need not be in the part yet, but comes there at once by waiting.
+    """
+    still = is_still(code, scratch, row)
+    if still < 0:
+        return FAILED
+    if waited:
+        up(zone, shape.n)
+    if not constrain_all(zone, shape.n, scratch.words.ctypes.data):
+        return EMPTY
+    found = within(code, shape, scratch, parts, row, part, zone)
+    if found != ENTERED or still:
+        return found
+    up(zone, shape.n)
+    is_still(code, scratch, row)  # the words hold the invariants again
+    constrain_all(zone, shape.n, scratch.words.ctypes.data)
+    return within(code, shape, scratch, parts, row, part, zone)
+
+
+@inlined
+def _add(code, shape, store, trees, tally, scratch, row, part, parent, entry):  # type: ignore[no-untyped-def]
+    """Adds the settled zone in the scratch as new nodes, to be looked at next; False for no room."""
+    count = normalise(code, shape, scratch, row, scratch.zone)
+    if count < 0:
+        return False
+    for k in range(shape.word_count):
+        trees.row[k] = load_word(row + 8 * k)
+    trees.row[shape.word_count] = part
+    key = trees.row.ctypes.data
+    fresh = tally[DISCRETE]
+    state = find_or_add(store, key, fingerprint(key, store.word_count), fresh, ROOT)
+    if state == fresh:
+        tally[DISCRETE] += 1
+    nodes = trees.nodes
+    for piece in range(count):
+        node = tally[NODES]
+        copy(scratch.cuts[piece], _zone_of(nodes, node, shape.n), shape.n)
+        nodes.states[node] = state
+        nodes.parents[node] = parent
+        nodes.entries[node] = entry
+        steps = 0 if parent == NONE else np.int64(nodes.depths[parent])
+        nodes.depths[node] = steps + (0 if entry == WAITING or parent == NONE else 1)
+        nodes.flags[node] = NEW
+        trees.pending[tally[PENDING]] = node
+        tally[NODES] += 1
+        tally[PENDING] += 1
+        tally[DEPTH] = max(tally[DEPTH], np.int64(nodes.depths[node]))
+    return True
+
+
+@njit(nogil=True, cache=True)
+def add_root(code, shape, store, trees, tally, scratch, parts, row, zone, origin):  # type: ignore[no-untyped-def]
+    """Adds the zone in every part whose condition holds, as the beginning of runs; False for no room."""
+    bits = call_1(code.propositions, row)
+    if bits < 0:
+        tally[FAULT_NODE] = NONE
+        tally[FAULT_ACTION] = -1
+        return True
+    for part in range(parts.stay_count):
+        if not (bits >> parts.bits[part]) & 1:
+            continue
+        copy(zone, scratch.zone, shape.n)
+        found = settle(code, shape, scratch, parts, row, part, scratch.zone, False)
+        if found == FAILED:
+            tally[FAULT_NODE] = NONE
+            tally[FAULT_ACTION] = -1
+        if found == ENTERED and not _add(
+            code, shape, store, trees, tally, scratch, row, part, NONE, origin
+        ):
+            return False
+    return True
+
+
+@inlined
+def _compare(shape, store, nodes, tally, node):  # type: ignore[no-untyped-def]
+    """What the nodes of the same state and part say of a new one: DROPPED, ON_THE_WAY where it has to be
+    searched, or DONE where it closes a cycle."""
+    n = shape.n
+    zone = _zone_of(nodes, node, n)
+    steps = nodes.depths[node]
+    other = load_half(store.parents + 4 * np.int64(nodes.states[node]))
+    while other != NONE:
+        mine = _zone_of(nodes, other, n)
+        if nodes.flags[other] == DONE:
+            if includes(mine, zone, n):
+                return DROPPED
+        elif nodes.depths[other] == steps:
+            if includes(mine, zone, n):
+                return DROPPED  # only time has passed since
+        elif includes(zone, mine, n):
+            tally[ENDING] = CYCLES
+            tally[LAST] = node
+            tally[FIRST] = other
+            return DONE
+        other = np.int64(nodes.following[other])
+    return ON_THE_WAY
+
+
+@inlined
+def _link(store, nodes, node):  # type: ignore[no-untyped-def]
+    head = store.parents + 4 * np.int64(nodes.states[node])
+    nodes.following[node] = load_half(head)
+    store_half(head, node)
+    nodes.flags[node] = ON_THE_WAY
+
+
+@njit(nogil=True, cache=True)
+def ends(code, shape, scratch, parts, row, bits, still, zone, count):  # type: ignore[no-untyped-def]
+    """How a run that has come to the zone may end there; -1 where there is no room to tell, BROKEN where
+    the condition cannot be evaluated."""
+    n = shape.n
+    if still == 0 and is_unbounded(zone, n):
+        return WAITS
+    left = stuck(code, shape, scratch, row, zone, count, still)
+    if left < 0:
+        return -1
+    for part in range(parts.stay_count, parts.bits.size):
+        if left == 0 or still:
+            break
+        if not (bits >> parts.bits[part]) & 1:
+            continue
+        set_universe(scratch.other, n)
+        is_still(code, scratch, row)
+        if not constrain_all(scratch.other, n, scratch.words.ctypes.data):
+            continue
+        found = within(code, shape, scratch, parts, row, part, scratch.other)
+        if found == FAILED:
+            return BROKEN
+        if found == ENTERED:
+            left = take_away(shape, scratch, left, 0)
+            if left < 0:
+                return -1
+    return STUCK if left > 0 else NO_END
+
+
+@inlined
+def cross(code, shape, scratch, parts, row, part, side):  # type: ignore[no-untyped-def]
+    """What waiting from the scratch's zone, which has left its own part, leads to in another part.
+
+    On side 0 the moment at which the one part ends is in the other; on side 1 the last moment of the one
+    is that at which the other begins.
+    """
+    n = shape.n
+    if side == 0:
+        relax_upper(scratch.zone, n)
+        found = within(code, shape, scratch, parts, row, part, scratch.zone)
+    else:
+        set_universe(scratch.other, n)
+        found = within(code, shape, scratch, parts, row, part, scratch.other)
+        if found == ENTERED:
+            relax_lower(scratch.other, n)
+            found = ENTERED if intersect(scratch.zone, scratch.other, n) else EMPTY
+    if found != ENTERED:
+        return found
+    return settle(code, shape, scratch, parts, row, part, scratch.zone, True)
+
+
+@inlined
+def _cross_all(code, shape, store, trees, tally, scratch, parts, row, bits, node):  # type: ignore[no-untyped-def]
+    """Adds what waiting leads to in other parts; gives what is missing, or QUANTUM."""
+    n = shape.n
+    own = load_word(row + 8 * shape.word_count)
+    zone = _zone_of(trees.nodes, node, n)
+    for part in range(parts.stay_count):
+        if part == own or not (bits >> parts.bits[part]) & 1:
+            continue
+        for side in range(2):
+            copy(zone, scratch.zone, n)
+            found = cross(code, shape, scratch, parts, row, part, side)
+            if found == FAILED:
+                return _blame(tally, node, -1)
+            if found == ENTERED and not _add(
+                code, shape, store, trees, tally, scratch, row, part, node, WAITING
+            ):
+                return NEED_PIECES
+    return QUANTUM
+
+
+@inlined
+def _blame(tally, node, action):  # type: ignore[no-untyped-def]
+    """Notes that the action fails in the node, or its state itself where the action is -1."""
+    tally[FAULT_NODE] = node
+    tally[FAULT_ACTION] = action
+    return FAULT
+
+
+@njit(nogil=True, cache=True)
+def _exists(code, shape, scratch, left, target):  # type: ignore[no-untyped-def]
+    """Whether the invariants at the target let a step from one of the `left` ready pieces happen."""
+    for piece in range(left):
+        copy(scratch.ready[piece], scratch.zone, shape.n)
+        set_clocks(scratch.zone, shape, target)
+        if enter(code, shape, scratch, target, scratch.zone) != EMPTY:
+            return True
+    return False
+
+
+@inlined
+def _step_all(code, shape, store, trees, tally, scratch, parts, node, count):  # type: ignore[no-untyped-def]
+    """Adds what each of the `count` steps leads to; gives what is missing, or QUANTUM."""
+    zone = _zone_of(trees.nodes, node, shape.n)
+    for k in range(count):
+        left = leaving(code, shape, scratch, zone, count, k)
+        if left < 0:
+            return NEED_PIECES
+        if left == 0:
+            continue
+        action = scratch.out_actions[k] & 0xFFFFFFFF
+        target = scratch.out_rows.ctypes.data + 8 * shape.stride * k
+        if scratch.out_actions[k] < 0:
+            return _blame(tally, node, action)
+        bits = call_1(code.propositions, target)
+        if bits < 0:
+            if _exists(code, shape, scratch, left, target):
+                return _blame(tally, node, action)
+            continue
+        tally[TRANSITIONS] += 1
+        for piece in range(left):
+            for part in range(parts.stay_count):
+                if not (bits >> parts.bits[part]) & 1:
+                    continue
+                copy(scratch.ready[piece], scratch.zone, shape.n)
+                set_clocks(scratch.zone, shape, target)
+                found = settle(code, shape, scratch, parts, target, part, scratch.zone, False)
+                entry = (np.int64(k) << 32) | action
+                if found == FAILED:
+                    return _blame(tally, node, action)
+                if found == ENTERED and not _add(
+                    code, shape, store, trees, tally, scratch, target, part, node, entry
+                ):
+                    return NEED_PIECES
+    return QUANTUM
+
+
+@inlined
+def _search_node(code, shape, store, trees, tally, scratch, parts, node):  # type: ignore[no-untyped-def]
+    """Looks at a node and adds what it leads to; gives why the search has to stop, or QUANTUM."""
+    row = _row_of(store, trees.nodes, node)
+    actions = scratch.out_actions
+    count = call_4(code.successors, row, scratch.out_rows.ctypes.data, actions.ctypes.data, actions.size)
+    if count < 0:
+        return NEED_BUFFER
+    bits = call_1(code.propositions, row)
+    still = is_still(code, scratch, row)
+    zone = _zone_of(trees.nodes, node, shape.n)
+    ending = ends(code, shape, scratch, parts, row, bits, still, zone, count)
+    if ending < 0:
+        return NEED_PIECES
+    if ending == BROKEN:
+        return _blame(tally, node, -1)
+    if ending != NO_END:
+        tally[ENDING] = ending
+        tally[LAST] = node
+        return FOUND
+    before_nodes, before_pending = tally[NODES], tally[PENDING]
+    missing = QUANTUM
+    if still == 0:
+        missing = _cross_all(code, shape, store, trees, tally, scratch, parts, row, bits, node)
+    if missing == QUANTUM:
+        missing = _step_all(code, shape, store, trees, tally, scratch, parts, node, count)
+    if missing != QUANTUM:
+        tally[NODES], tally[PENDING] = before_nodes, before_pending
+    return missing
+
+
+@native
+def search_runs(
+    code: TimedCode,
+    shape: Shape,
+    store: Store,
+    trees: Trees,
+    tally: NDArray[np.int64],
+    scratch: Scratch,
+    parts: Parts,
+    quantum: int,
+) -> int:
+    """Looks at no more than `quantum` pending nodes; says why it came back."""
+    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
+    trees = Trees(borrow_nodes(trees.nodes), borrowed(trees.pending), borrowed(trees.row))
+    parts = Parts(borrowed(parts.bits), borrowed(parts.timed), parts.stay_count)
+    nodes = trees.nodes
+    for _ in range(quantum):
+        if tally[PENDING] == 0:
+            return COMPLETE
+        room = scratch.out_actions.size * len(scratch.cuts) * (2 * parts.stay_count + 1)
+        if tally[DISCRETE] + room > tally[TABLE_LIMIT]:
+            return NEED_TABLE
+        if tally[NODES] + room > tally[NODE_LIMIT]:
+            return NEED_NODES
+        node = trees.pending[tally[PENDING] - 1]
+        if nodes.flags[node] != NEW:
+            nodes.flags[node] = DONE
+            tally[PENDING] -= 1
+            continue
+        fate = _compare(shape, store, nodes, tally, node)
+        if fate == DONE:
+            return FOUND
+        if fate == DROPPED:
+            nodes.flags[node] = DROPPED
+            tally[PENDING] -= 1
+            continue
+        missing = _search_node(code, shape, store, trees, tally, scratch, parts, node)
+        if missing != QUANTUM:
+            return int(missing)
+        _link(store, nodes, node)
+    return QUANTUM

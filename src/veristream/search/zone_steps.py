@@ -1,0 +1,378 @@
+"""Steps of zones, in native code: what one action or the passing of time makes of a set of clock values.
+
+The kernel says in words what a step demands of clocks and what it sets (see `kernel.clocks`); here those
+words are carried out on difference bound matrices. Nothing here knows how zones are kept or searched.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.clocks import NO_DELAY
+from veristream.kernel.extrapolate import extrapolate_lu
+from veristream.kernel.federation import NO_ROOM, subtract_all
+from veristream.kernel.native import borrowed, call_2, call_3, call_4, load_word
+from veristream.kernel.zones import (
+    INFINITY,
+    complement,
+    constrain,
+    copy,
+    down,
+    implies,
+    reset,
+    set_universe,
+    up_within,
+)
+
+inlined = njit(nogil=True, cache=True, inline="always")
+"""For what the loops are made of: to hand over a scratch, all its arrays, takes longer than most steps."""
+
+EMPTY, ENTERED, FAILED = range(3)
+
+
+class TimedCode(NamedTuple):
+    """Addresses of a timed kernel's entries; `urgent` is 0 where no channel is urgent."""
+
+    successors: int
+    propositions: int
+    measure: int
+    timing: int
+    tests: int
+    places: int
+    urgent: int
+
+
+class Shape(NamedTuple):
+    """What all zones of a search share: sizes, clock bounds by location, and the actions' priorities."""
+
+    word_count: int
+    stride: int  # words from one successor to the next
+    n: int  # clocks, the constant zero included
+    component_count: int
+    first: NDArray[np.int64]  # per location, and at the end: where its rows of `bounds` begin
+    bounds: NDArray[np.int32]  # rows of clock, lower, upper: what the location still compares it with
+    differences: NDArray[np.int32]  # rows of left, right, bound
+    priorities: NDArray[np.int64]  # per action; empty where all are alike
+
+
+class Scratch(NamedTuple):
+    """Room to work in, one for each worker."""
+
+    out_rows: NDArray[np.int64]
+    out_actions: NDArray[np.int64]
+    urgent_rows: NDArray[np.int64]
+    urgent_actions: NDArray[np.int64]
+    words: NDArray[np.int64]  # bounds of invariants or tests
+    places: NDArray[np.int64]
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    limits: NDArray[np.int32]
+    zone: NDArray[np.int32]
+    other: NDArray[np.int32]
+    pieces: NDArray[np.int32]  # federations: what is worked on, what it becomes
+    more: NDArray[np.int32]
+    ready: NDArray[np.int32]  # a zone before a step, and after it as it can be kept
+    cuts: NDArray[np.int32]
+
+
+@njit(nogil=True, cache=True)
+def borrow_shape(shape):  # type: ignore[no-untyped-def]
+    """The shape with borrowed arrays, for a loop that its caller outlives."""
+    return Shape(
+        shape.word_count,
+        shape.stride,
+        shape.n,
+        shape.component_count,
+        borrowed(shape.first),
+        borrowed(shape.bounds),
+        borrowed(shape.differences),
+        borrowed(shape.priorities),
+    )
+
+
+@njit(nogil=True, cache=True)
+def borrow_scratch(scratch):  # type: ignore[no-untyped-def]
+    """The scratch with borrowed arrays."""
+    return Scratch(
+        borrowed(scratch.out_rows),
+        borrowed(scratch.out_actions),
+        borrowed(scratch.urgent_rows),
+        borrowed(scratch.urgent_actions),
+        borrowed(scratch.words),
+        borrowed(scratch.places),
+        borrowed(scratch.lower),
+        borrowed(scratch.upper),
+        borrowed(scratch.limits),
+        borrowed(scratch.zone),
+        borrowed(scratch.other),
+        borrowed(scratch.pieces),
+        borrowed(scratch.more),
+        borrowed(scratch.ready),
+        borrowed(scratch.cuts),
+    )
+
+
+@inlined
+def step_bounds(shape, row):  # type: ignore[no-untyped-def]
+    """Where the bounds of a successor's step begin, given where its row does."""
+    return row + 8 * (shape.word_count + shape.n - 1)
+
+
+@inlined
+def bound_left(word):  # type: ignore[no-untyped-def]
+    """The left clock of a bound."""
+    return (word >> 48) & 0xFFFF
+
+
+@inlined
+def bound_right(word):  # type: ignore[no-untyped-def]
+    """The right clock of a bound."""
+    return (word >> 32) & 0xFFFF
+
+
+@inlined
+def bound_limit(word):  # type: ignore[no-untyped-def]
+    """The number that bounds the difference, as matrices have it."""
+    low = word & 0xFFFFFFFF
+    return low - 0x100000000 if low >= 0x80000000 else low
+
+
+@inlined
+def constrain_all(zone, n, address):  # type: ignore[no-untyped-def]
+    """Keeps what satisfies all bounds at the address; False where nothing does."""
+    for k in range(load_word(address)):
+        word = load_word(address + 8 * (k + 1))
+        if not constrain(zone, n, bound_left(word), bound_right(word), bound_limit(word)):
+            return False
+    return True
+
+
+@inlined
+def set_clocks(zone, shape, row):  # type: ignore[no-untyped-def]
+    """Sets the clocks that the step sets."""
+    first = row + 8 * shape.word_count
+    for clock in range(1, shape.n):
+        value = load_word(first + 8 * (clock - 1))
+        if value >= 0:
+            reset(zone, shape.n, clock, value)
+
+
+@inlined
+def is_still(code, scratch, row):  # type: ignore[no-untyped-def]
+    """Whether no time passes in the state: 1 or 0, -1 where an invariant cannot be evaluated.
+
+    Leaves the bounds of the clock invariants in the scratch's words.
+    """
+    flags = call_2(code.timing, row, scratch.words.ctypes.data)
+    if flags < 0:
+        return -1
+    if flags & NO_DELAY:
+        return 1
+    if code.urgent == 0:
+        return 0
+    rows, actions = scratch.urgent_rows.ctypes.data, scratch.urgent_actions.ctypes.data
+    return 1 if call_4(code.urgent, row, rows, actions, scratch.urgent_actions.size) != 0 else 0
+
+
+@inlined
+def enter(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+    """The zone on entering a state and then staying there as long as it may: EMPTY, ENTERED or FAILED."""
+    still = is_still(code, scratch, row)
+    if still < 0:
+        return FAILED
+    invariants = scratch.words.ctypes.data
+    if not constrain_all(zone, shape.n, invariants):
+        return EMPTY
+    if still == 0:
+        up_within(zone, shape.n, upper_limits(scratch, shape.n))
+    return ENTERED
+
+
+@inlined
+def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
+    """How large each clock may become under the invariants in the scratch's words; what they say of
+    differences and lower bounds stays true as time passes."""
+    limits = scratch.limits
+    limits[:] = INFINITY
+    for k in range(scratch.words[0]):
+        word = scratch.words[k + 1]
+        if bound_right(word) == 0:
+            clock = bound_left(word)
+            limits[clock] = min(limits[clock], bound_limit(word))
+    return limits
+
+
+@inlined
+def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+    """Forgets what no later test can tell, given where the components are."""
+    call_2(code.places, row, scratch.places.ctypes.data)
+    lower, upper = scratch.lower, scratch.upper
+    lower[:] = -1
+    upper[:] = -1
+    for component in range(shape.component_count):
+        place = scratch.places[component]
+        if place >= 0:
+            for k in range(shape.first[place], shape.first[place + 1]):
+                clock = shape.bounds[k, 0]
+                lower[clock] = max(lower[clock], shape.bounds[k, 1])
+                upper[clock] = max(upper[clock], shape.bounds[k, 2])
+    extrapolate_lu(zone, shape.n, lower, upper)
+
+
+@njit(nogil=True, cache=True)
+def cut(shape, zone, pieces):  # type: ignore[no-untyped-def]
+    """The zone in pieces that no difference of clocks that is ever tested divides; their number, or -1
+    where there is no room."""
+    n = shape.n
+    copy(zone, pieces[0], n)
+    count = 1
+    for g in range(shape.differences.shape[0]):
+        left, right, bound = shape.differences[g]
+        for k in range(count):
+            if implies(pieces[k], n, left, right, bound):
+                continue
+            if implies(pieces[k], n, right, left, complement(bound)):
+                continue
+            if count == len(pieces):
+                return -1
+            copy(pieces[k], pieces[count], n)
+            constrain(pieces[k], n, left, right, bound)
+            constrain(pieces[count], n, right, left, complement(bound))
+            count += 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-untyped-def]
+    """Extrapolates a piece of `cut`, on the side of every difference that it is on."""
+    n = shape.n
+    copy(piece, scratch.other, n)
+    extrapolate(code, shape, scratch, row, piece)
+    for g in range(shape.differences.shape[0]):
+        left, right, bound = shape.differences[g]
+        if implies(scratch.other, n, left, right, bound):
+            constrain(piece, n, left, right, bound)
+        else:
+            constrain(piece, n, right, left, complement(bound))
+
+
+@inlined
+def normalise(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+    """The entered zone as finitely many can be kept, in pieces in the scratch's `cuts`; their number."""
+    if shape.differences.shape[0] == 0:
+        copy(zone, scratch.cuts[0], shape.n)
+        extrapolate(code, shape, scratch, row, scratch.cuts[0])
+        return 1
+    count = cut(shape, zone, scratch.cuts)
+    for k in range(count):
+        extrapolate_piece(code, shape, scratch, row, scratch.cuts[k])
+    return count
+
+
+@njit(nogil=True, cache=True)
+def enabling(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+    """All clock values in which the step to the successor at `row` is possible; False where none is.
+
+    Those that satisfy its bounds and, once it has set its clocks, the invariants of where it leads.
+    """
+    n = shape.n
+    set_universe(zone, n)
+    if not constrain_all(zone, n, step_bounds(shape, row)):
+        return False
+    if call_2(code.timing, row, scratch.words.ctypes.data) < 0:
+        return True
+    first = row + 8 * shape.word_count
+    for k in range(scratch.words[0]):
+        word = scratch.words[k + 1]
+        left, right, bound = bound_left(word), bound_right(word), bound_limit(word)
+        if left > 0 and load_word(first + 8 * (left - 1)) >= 0:
+            bound -= 2 * load_word(first + 8 * (left - 1))
+            left = 0
+        if right > 0 and load_word(first + 8 * (right - 1)) >= 0:
+            bound += 2 * load_word(first + 8 * (right - 1))
+            right = 0
+        if left == right:
+            if bound < 1:
+                return False
+        elif not constrain(zone, n, left, right, bound):
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def stuck(code, shape, scratch, row, zone, count, still):  # type: ignore[no-untyped-def]
+    """The part of the zone in the state at `row` from which none of the `count` steps in the scratch is
+    possible, now or after any delay, in pieces in the scratch's `pieces`; their number, or -1 where there
+    is no room."""
+    copy(zone, scratch.pieces[0], shape.n)
+    left = 1
+    rows = scratch.out_rows.ctypes.data
+    for k in range(count):
+        if scratch.out_actions[k] < 0:
+            continue  # it fails, and has no row to look at
+        if not enabling(code, shape, scratch, rows + 8 * shape.stride * k, scratch.other):
+            continue
+        # What a step needs has to come while the state's own invariants still hold.
+        if call_2(code.timing, row, scratch.words.ctypes.data) < 0:
+            continue
+        if not constrain_all(scratch.other, shape.n, scratch.words.ctypes.data):
+            continue
+        left = take_away(shape, scratch, left, still)
+        if left <= 0:
+            return left
+    return left
+
+
+@njit(nogil=True, cache=True)
+def take_away(shape, scratch, left, still):  # type: ignore[no-untyped-def]
+    """Takes the scratch's `other`, and unless time stands still all that leads there by waiting, away from
+    the `left` pieces; their new number, or -1 where there is no room."""
+    if still == 0:
+        down(scratch.other, shape.n)
+    left = subtract_all(scratch.pieces, left, scratch.other, shape.n, scratch.more)
+    if left == NO_ROOM:
+        return -1
+    for piece in range(left):
+        copy(scratch.more[piece], scratch.pieces[piece], shape.n)
+    return left
+
+
+@inlined
+def leaving(code, shape, scratch, zone, count, chosen):  # type: ignore[no-untyped-def]
+    """The part of the zone in which the chosen one of the `count` steps in the scratch is possible, as far
+    as its bounds and the steps of greater priority say, in pieces in the scratch's `ready`; their number,
+    or -1 where there is no room."""
+    n = shape.n
+    rows = scratch.out_rows.ctypes.data
+    copy(zone, scratch.ready[0], n)
+    if not constrain_all(scratch.ready[0], n, step_bounds(shape, rows + 8 * shape.stride * chosen)):
+        return 0
+    if shape.priorities.size == 0:
+        return 1
+    copy(scratch.ready[0], scratch.pieces[0], n)
+    left = 1
+    own = shape.priorities[scratch.out_actions[chosen] & 0xFFFFFFFF]
+    for k in range(count):
+        if scratch.out_actions[k] < 0 or shape.priorities[scratch.out_actions[k] & 0xFFFFFFFF] <= own:
+            continue
+        if not enabling(code, shape, scratch, rows + 8 * shape.stride * k, scratch.other):
+            continue
+        left = take_away(shape, scratch, left, 1)
+        if left <= 0:
+            return left
+    for piece in range(left):
+        copy(scratch.pieces[piece], scratch.ready[piece], n)
+    return left
+
+
+@njit(nogil=True, cache=True)
+def tested(code, shape, scratch, row, number, zone):  # type: ignore[no-untyped-def]
+    """Keeps what satisfies the watched constraints of that number: EMPTY, ENTERED or FAILED."""
+    words = scratch.words.ctypes.data
+    if call_3(code.tests, row, number, words) < 0:
+        return FAILED
+    return ENTERED if constrain_all(zone, shape.n, words) else EMPTY

@@ -1,0 +1,372 @@
+"""Breadth-first search of zones, in native code.
+
+A *node* is a zone together with a discrete state. Discrete states are kept once, in the visited set; each
+has a chain of its nodes. A new zone that one of the chain includes is dropped; those of the chain that
+it includes are taken out, and are not expanded if they have not been yet. Nodes stay where they are, so
+that the way to each can be told.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half, store_half
+from veristream.kernel.zones import INFINITY, copy, includes, is_unbounded, native
+from veristream.search.visited import ROOT, Store, find_or_add, fingerprint
+from veristream.search.zone_steps import (
+    ENTERED,
+    FAILED,
+    Scratch,
+    Shape,
+    TimedCode,
+    borrow_scratch,
+    borrow_shape,
+    enter,
+    inlined,
+    is_still,
+    leaving,
+    normalise,
+    set_clocks,
+    stuck,
+    take_away,
+    tested,
+)
+
+# What `expand_zones` came back for.
+QUANTUM, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, FAULT, WATCH_FAULT = range(9)
+
+# Counters of a search.
+NODES, EXPANDED, TRANSITIONS, DISCRETE, DEPTH, SKEWED, TABLE_LIMIT, NODE_LIMIT, TALLY_COUNT = range(9)
+
+BEYOND = INFINITY - 1
+"""The measure of a clock beyond what zones tell apart, which perhaps is not without bound."""
+
+COVERED = 1
+NONE = 0xFFFFFFFF
+
+# What a watched part may say of deadlocks.
+NOT_ASKED, ALIVE, DEAD = -1, 0, 1
+
+
+class Nodes(NamedTuple):
+    """All nodes, by number; `entries` tell the step that led to one: its action, and above 32 bits its
+    place among the successors of the parent."""
+
+    zones: NDArray[np.int32]
+    states: NDArray[np.uint32]
+    following: NDArray[np.uint32]  # in the chain of the discrete state
+    parents: NDArray[np.uint32]
+    entries: NDArray[np.int64]
+    depths: NDArray[np.int32]
+    flags: NDArray[np.uint8]
+
+
+class Watched(NamedTuple):
+    """The convex parts of the conditions that are asked of every node; see `ir.disjuncts`.
+
+    A part belongs to a case; a case that is open and of which a part is found becomes a hit, or where it
+    has a measure, its best value is noted.
+    """
+
+    cases: NDArray[np.int64]  # per part: its case
+    bits: NDArray[np.int64]  # per part: the bit of its condition
+    timed: NDArray[np.int64]  # per part: 1 where it has clock constraints, numbered as the part
+    deadlocks: NDArray[np.int64]  # per part
+    measures: NDArray[np.int64]  # per case: its measure or -1
+    clocks: NDArray[np.int64]  # per measure: the clock, 0 where it is a value
+    signs: NDArray[np.int64]  # per measure: 1 for the greatest, -1 for the least
+    open: NDArray[np.int64]  # per case: 1 while it is not decided
+    hits: NDArray[np.int64]  # per case: node, part; -1 where there is none
+    best: NDArray[np.int64]  # per measure: value, node, part; node -1 where there is none
+    fault: NDArray[np.int64]  # node, and the action where one failed
+
+
+@njit(nogil=True, cache=True)
+def borrow_nodes(nodes):  # type: ignore[no-untyped-def]
+    """The nodes with borrowed arrays, for a loop that its caller outlives."""
+    return Nodes(
+        borrowed(nodes.zones),
+        borrowed(nodes.states),
+        borrowed(nodes.following),
+        borrowed(nodes.parents),
+        borrowed(nodes.entries),
+        borrowed(nodes.depths),
+        borrowed(nodes.flags),
+    )
+
+
+@njit(nogil=True, cache=True)
+def borrow_watched(watched):  # type: ignore[no-untyped-def]
+    """The watched parts with borrowed arrays."""
+    return Watched(
+        borrowed(watched.cases),
+        borrowed(watched.bits),
+        borrowed(watched.timed),
+        borrowed(watched.deadlocks),
+        borrowed(watched.measures),
+        borrowed(watched.clocks),
+        borrowed(watched.signs),
+        borrowed(watched.open),
+        borrowed(watched.hits),
+        borrowed(watched.best),
+        borrowed(watched.fault),
+    )
+
+
+@inlined
+def _zone_of(nodes, node, n):  # type: ignore[no-untyped-def]
+    return nodes.zones[node * n * n : (node + 1) * n * n]
+
+
+@inlined
+def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
+    return store.rows + 8 * store.word_count * np.int64(nodes.states[node])
+
+
+@inlined
+def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-untyped-def]
+    """Whether a node of the chain includes the zone; takes out those that the zone includes."""
+    before = NONE
+    node = load_half(head_address)
+    while node != NONE:
+        following = np.int64(nodes.following[node])
+        if includes(_zone_of(nodes, node, n), zone, n):
+            return True
+        if includes(zone, _zone_of(nodes, node, n), n):
+            nodes.flags[node] |= COVERED
+            if node >= tally[EXPANDED] and nodes.depths[node] < depth:
+                tally[SKEWED] = 1
+            if before == NONE:
+                store_half(head_address, following)
+            else:
+                nodes.following[before] = following
+        else:
+            before = node
+        node = following
+    return False
+
+
+@inlined
+def add_zone(store, nodes, tally, n, row, zone, parent, entry):  # type: ignore[no-untyped-def]
+    """The node of the zone in the state at `row`; -1 where one that includes it is there."""
+    fresh = tally[DISCRETE]
+    state = find_or_add(store, row, fingerprint(row, store.word_count), fresh, ROOT)
+    if state == fresh:
+        tally[DISCRETE] += 1
+    depth = 0 if parent == NONE else np.int64(nodes.depths[parent]) + 1
+    head = store.parents + 4 * state
+    if _covered(nodes, tally, n, head, zone, depth):
+        return -1
+    node = tally[NODES]
+    copy(zone, _zone_of(nodes, node, n), n)
+    nodes.states[node] = state
+    nodes.parents[node] = parent
+    nodes.entries[node] = entry
+    nodes.depths[node] = depth
+    nodes.flags[node] = 0
+    nodes.following[node] = load_half(head)
+    store_half(head, node)
+    tally[NODES] = node + 1
+    tally[DEPTH] = max(tally[DEPTH], depth)
+    return node
+
+
+@njit(nogil=True, cache=True)
+def _note(code, shape, watched, row, node, part, zone, still):  # type: ignore[no-untyped-def]
+    """Notes that a part was found, in the given clock values; False where its measure fails."""
+    case = watched.cases[part]
+    measure = watched.measures[case]
+    if measure < 0:
+        watched.hits[case, 0] = node
+        watched.hits[case, 1] = part
+        return True
+    clock = watched.clocks[measure]
+    sign = watched.signs[measure]
+    if clock > 0:
+        # The best bound of a clock is the greatest entry of the matrix on either side.
+        value = np.int64(zone[clock * shape.n] if sign > 0 else zone[clock])
+        if value >= INFINITY and not (still == 0 and is_unbounded(zone, shape.n)):
+            value = np.int64(BEYOND)
+        better = value > watched.best[measure, 0]
+    else:
+        value = call_2(code.measure, row, measure)
+        if value == np.int64(-0x8000000000000000):
+            return False
+        better = (value - watched.best[measure, 0]) * sign > 0
+    if watched.best[measure, 1] < 0 or better:
+        watched.best[measure, 0] = value
+        watched.best[measure, 1] = node
+        watched.best[measure, 2] = part
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _blame(watched, node, action):  # type: ignore[no-untyped-def]
+    if watched.fault[0] < 0:
+        watched.fault[0] = node
+        watched.fault[1] = action
+
+
+@njit(nogil=True, cache=True)
+def observe_zone(code, shape, scratch, watched, row, node, zone):  # type: ignore[no-untyped-def]
+    """Notes which parts that do not ask for deadlocks are found in a new node."""
+    if watched.cases.size == 0:
+        return
+    bits = call_1(code.propositions, row)
+    if bits < 0:
+        _blame(watched, node, -1)
+        return
+    still = -1
+    for part in range(watched.cases.size):
+        if not watched.open[watched.cases[part]] or watched.deadlocks[part] != NOT_ASKED:
+            continue
+        if not (bits >> watched.bits[part]) & 1:
+            continue
+        if still < 0:
+            still = is_still(code, scratch, row)
+        copy(zone, scratch.other, shape.n)
+        if watched.timed[part]:
+            found = tested(code, shape, scratch, row, part, scratch.other)
+            if found == FAILED:
+                _blame(watched, node, -1)
+            if found != 1:
+                continue
+        if not _note(code, shape, watched, row, node, part, scratch.other, still):
+            _blame(watched, node, -1)
+
+
+@njit(nogil=True, cache=True)
+def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # type: ignore[no-untyped-def]
+    """Notes the parts that ask for deadlocks, once the `count` steps are known; False for no room."""
+    bits = call_1(code.propositions, row)
+    still = is_still(code, scratch, row)
+    if bits < 0 or still < 0:
+        _blame(watched, node, -1)
+        return True
+    for part in range(watched.cases.size):
+        asked = watched.deadlocks[part]
+        if asked == NOT_ASKED or not watched.open[watched.cases[part]]:
+            continue
+        if not (bits >> watched.bits[part]) & 1:
+            continue
+        copy(zone, scratch.zone, shape.n)
+        if watched.timed[part]:
+            found = tested(code, shape, scratch, row, part, scratch.zone)
+            if found == FAILED:
+                _blame(watched, node, -1)
+            if found != 1:
+                continue
+        left = stuck(code, shape, scratch, row, scratch.zone, count, still)
+        if left < 0:
+            return False
+        if asked == ALIVE:
+            # What is left when all that is stuck is taken away is alive.
+            left = _alive(shape, scratch, left)
+            if left < 0:
+                return False
+        if left > 0:
+            _note(code, shape, watched, row, node, part, scratch.pieces[0], still)
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _alive(shape, scratch, dead):  # type: ignore[no-untyped-def]
+    """What of the scratch's zone is in none of its `dead` pieces, as pieces; their number, or -1."""
+    saved = scratch.pieces[:dead].copy()
+    copy(scratch.zone, scratch.pieces[0], shape.n)
+    left = 1
+    for k in range(dead):
+        copy(saved[k], scratch.other, shape.n)
+        left = take_away(shape, scratch, left, 1)
+        if left <= 0:
+            return left
+    return left
+
+
+@inlined
+def _take_step(code, shape, store, nodes, tally, scratch, watched, node, k):  # type: ignore[no-untyped-def]
+    """Adds what step k makes of the scratch's zone, its bounds already applied; False for no room."""
+    row = scratch.out_rows.ctypes.data + 8 * shape.stride * k
+    set_clocks(scratch.zone, shape, row)
+    found = enter(code, shape, scratch, row, scratch.zone)
+    action = scratch.out_actions[k] & 0xFFFFFFFF
+    if found == FAILED:
+        _blame(watched, node, action)
+    if found != ENTERED:
+        return True
+    tally[TRANSITIONS] += 1
+    count = normalise(code, shape, scratch, row, scratch.zone)
+    if count < 0:
+        return False
+    for piece in range(count):
+        zone = scratch.cuts[piece]
+        added = add_zone(store, nodes, tally, shape.n, row, zone, node, (np.int64(k) << 32) | action)
+        if added >= 0:
+            observe_zone(code, shape, scratch, watched, row, added, zone)
+    return True
+
+
+@inlined
+def _expand_node(code, shape, store, nodes, tally, scratch, watched, node):  # type: ignore[no-untyped-def]
+    """Adds all successors of a node; gives what is missing, or QUANTUM."""
+    row = _row_of(store, nodes, node)
+    actions = scratch.out_actions
+    count = call_4(code.successors, row, scratch.out_rows.ctypes.data, actions.ctypes.data, actions.size)
+    if count < 0:
+        return NEED_BUFFER
+    zone = _zone_of(nodes, node, shape.n)
+    asks = (watched.deadlocks != NOT_ASKED).any()
+    if asks and not _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):
+        return NEED_PIECES
+    for k in range(count):
+        left = leaving(code, shape, scratch, zone, count, k)
+        if left < 0:
+            return NEED_PIECES
+        if left > 0 and actions[k] < 0:
+            _blame(watched, node, actions[k] & 0xFFFFFFFF)
+            continue
+        for piece in range(left):
+            copy(scratch.ready[piece], scratch.zone, shape.n)
+            if not _take_step(code, shape, store, nodes, tally, scratch, watched, node, k):
+                return NEED_PIECES
+    return QUANTUM
+
+
+@native
+def expand_zones(
+    code: TimedCode,
+    shape: Shape,
+    store: Store,
+    nodes: Nodes,
+    tally: NDArray[np.int64],
+    scratch: Scratch,
+    watched: Watched,
+    quantum: int,
+) -> int:
+    """Expands at most `quantum` nodes; says why it came back."""
+    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
+    nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
+    for _ in range(quantum):
+        if (watched.hits[:, 0] >= 0).any():
+            return HIT
+        if watched.fault[0] >= 0:
+            return FAULT
+        node = tally[EXPANDED]
+        if node == tally[NODES]:
+            return COMPLETE
+        if tally[DISCRETE] + scratch.out_actions.size > tally[TABLE_LIMIT]:
+            return NEED_TABLE
+        if tally[NODES] + scratch.out_actions.size * len(scratch.cuts) > tally[NODE_LIMIT]:
+            return NEED_NODES
+        if not nodes.flags[node] & COVERED:
+            before = tally[TRANSITIONS]
+            missing = _expand_node(code, shape, store, nodes, tally, scratch, watched, node)
+            if missing != QUANTUM:
+                tally[TRANSITIONS] = before
+                return int(missing)
+        tally[EXPANDED] = node + 1
+    return QUANTUM

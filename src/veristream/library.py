@@ -19,12 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.expected import FILE_NAME, Reproduction, compare, find_known
+from veristream.expected import FILE_NAME, KnownRun, Reproduction, compare, find_known
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
+from veristream.report.messages import movers
 from veristream.search.limits import Limits, Report, silent
 from veristream.source import Source, Span, read_source
-from veristream.verdict import Result, Trace
+from veristream.verdict import Result, Trace, word
 
 if TYPE_CHECKING:
     from veristream.export.tla import Exported
@@ -36,6 +37,8 @@ _BEGINNINGS = {
     ".net": "a model begins with `network NAME`",
     ".csp": "a model defines processes: `System() = a -> System();`",
     ".py": "a model begins with `from veristream.actions import ...`",
+    ".xml": "a model of UPPAAL is saved as `<nta>...</nta>`",
+    ".xta": "a model ends with the system line: `system Process;`",
 }
 Reader = Callable[[Source, Constants], tuple[Network, ...]]
 
@@ -97,6 +100,31 @@ def simulate(model: Model, *, constants: Constants | None = None, seed: int = 0,
     from veristream.search.simulate import simulate as run
 
     return run(network, seed, steps)
+
+
+def follow(run: KnownRun, networks: Sequence[Network], report: Report = silent) -> Trace:
+    """The run that a folder says to draw; `networks` are those of its file."""
+    if run.goal is None:
+        trace = simulate(networks[0], seed=run.seed, steps=run.steps)
+    else:
+        (result,) = check(networks, [run.goal], report=report)
+        if result.verdict.trace is None:
+            found = f"{result.property} has no run to draw: {word(result.verdict)}"
+            reason = f", {result.verdict.reason}" if result.verdict.reason else ""
+            raise ModelError(f"{run.title}: {found}{reason}", hint="a goal is a `reachable` that holds")
+        trace = result.verdict.trace
+    _find_lanes(run, trace)
+    return trace
+
+
+def _find_lanes(run: KnownRun, trace: Trace) -> None:
+    """Raises ModelError where a lane that the run names takes no part in it."""
+    moving = dict.fromkeys(mover for step in trace.steps for mover in movers(step))
+    for lane in run.lanes:
+        if lane not in moving:
+            raise ModelError(
+                f"{run.title}: {lane} takes no step of the run", hint=f"these do: {', '.join(moving)}"
+            )
 
 
 def export_promela(model: Model, *, constants: Constants | None = None) -> str:
@@ -231,6 +259,8 @@ def _reader(path: Path) -> Reader:
         ".csp": _csp_reader,
         ".net": _net_reader,
         ".py": _actions_reader,
+        ".xml": _timed_reader,
+        ".xta": _timed_reader,
     }
     if path.suffix not in readers:
         suffix = f"ends in {path.suffix}" if path.suffix else "has no suffix"
@@ -251,6 +281,12 @@ def _actions_reader() -> Reader:
     from veristream.languages.actions.lower import read_model
 
     return lambda source, constants: (read_model(source, constants),)
+
+
+def _timed_reader() -> Reader:
+    from veristream.languages.timed.lower import read_models
+
+    return read_models
 
 
 def _net_reader() -> Reader:

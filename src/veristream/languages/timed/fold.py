@@ -1,0 +1,104 @@
+"""Expressions without what is known already.
+
+Parameters and unrolled quantifiers leave comparisons of numbers behind. Nothing that might fault is
+dropped, unless it would not have been evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from functools import reduce
+
+from veristream.ir import expr as ir
+from veristream.ir.constant import constant_value
+from veristream.source import Span
+
+_TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or", "implies"})
+_TOTAL = _TRUTHS | {"+", "-", "*", "min", "max"}
+
+
+def fold(op: ir.BinaryOp, left: ir.Expr, right: ir.Expr, span: Span) -> ir.Expr:
+    """`left op right`, or something shorter with the same value."""
+    whole = ir.Binary(op, left, right, span)
+    if isinstance(left, ir.Const) and isinstance(right, ir.Const):
+        value = constant_value(whole)
+        return whole if value is None else ir.Const(value, span)
+    match op, left, right:
+        case "and" | "or", ir.Const(), _ if _decides(op, left):
+            return ir.Const(int(op == "or"), span)
+        case "implies", ir.Const(value=0), _:
+            return ir.Const(1, span)
+        case "and" | "or" | "implies", ir.Const(), other if _is_truth(other):
+            return other
+        case "and" | "or", other, ir.Const() if not _decides(op, right) and _is_truth(other):
+            return other
+        case "and" | "or", other, ir.Const() if _decides(op, right) and _is_total(other):
+            return ir.Const(int(op == "or"), span)
+        case "implies", other, ir.Const(value=value) if value and _is_total(other):
+            return ir.Const(1, span)
+        case "implies", other, ir.Const(value=0):
+            return negation(other)
+        case _:
+            return whole
+
+
+def negation(condition: ir.Expr) -> ir.Expr:
+    """Not the condition."""
+    if isinstance(condition, ir.Const):
+        return ir.Const(int(not condition.value), condition.span)
+    return ir.Unary("not", condition, condition.span)
+
+
+def conjunction(parts: Iterable[ir.Expr]) -> ir.Expr:
+    """All conditions; true where there are none."""
+    needed = [part for part in parts if not (isinstance(part, ir.Const) and part.value)]
+    if not needed:
+        return ir.TRUE
+    return reduce(lambda one, other: fold("and", one, other, one.span), needed)
+
+
+def condition_of(parts: Iterable[ir.Expr]) -> ir.Expr | None:
+    """All conditions, or None where nothing is asked for."""
+    whole = conjunction(parts)
+    return None if isinstance(whole, ir.Const) and whole.value else whole
+
+
+def has_call(node: object) -> bool:
+    """Whether a function is called somewhere in it, which may have an effect."""
+    if isinstance(node, tuple):
+        return any(map(has_call, node))
+    if not is_dataclass(node) or isinstance(node, Span):
+        return False
+    return isinstance(node, ir.Call) or any(has_call(getattr(node, part.name)) for part in fields(node))
+
+
+def _decides(op: str, side: ir.Expr) -> bool:
+    """Whether a constant side alone gives the value of `and` or `or`."""
+    return isinstance(side, ir.Const) and bool(side.value) == (op == "or")
+
+
+def _is_truth(expr: ir.Expr) -> bool:
+    """Whether its value is surely 0 or 1."""
+    match expr:
+        case ir.Binary(op=op):
+            return op in _TRUTHS
+        case ir.Unary(op="not") | ir.Fold(op="all" | "any"):
+            return True
+        case ir.AtLocation() | ir.ClockTest() | ir.Deadlocked():
+            return True
+        case _:
+            return False
+
+
+def _is_total(expr: ir.Expr) -> bool:
+    """Whether evaluating it cannot fault."""
+    match expr:
+        case ir.Const() | ir.AtLocation() | ir.Load(indices=()) | ir.Local(index=None):
+            return True
+        case ir.Unary(operand=operand):
+            return _is_total(operand)
+        case ir.Binary(op=op, left=left, right=right):
+            return op in _TOTAL and _is_total(left) and _is_total(right)
+        case _:
+            return False

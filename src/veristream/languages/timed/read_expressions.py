@@ -1,0 +1,308 @@
+"""From parse trees to expressions and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+from lark import Token
+
+from veristream.errors import ModelError
+from veristream.ir.read_syntax import Branch, Node, child, children, optional, span_of, token
+from veristream.languages.timed.syntax import (
+    Assignment,
+    AssignOp,
+    Binary,
+    BinaryOp,
+    Call,
+    ChannelType,
+    Deadlock,
+    Expression,
+    Increment,
+    Index,
+    IntType,
+    Member,
+    Name,
+    NamedType,
+    Number,
+    PlainType,
+    Quantified,
+    QuantifierOp,
+    ScalarType,
+    StructField,
+    StructType,
+    Ternary,
+    Type,
+    Unary,
+    UnaryOp,
+)
+from veristream.source import Source, Span
+
+BUILTIN_TYPES = frozenset({"int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t"})
+"""The types that every model has without defining them."""
+
+_SPELLING = {"&&": "and", "||": "or", "!": "not", ":=": "="}
+_LEVELS = (
+    ("or", "xor", "imply"),
+    ("and",),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("==", "!="),
+    ("<", "<=", ">", ">="),
+    ("<?", ">?"),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "%"),
+)
+"""The operators between two operands, from the loosest; all group to the left, `imply` too."""
+_STRENGTH = {op: level for level, ops in enumerate(_LEVELS) for op in ops}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The file that is read, and the names that are types where the reading is."""
+
+    source: Source
+    types: set[str]
+
+    def inner(self) -> Scope:
+        """The scope of what has declarations of its own."""
+        return Scope(self.source, set(self.types))
+
+    def span(self, branch: Branch) -> Span:
+        """The characters that a part of the tree was read from."""
+        return span_of(self.source, branch)
+
+
+def join(first: Span, last: Span) -> Span:
+    """From the beginning of one place to the end of another."""
+    return Span(first.source, first.start, last.end)
+
+
+# --- Expressions
+
+
+def read_expression(scope: Scope, node: Node) -> Expression:
+    """The expression of a row of operands and operators."""
+    row = _Row(scope, node.children)
+    found = row.assignment()
+    assert row.done(), node
+    return found
+
+
+def maybe_expression(scope: Scope, node: Node | None) -> Expression | None:
+    """The expression, or None where it was left out."""
+    return None if node is None else read_expression(scope, node)
+
+
+def read_expressions(scope: Scope, node: Node | None) -> tuple[Expression, ...]:
+    """The expressions of a list; none where it was left out."""
+    return () if node is None else tuple(read_expression(scope, part) for part in children(node))
+
+
+def conjunction(parts: Sequence[Expression]) -> Expression | None:
+    """All of the conditions, as one; none where there is none."""
+    if not parts:
+        return None
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = Binary("and", whole, part, join(whole.span, part.span))
+    return whole
+
+
+def refuse_assignment(condition: Expression) -> None:
+    """Raises ModelError for `x = 5` where a condition stands."""
+    if isinstance(condition, Assignment):
+        raise ModelError("a condition cannot assign", condition.span, "comparison is `==`")
+
+
+class _Row:
+    """A row that is read from left to right, one operand or operator after the other."""
+
+    __slots__ = ("_items", "_position", "_scope")
+
+    def __init__(self, scope: Scope, items: list[Branch]) -> None:
+        self._scope = scope
+        self._items = items
+        self._position = 0
+
+    def done(self) -> bool:
+        return self._position == len(self._items)
+
+    def assignment(self) -> Expression:
+        """What binds loosest: assignments and `?:`, which group to the right."""
+        left = self._binary(0)
+        if self.done():
+            return left
+        item = self._next()
+        if isinstance(item, Token):
+            value = self.assignment()
+            op = cast("AssignOp", _SPELLING.get(item, str(item)))
+            return Assignment(op, left, value, join(left.span, value.span))
+        then = read_expression(self._scope, child(item, 1))
+        otherwise = self.assignment()
+        return Ternary(left, then, otherwise, join(left.span, otherwise.span))
+
+    def _binary(self, level: int) -> Expression:
+        """Operators that bind at least as tight as the level."""
+        left = self._unary()
+        while True:
+            op = self._operator()
+            if op is None or _STRENGTH[op] < level:
+                return left
+            self._next()
+            right = self._binary(_STRENGTH[op] + 1)
+            left = _combine(op, left, right)
+
+    def _operator(self) -> str | None:
+        """The operator that comes next, if it stands between two operands."""
+        if self.done():
+            return None
+        item = self._items[self._position]
+        op = _SPELLING.get(item, str(item)) if isinstance(item, Token) else ""
+        return op if op in _STRENGTH else None
+
+    def _unary(self) -> Expression:
+        item = self._next()
+        if isinstance(item, Token):
+            operand = self._unary()
+            span = join(self._scope.span(item), operand.span)
+            if item.type == "STEP":
+                return Increment("++" if item == "++" else "--", operand, True, span)
+            return Unary(cast("UnaryOp", _SPELLING.get(item, str(item))), operand, span)
+        if item.data == "quantifier":
+            op = cast("QuantifierOp", str(token(item, 0)))
+            kind = read_type(self._scope, child(item, 2))
+            body = self.assignment()
+            span = join(self._scope.span(item), body.span)
+            return Quantified(op, str(token(item, 1)), kind, body, span)
+        return _read_operand(self._scope, item)
+
+    def _next(self) -> Branch:
+        self._position += 1
+        return self._items[self._position - 1]
+
+
+def _combine(op: str, left: Expression, right: Expression) -> Expression:
+    span = join(left.span, right.span)
+    if op == "xor":  # one of the two, whatever numbers stand for true
+        negated = (Unary("not", left, left.span), Unary("not", right, right.span))
+        return Binary("!=", *negated, span)
+    return Binary(cast("BinaryOp", op), left, right, span)
+
+
+def _read_operand(scope: Scope, node: Node) -> Expression:
+    span = scope.span(node)
+    match node.data:
+        case "number":
+            word = token(node, 0)
+            values = {"true": 1, "false": 0}
+            return Number(values[word] if word in values else int(word), span)
+        case "name":
+            return Name(str(token(node, 0)), span)
+        case "deadlock":
+            return Deadlock(span)
+        case "paren":
+            return replace(read_expression(scope, child(node, 0)), span=span)
+        case "index":
+            base = _read_operand(scope, child(node, 0))
+            return Index(base, read_expression(scope, child(node, 1)), span)
+        case "member":
+            return Member(_read_operand(scope, child(node, 0)), str(token(node, 1)), span)
+        case "call":
+            return Call(str(token(node, 0)), read_expressions(scope, optional(node, 1)), span)
+        case _:
+            target = _read_operand(scope, child(node, 0))
+            return Increment("++" if token(node, 1) == "++" else "--", target, False, span)
+
+
+def read_old_value(scope: Scope, node: Node) -> Expression:
+    """The value of `const N -5;`: an operand, perhaps with a sign."""
+    if node.data != "negative":
+        return _read_operand(scope, node)
+    sign, number = token(node, 0), token(node, 1)
+    value = Number(int(number), scope.span(number))
+    return Unary(cast("UnaryOp", str(sign)), value, scope.span(node))
+
+
+def read_channel(scope: Scope, node: Node) -> Expression:
+    """A channel of an edge, or of a priority: a name with its indices."""
+    if node.data != "channel":
+        return _read_operand(scope, node)
+    word = token(node, 0)
+    found: Expression = Name(str(word), scope.span(word))
+    for part in children(node):
+        index = read_expression(scope, part)
+        found = Index(found, index, join(found.span, scope.span(node)))
+    return found
+
+
+# --- Types
+
+
+def read_type(scope: Scope, node: Node) -> Type:
+    """A type where neither `const` nor `meta` may stand."""
+    found, prefixes = read_prefixed(scope, node)
+    for word in ("const", "meta"):
+        if word in prefixes:
+            raise ModelError(f"`{word}` cannot stand here", scope.span(node), "leave it out")
+    return found
+
+
+def read_prefixed(scope: Scope, node: Node) -> tuple[Type, frozenset[str]]:
+    """A type, and the prefixes that belong to the variable rather than to it: `const` and `meta`."""
+    *before, base = children(node)
+    prefixes = frozenset(str(token(part, 0)) for part in before)
+    span = scope.span(node)
+    urgent, broadcast = "urgent" in prefixes, "broadcast" in prefixes
+    if (urgent or broadcast) and base.data not in {"chan", "named"}:
+        word = "urgent" if urgent else "broadcast"
+        raise ModelError(f"only channels can be `{word}`", span, f"write `{word} chan`")
+    found: Type
+    match base.data:
+        case "int":
+            low, high = optional(base, 0), optional(base, 1)
+            found = IntType(maybe_expression(scope, low), maybe_expression(scope, high), span)
+        case "scalar":
+            found = ScalarType(read_expression(scope, child(base, 0)), span)
+        case "plain":
+            found = _plain(str(token(base, 0)), span)
+        case "chan":
+            found = ChannelType(urgent, broadcast, span)
+        case "struct":
+            found = StructType(tuple(_read_fields(scope, base)), span)
+        case _:
+            found = NamedType(str(token(base, 0)), urgent, broadcast, span)
+    return found, prefixes & {"const", "meta"}
+
+
+def _plain(word: str, span: Span) -> PlainType:
+    match word:
+        case "bool" | "clock" | "void":
+            return PlainType(word, span)
+        case _:
+            raise AssertionError(word)
+
+
+def _read_fields(scope: Scope, node: Node) -> Iterator[StructField]:
+    for part in children(node):
+        kind = read_type(scope, child(part, 0))
+        for defined in children(part)[1:]:
+            name = token(defined, 0)
+            yield StructField(str(name), kind, read_shape(scope, child(defined, 1)), scope.span(defined))
+
+
+def read_shape(scope: Scope, node: Node) -> tuple[Expression | Type, ...]:
+    """The dimensions of an array: a bare name is a type where one of that name is known."""
+    return tuple(_read_dimension(scope, part) for part in children(node))
+
+
+def _read_dimension(scope: Scope, node: Node) -> Expression | Type:
+    if node.data == "type":
+        return read_type(scope, node)
+    size = read_expression(scope, node)
+    if isinstance(size, Name) and size.name in scope.types:
+        return NamedType(size.name, span=size.span)
+    return size

@@ -1,0 +1,103 @@
+"""Short ways from a text to what it is lowered to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veristream.errors import ModelError
+from veristream.ir.evaluate import flatten
+from veristream.ir.interpret import Interpreter
+from veristream.ir.network import Component, Edge, Network, all_variables
+from veristream.ir.property import Property
+from veristream.ir.state import State
+from veristream.languages.timed.lower import read_models
+from veristream.source import Source
+
+
+def network(text: str, **constants: int) -> Network:
+    """The network of an XTA text."""
+    (found,) = read_models(Source("model", text), constants)
+    return found
+
+
+def component(text: str, name: str) -> Component:
+    """One component of an XTA text."""
+    (found,) = [one for one in network(text).components if one.name == name]
+    return found
+
+
+def declared(text: str) -> Network:
+    """The network of global declarations, with the least of a process beside them."""
+    return network(f"{text} process P() {{ state A; init A; }} system P;")
+
+
+def process(labels: str, declarations: str = "", local: str = "", invariant: str = "") -> str:
+    """A process with one edge, from A to B, that has the labels."""
+    at_a = f"A {{ {invariant} }}" if invariant else "A"
+    return (
+        f"{declarations} process P() {{ {local} state {at_a}, B; init A; trans A -> B {{ {labels} }}; }} "
+        "system P;"
+    )
+
+
+def edge(labels: str, declarations: str = "", local: str = "") -> Edge:
+    """The edge that has the labels."""
+    return network(process(labels, declarations, local)).components[0].edges[0]
+
+
+def values(model: Network, state: State) -> dict[str, int]:
+    """What the variables hold, elements by their indices."""
+    found: dict[str, int] = {}
+    first = 0
+    for variable in all_variables(model):
+        for place in _places(variable.shape):
+            name = variable.name + "".join(f"[{index}]" for index in place)
+            found[name] = state.values[first + flatten(variable.shape, place)]
+        first += len(variable.initial)
+    return found
+
+
+def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [()] if not shape else [(i, *rest) for i in range(shape[0]) for rest in _places(shape[1:])]
+
+
+def updated(update: str, declarations: str = "", local: str = "") -> dict[str, int]:
+    """The variables after an edge with the update."""
+    model = network(process(f"assign {update};", declarations, local))
+    interpreter = Interpreter(model)
+    (taken,) = interpreter.steps(interpreter.initial())
+    return values(model, taken.state)
+
+
+def fault(update: str, declarations: str = "", local: str = "") -> str:
+    """What goes wrong when an edge with the update is taken."""
+    interpreter = Interpreter(network(process(f"assign {update};", declarations, local)))
+    (failed,) = interpreter.failures(interpreter.initial())
+    return failed.fault.message
+
+
+def computed(function: str, call: str, declarations: str = "") -> int:
+    """The number that a call of the function gives."""
+    return updated(f"result = {call}", f"{declarations} int result; {function}")["result"]
+
+
+def asked(folder: Path, text: str, *queries: str) -> tuple[Property, ...]:
+    """The properties of a text with the queries."""
+    path = folder / "model.xta"
+    path.with_suffix(".q").write_text("\n".join(queries))
+    (found,) = read_models(Source(str(path), text), {})
+    return found.properties
+
+
+def error(text: str) -> ModelError:
+    """The error of a wrong text."""
+    with pytest.raises(ModelError) as caught:
+        network(text)
+    return caught.value
+
+
+def marked(wrong: ModelError) -> str:
+    """The characters that an error points at."""
+    return wrong.span.source.text[wrong.span.start : wrong.span.end]

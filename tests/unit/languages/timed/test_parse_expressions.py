@@ -1,0 +1,220 @@
+"""Expressions: every operator, and which of two binds tighter."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.languages.timed.parse_texts import PROCESS, declarations, expression, read
+from veristream.languages.timed.syntax import (
+    Assignment,
+    Binary,
+    Call,
+    Expression,
+    Increment,
+    Index,
+    IntType,
+    Member,
+    Name,
+    NamedType,
+    Number,
+    Quantified,
+    Ternary,
+    Unary,
+    Variable,
+)
+
+A, B, C, D = (Name(name) for name in "abcd")
+
+# UPPAAL's table of precedence, from its manual, tightest first; each with the one spelling we keep.
+TABLE = [
+    [("*", "*"), ("/", "/"), ("%", "%")],
+    [("+", "+"), ("-", "-")],
+    [("<<", "<<"), (">>", ">>")],
+    [("<?", "<?"), (">?", ">?")],
+    [("<", "<"), ("<=", "<="), (">", ">"), (">=", ">=")],
+    [("==", "=="), ("!=", "!=")],
+    [("&", "&")],
+    [("^", "^")],
+    [("|", "|")],
+    [("&&", "and"), ("and", "and")],
+    [("||", "or"), ("or", "or"), ("imply", "imply")],
+]
+OPERATORS = [(level, *pair) for level, pairs in enumerate(TABLE) for pair in pairs]
+
+
+@pytest.mark.parametrize(("first", "second"), list(product(OPERATORS, OPERATORS)))
+def test_two_operators(first: tuple[int, str, str], second: tuple[int, str, str]) -> None:
+    level, sign, op = first
+    level_2, sign_2, op_2 = second
+    left = Binary(op_2, Binary(op, A, B), C)  # type: ignore[arg-type]
+    right = Binary(op, A, Binary(op_2, B, C))  # type: ignore[arg-type]
+    assert expression(f"a {sign} b {sign_2} c") == (left if level <= level_2 else right)
+
+
+SINGLE = [
+    ("12", Number(12)),
+    ("true", Number(1)),
+    ("false", Number(0)),
+    ("-a", Unary("-", A)),
+    ("+a", Unary("+", A)),
+    ("!a", Unary("not", A)),
+    ("not a", Unary("not", A)),
+    ("not not a", Unary("not", Unary("not", A))),
+    ("a++", Increment("++", A, False)),
+    ("a--", Increment("--", A, False)),
+    ("++a", Increment("++", A, True)),
+    ("--a", Increment("--", A, True)),
+    ("a[b][c]", Index(Index(A, B), C)),
+    ("a.x", Member(A, "x")),
+    ("a[b].x[c]", Index(Member(Index(A, B), "x"), C)),
+    ("f()", Call("f", ())),
+    ("f(a, b + c)", Call("f", (A, Binary("+", B, C)))),
+    ("P(1).x", Member(Call("P", (Number(1),)), "x")),
+    ("(a)", A),
+    ("a ? b : c", Ternary(A, B, C)),
+    ("a = b", Assignment("=", A, B)),
+    ("a := b", Assignment("=", A, B)),
+    ("forall (i : T) a", Quantified("forall", "i", NamedType("T"), A)),
+    ("exists (i : int[0, 3]) a", Quantified("exists", "i", IntType(Number(0), Number(3)), A)),
+    ("sum (i : T) a", Quantified("sum", "i", NamedType("T"), A)),
+    ("a xor b", Binary("!=", Unary("not", A), Unary("not", B))),
+    ("größe_1", Name("größe_1")),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), SINGLE)
+def test_each_construct(text: str, expected: Expression) -> None:
+    assert expression(text) == expected
+
+
+@pytest.mark.parametrize("op", ["+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="])
+def test_changes(op: str) -> None:
+    assert expression(f"a {op} b + c") == Assignment(op, A, Binary("+", B, C))  # type: ignore[arg-type]
+
+
+MIXED = [
+    # Signs and negation bind tighter than anything between two operands, also `not`.
+    ("-a * b", Binary("*", Unary("-", A), B)),
+    ("a - -b", Binary("-", A, Unary("-", B))),
+    ("a - - b", Binary("-", A, Unary("-", B))),
+    ("not a == b", Binary("==", Unary("not", A), B)),
+    ("not a and b", Binary("and", Unary("not", A), B)),
+    ("-a[b]", Unary("-", Index(A, B))),
+    ("-a++", Unary("-", Increment("++", A, False))),
+    ("a++ + ++b", Binary("+", Increment("++", A, False), Increment("++", B, True))),
+    # Assignments and `?:` group to the right.
+    ("a = b = c", Assignment("=", A, Assignment("=", B, C))),
+    ("a ? b : c ? d : a", Ternary(A, B, Ternary(C, D, A))),
+    ("a ? b ? c : d : a", Ternary(A, Ternary(B, C, D), A)),
+    ("a or b ? c : d", Ternary(Binary("or", A, B), C, D)),
+    ("a = b ? c : d", Assignment("=", A, Ternary(B, C, D))),
+    ("a ? b : c = d", Ternary(A, B, Assignment("=", C, D))),
+    ("a ? b = c : d", Ternary(A, Assignment("=", B, C), D)),
+    # Quantifiers reach to the end, wherever they begin.
+    (
+        "a and forall (i : T) b or c",
+        Binary("and", A, Quantified("forall", "i", NamedType("T"), Binary("or", B, C))),
+    ),
+    (
+        "(forall (i : T) b) or c",
+        Binary("or", Quantified("forall", "i", NamedType("T"), B), C),
+    ),
+    (
+        "not exists (i : T) b and c",
+        Unary("not", Quantified("exists", "i", NamedType("T"), Binary("and", B, C))),
+    ),
+    (
+        "forall (i : T) exists (j : T) a ? b : c",
+        Quantified(
+            "forall", "i", NamedType("T"), Quantified("exists", "j", NamedType("T"), Ternary(A, B, C))
+        ),
+    ),
+    ("a imply b imply c", Binary("imply", Binary("imply", A, B), C)),
+    ("a or b imply c or d", Binary("or", Binary("imply", Binary("or", A, B), C), D)),
+    ("a < b == c < d", Binary("==", Binary("<", A, B), Binary("<", C, D))),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), MIXED)
+def test_mixed(text: str, expected: Expression) -> None:
+    assert expression(text) == expected
+
+
+def test_span_of_each_part() -> None:
+    text = f"int x = a + (b *\n  c[d]); {PROCESS}"
+    (found,) = read(text).declarations
+    assert isinstance(found, Variable)
+    total = found.initial
+    assert isinstance(total, Binary) and isinstance(total.right, Binary)
+    parts = [total, total.left, total.right, total.right.left, total.right.right]
+    assert [text[part.span.start : part.span.end] for part in parts] == [
+        "a + (b *\n  c[d])",
+        "a",
+        "(b *\n  c[d])",
+        "b",
+        "c[d]",
+    ]
+    assert (total.right.right.span.line, total.right.right.span.column) == (2, 3)
+
+
+# Trees written down with all parentheses, and with as few as the table allows, are read as themselves.
+
+
+def trees() -> st.SearchStrategy[Expression]:
+    """Expressions of operators between two operands, signs and conditionals."""
+    names = st.sampled_from([A, B, C, D])
+    ops = st.sampled_from(sorted({op for _, _, op in OPERATORS}))
+    return st.recursive(
+        names,
+        lambda inner: st.one_of(
+            st.builds(Binary, ops, inner, inner),
+            st.builds(Unary, st.sampled_from(["-", "not"]), inner),
+            st.builds(Ternary, inner, inner, inner),
+            st.builds(Assignment, st.just("="), inner, inner),
+        ),
+        max_leaves=12,
+    )
+
+
+LEVEL = {op: level for level, _, op in OPERATORS}
+LOOSEST = len(TABLE)
+
+
+def write(tree: Expression, spare: bool, loosest: int = LOOSEST) -> str:
+    """The tree as text; with `spare`, in parentheses only where it binds looser than its place allows."""
+    match tree:
+        case Name(name):
+            return name
+        case Unary(op, operand):
+            level, text = -1, f"{op} {write(operand, spare, -1)}"
+        case Binary(op, left, right):
+            level = LEVEL[op]
+            text = f"{write(left, spare, level)} {op} {write(right, spare, level - 1)}"
+        case Ternary(condition, then, otherwise):
+            level = LOOSEST
+            text = (
+                f"{write(condition, spare, LOOSEST - 1)} ? {write(then, spare)} : {write(otherwise, spare)}"
+            )
+        case Assignment(op, target, value):
+            level = LOOSEST
+            text = f"{write(target, spare, LOOSEST - 1)} {op} {write(value, spare)}"
+        case _:
+            raise AssertionError(tree)
+    return text if spare and level <= loosest else f"({text})"
+
+
+@settings(max_examples=60, deadline=None)
+@given(tree=trees(), spare=st.booleans())
+def test_written_trees_are_read_back(tree: Expression, spare: bool) -> None:
+    assert expression(write(tree, spare)) == tree
+
+
+def test_names_that_are_words_elsewhere() -> None:
+    found = declarations("int deadlock, sup, E, U, priority, gantt, progress, random;")
+    assert [item.name for item in found if isinstance(item, Variable)] == [
+        *("deadlock", "sup", "E", "U", "priority", "gantt", "progress", "random"),
+    ]

@@ -16,6 +16,8 @@ from veristream.errors import ModelError
 from veristream.verdict import Holds, Result, Word, word
 
 FILE_NAME = "expected.toml"
+RUN_STEPS = 20
+"""How long a random run is where nobody says."""
 
 T = TypeVar("T")
 
@@ -47,6 +49,22 @@ class KnownModel:
     path: Path
     constants: Mapping[str, int] = field(default_factory=dict)
     expectations: tuple[Expectation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRun:
+    """A run worth a chart: the one that a property finds, its `goal`, or else a random one.
+
+    Where `lanes` are named, the chart shows only what happens between them.
+    """
+
+    title: str
+    path: Path
+    constants: Mapping[str, int] = field(default_factory=dict)
+    goal: str | None = None
+    seed: int = 0
+    steps: int = RUN_STEPS
+    lanes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +126,34 @@ def find_known(models: Path, names: Sequence[str] = ()) -> tuple[KnownModel, ...
 
 def read_known(folder: Path) -> tuple[KnownModel, ...]:
     """The models that a folder's `expected.toml` lists; the first is called as the folder is."""
+    return _read_folder(folder)[0]
+
+
+def read_runs(folder: Path) -> tuple[KnownRun, ...]:
+    """The runs that a folder's `expected.toml` says to draw."""
+    return _read_folder(folder)[1]
+
+
+def _read_folder(folder: Path) -> tuple[tuple[KnownModel, ...], tuple[KnownRun, ...]]:
     path = folder / FILE_NAME
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ModelError(f"{folder} is a folder without {FILE_NAME}", hint="name a model in it") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{path} is not TOML: {error}") from error
     table = _Table(content, str(path))
     paper = table.text("paper")
     models = table.tables("model")
+    runs = table.tables("simulate")
     table.end()
     if not models:
         raise ModelError(f"{path} lists no model", hint="add a [[model]] table with a file")
-    return tuple(
+    known = (
         _read_model(folder, paper, model, folder.name if position == 0 else None)
         for position, model in enumerate(models)
     )
+    return tuple(known), tuple(_read_run(folder, run) for run in runs)
 
 
 def _read_model(folder: Path, paper: str, table: _Table, default_name: str | None) -> KnownModel:
@@ -133,6 +164,26 @@ def _read_model(folder: Path, paper: str, table: _Table, default_name: str | Non
     table.end()
     expectations = tuple(_read_expectation(one) for one in properties)
     return KnownModel(name, paper, folder / file, constants, expectations)
+
+
+def _read_run(folder: Path, table: _Table) -> KnownRun:
+    goal = table.optional("goal", str)
+    if goal is not None and not table.content.keys().isdisjoint(("seed", "steps")):
+        raise ModelError(
+            f"{table.where}: a run to a goal is not random", hint="leave out seed and steps, or goal"
+        )
+    seed, steps = table.optional("seed", int), table.optional("steps", int)
+    run = KnownRun(
+        table.text("title"),
+        folder / table.text("model"),
+        table.constants("constants"),
+        goal,
+        0 if seed is None else seed,
+        RUN_STEPS if steps is None else steps,
+        table.texts("lanes"),
+    )
+    table.end()
+    return run
 
 
 def _read_expectation(table: _Table) -> Expectation:
@@ -180,6 +231,12 @@ class _Table:
     def constants(self, key: str) -> dict[str, int]:
         inner = _Table(self.optional(key, dict) or {}, f"{self.where}, {key}")
         return {name: inner.optional(name, int) or 0 for name in list(inner.content)}
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        items = self.optional(key, list) or []
+        if not all(isinstance(item, str) for item in items):
+            raise ModelError(f"{self.where}: {key} must be a list of texts")
+        return tuple(items)
 
     def tables(self, key: str) -> list[_Table]:
         items = self.optional(key, list) or []

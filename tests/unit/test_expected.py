@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from veristream.errors import ModelError
-from veristream.expected import Expectation, compare, find_known, read_known
+from veristream.expected import Expectation, KnownRun, compare, find_known, read_known, read_runs
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
 GOOD = """
@@ -65,6 +65,60 @@ def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, complaint: s
     with pytest.raises(ModelError, match=r"expected\.toml") as caught:
         read_known(folder)
     assert complaint in caught.value.message
+
+
+RUNS = """
+[[simulate]]
+title = "it works"
+model = "queue.net"
+constants = { N = 2 }
+goal = "safe"
+lanes = ["A(0)", "B"]
+
+[[simulate]]
+title = "anything"
+model = "repaired.net"
+seed = 4
+steps = 7
+
+[[simulate]]
+title = "as it comes"
+model = "repaired.net"
+"""
+
+
+def test_read_runs(tmp_path: Path) -> None:
+    folder = write(tmp_path, GOOD + RUNS)
+    assert read_runs(folder) == (
+        KnownRun("it works", folder / "queue.net", {"N": 2}, "safe", lanes=("A(0)", "B")),
+        KnownRun("anything", folder / "repaired.net", seed=4, steps=7),
+        KnownRun("as it comes", folder / "repaired.net", seed=0, steps=20),
+    )
+    assert [model.name for model in read_known(folder)] == ["queue", "repaired"]
+    assert read_runs(write(tmp_path, GOOD)) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('title = "it works"', "", "simulate 1: title is missing"),
+        ('model = "queue.net"', "", "simulate 1: model is missing"),
+        ("steps = 7", 'steps = "7"', "simulate 2: steps must be a whole number"),
+        ("steps = 7", 'goal = "safe"', "simulate 2: a run to a goal is not random"),
+        ("steps = 7", "step = 7", "simulate 2: unknown key step"),
+        ('"B"]', "7]", "simulate 1: lanes must be a list of texts"),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_named(tmp_path: Path, old: str, new: str, complaint: str) -> None:
+    folder = write(tmp_path, (GOOD + RUNS).replace(old, new, 1))
+    with pytest.raises(ModelError, match=r"expected\.toml") as caught:
+        read_runs(folder)
+    assert complaint in caught.value.message
+
+
+def test_a_folder_without_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"is a folder without expected\.toml"):
+        read_runs(tmp_path)
 
 
 def test_find_by_folder_and_by_model(tmp_path: Path) -> None:

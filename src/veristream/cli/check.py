@@ -68,7 +68,8 @@ def check(
     """Check the properties of a model in every state that it can reach.
 
     Each property gets a verdict: it holds, it is violated (a run shows it), or it is unknown because
-    a bound was hit. Ctrl-C ends the search with what is known so far.
+    a bound was hit. Ctrl-C ends the search with what is known so far. Where a model has clocks, zones
+    are counted as states: each is a state with all the clock values that it can be reached with at once.
 
     \b
     veristream check queue.net                          all properties
@@ -95,6 +96,6 @@ def check(
         if as_json:
             typer.echo(json.render_check(str(model), engine.value, results))
         else:
-            typer.echo(text.render_results(results, look(full_trace)))
+            typer.echo(text.render_results(results, look(full_trace, networks)))
         tell_faults(results)
         raise typer.Exit(exit_of(results))

@@ -12,6 +12,8 @@ from typing import Annotated
 import typer
 
 from veristream.errors import ModelError
+from veristream.ir.clocks import list_clocks
+from veristream.ir.network import Network
 from veristream.report.chart import ASCII, UNICODE
 from veristream.report.text import Look
 from veristream.search.limits import Limits
@@ -23,7 +25,9 @@ class Engine(StrEnum):
     LOCAL = "local"
 
 
-ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model, a .csp, .net or .py file.")]
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="The model, a .csp, .net, .py, .xml or .xta file.")
+]
 ConstantOptions = Annotated[
     list[str] | None,
     typer.Option(
@@ -105,12 +109,13 @@ def read_limits(
     return Limits(workers, states, seconds, memory_mib, symmetry)
 
 
-def look(full_trace: bool) -> Look:
-    """How to draw on this stdout: plain characters where it has no others; colour and no line longer than
-    the screen only on a terminal.
+def look(full_trace: bool, networks: Sequence[Network] = ()) -> Look:
+    """How to draw traces of these networks on this stdout: plain characters where it has no others; colour
+    and no line longer than the screen only on a terminal.
     """
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
     marks = UNICODE if encoding.startswith("utf") else ASCII
+    clocks = frozenset(name for network in networks for name in list_clocks(network) if name)
     if not sys.stdout.isatty():
-        return Look(marks, full_trace=full_trace)
-    return Look(marks, True, full_trace, shutil.get_terminal_size().columns)
+        return Look(marks, full_trace=full_trace, clocks=clocks)
+    return Look(marks, True, full_trace, shutil.get_terminal_size().columns, clocks)

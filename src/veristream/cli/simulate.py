@@ -1,8 +1,11 @@
-"""`veristream simulate`: one random run, drawn."""
+"""`veristream simulate`: runs of a model, drawn."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,45 +16,98 @@ from veristream.cli.options import (
     ConstantOptions,
     FullTraceOption,
     JsonOption,
-    ModelPath,
     look,
     read_constants,
 )
+from veristream.cli.progress import showing_progress
+from veristream.expected import RUN_STEPS, KnownRun, read_known, read_runs
 from veristream.report import json, text
+from veristream.verdict import Trace
 
+ModelOrFolder = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL", help="The model, a .csp, .net, .py, .xml or .xta file, or a known model's folder."
+    ),
+]
 SeedOption = Annotated[
     int | None,
     typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same run; fresh by default."),
 ]
-StepsOption = Annotated[int, typer.Option("--steps", metavar="N", min=0, help="How many steps at most.")]
+StepsOption = Annotated[
+    int | None,
+    typer.Option("--steps", metavar="N", min=0, help=f"How many steps at most; {RUN_STEPS} by default."),
+]
 
 
 def simulate(
-    model: ModelPath,
+    model: ModelOrFolder,
     define: ConstantOptions = None,
     seed: SeedOption = None,
-    steps: StepsOption = 20,
+    steps: StepsOption = None,
     full_trace: FullTraceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw one random run of a model as a message sequence chart.
 
-    Each step is one of those that are possible, each as likely as the others. The run ends early
-    where no step is possible.
+    Each step is one of those that are possible, each as likely as the others; where time passes, they
+    are those that will be possible too, each as early as it can be. The run ends early where no step is
+    possible.
+
+    Of a folder, the runs are drawn that its expected.toml names in [[simulate]] tables, such as the one
+    to a property's goal; if it names none, a random run of its first model.
 
     \b
     veristream simulate queue.net                    some run of 20 steps
     veristream simulate queue.net --seed 7           the same run every time
     veristream simulate queue.net --steps 200 --full-trace
+    veristream simulate models/queue                 what the folder says is worth a look
     """
     with failures():
-        network = library.load(model, read_constants(define))
-        chosen = random.randrange(2**31) if seed is None else seed
-        trace = library.simulate(network, seed=chosen, steps=steps)
-        if as_json:
-            typer.echo(json.render_run(str(model), chosen, trace))
+        constants = read_constants(define)
+        runs = read_runs(model) if model.is_dir() else ()
+        if runs:
+            _draw_known(model, [_adapt(run, constants, seed, steps) for run in runs], full_trace, as_json)
             return
-        count = len(trace.steps) - 1
-        ending = ", then no step is possible" if count < steps else ""
-        title = f"{model}: {count} step{'' if count == 1 else 's'}{ending} (seed {chosen})"
-        typer.echo(text.render_run(title, trace, look(full_trace)))
+        chosen = random.randrange(2**31) if seed is None else seed
+        path = model
+        if model.is_dir():
+            first = read_known(model)[0]
+            path, constants = first.path, {**first.constants, **constants}
+        run = KnownRun("", path, constants, None, chosen, RUN_STEPS if steps is None else steps)
+        _draw_random(run, full_trace, as_json)
+
+
+def _adapt(run: KnownRun, constants: Mapping[str, int], seed: int | None, steps: int | None) -> KnownRun:
+    """The run as the options want it."""
+    return replace(
+        run,
+        constants={**run.constants, **constants},
+        seed=run.seed if seed is None else seed,
+        steps=run.steps if steps is None else steps,
+    )
+
+
+def _draw_random(run: KnownRun, full_trace: bool, as_json: bool) -> None:
+    network = library.load(run.path, run.constants)
+    trace = library.follow(run, [network])
+    if as_json:
+        typer.echo(json.render_run(str(run.path), run.seed, trace))
+        return
+    title = f"{run.path}: {text.random_length(run, trace)} (seed {run.seed})"
+    typer.echo(text.render_run(title, trace, look(full_trace, [network])))
+
+
+def _draw_known(folder: Path, runs: Sequence[KnownRun], full_trace: bool, as_json: bool) -> None:
+    """Draws each run as soon as it is found; JSON is one document of all."""
+    found: list[tuple[KnownRun, Trace]] = []
+    for run in runs:
+        networks = library.load_all(run.path, run.constants)
+        with showing_progress() as report:
+            trace = library.follow(run, networks, report)
+        if not as_json:
+            gap = "\n" if found else ""
+            typer.echo(gap + text.render_known_run(run, trace, look(full_trace, networks)))
+        found.append((run, trace))
+    if as_json:
+        typer.echo(json.render_known_runs(str(folder), found))

@@ -4,12 +4,16 @@ One column a component that takes part, one line a step. A box is a local action
 goes from the component that leads to the one that follows, and a line joins several. An arrow into a
 box is a message that was sent before, from the lane of its sender. What the step changed stands at the
 right, messages first.
+
+Where time passes between two steps, a line across says how long and what time it is then. Clocks change
+all the time, so only a full chart tells them step by step; what they show at the end stands beneath.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import accumulate
 
 from veristream.report.messages import (
     Change,
@@ -21,7 +25,7 @@ from veristream.report.messages import (
     find_messages,
     movers,
 )
-from veristream.verdict import Shown, Trace
+from veristream.verdict import Shown, Step, Trace
 
 IDLE = "idle"
 BEGINNINGS_MIN = 3
@@ -54,10 +58,11 @@ class Marks:
     from_left: str
     from_right: str
     cut: str
+    time: str
 
 
-UNICODE = Marks("│", "■", "●", "◆", "─", "▶", "◀", "→", "⋮", "├", "┤", "…")
-ASCII = Marks("|", "*", "o", "+", "-", ">", "<", "->", ":", "|", "|", "..")
+UNICODE = Marks("│", "■", "●", "◆", "─", "▶", "◀", "→", "⋮", "├", "┤", "…", "┄")
+ASCII = Marks("|", "*", "o", "+", "-", ">", "<", "->", ":", "|", "|", "..", "~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +77,14 @@ class _Lanes:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What every line of a chart is drawn from; `width` is that of a whole line, None for any."""
+    """What every line of a chart is drawn from; `width` is that of a whole line, None for any, and
+    `hidden` are parts of the state whose changes are not told."""
 
     trace: Trace
+    drawn: Sequence[int]
+    times: Sequence[float]
     lanes: _Lanes
+    hidden: Set[str]
     lists: frozenset[Place]
     received: Sequence[Sequence[Message]]
     carriers: frozenset[str]
@@ -85,46 +94,110 @@ class _Chart:
 
 
 def render_chart(
-    trace: Trace, full: bool = False, marks: Marks = UNICODE, width: int = LINE_WIDTH_MAX
+    trace: Trace,
+    full: bool = False,
+    marks: Marks = UNICODE,
+    width: int = LINE_WIDTH_MAX,
+    clocks: Set[str] = frozenset(),
+    lanes: Sequence[str] = (),
 ) -> str:
-    """The chart; unless `full`, a long trace is shortened in the middle, and texts to the width."""
-    chart = _prepare(trace, marks, None if full else width)
-    lanes = chart.lanes
-    lines = [f"{'':>6}  {above}" for above in lanes.above]
-    lines.append(f"{'step':>6}  {lanes.titles}  {'action':<{chart.label_width}}  changes")
-    previous, last = -1, len(trace.steps) - 1
-    for position in _shown(trace, full):
-        if position > previous + 1:
-            lines.append(_gap(position - previous - 1, lanes, marks))
+    """The chart; unless `full`, a long trace is shortened in the middle, and texts to the width.
+
+    `clocks` are parts of the state. Where `lanes` are named, only they and what happens between them is
+    drawn.
+    """
+    chart = _prepare(trace, marks, None if full else width, frozenset() if full else clocks, lanes)
+    lines = [f"{'':>6}  {above}" for above in chart.lanes.above]
+    lines.append(f"{'step':>6}  {chart.lanes.titles}  {'action':<{chart.label_width}}  changes")
+    index, position = -1, -1
+    for following in _kept(chart.drawn, trace.loop, full):
+        if following > index + 1:
+            lines.append(_gap(following - index - 1, chart.lanes, marks))
+        lines += _passage(chart, position, chart.drawn[following])
+        index, position = following, chart.drawn[following]
         lines.append(_line(chart, position))
-        if position == trace.loop and position < last:
-            lines.append(f"{'':>6}  {_rule('loop begins', lanes, marks)}")
-        previous = position
-    if trace.loop is not None:
-        end = "stays so for ever" if trace.loop == last else f"back to step {trace.loop}"
-        lines.append(f"{'':>6}  {_rule(end, lanes, marks)}")
+    lines += _ending(chart, position, frozenset() if lanes else clocks)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _prepare(trace: Trace, marks: Marks, width: int | None) -> _Chart:
+def _prepare(
+    trace: Trace, marks: Marks, width: int | None, hidden: Set[str], chosen: Sequence[str]
+) -> _Chart:
     lists = find_lists(trace.steps)
-    received = find_messages(trace.steps, lists)
+    names = chosen or _taking_part(trace)
+    received = _received(trace, lists, names)
     carriers = frozenset(message.part for messages in received for message in messages)
-    labels = [step.action or "" for step in trace.steps if step.process is not None]
+    drawn = _drawn(trace, received, chosen)
+    labels = [trace.steps[i].action or "" for i in drawn if trace.steps[i].process is not None]
     label_width = min(LABEL_WIDTH_MAX, max(map(len, ["action", *labels])))
     room = LANES_WIDTH_MAX if width is None else min(LANES_WIDTH_MAX, width - label_width - BESIDES_WIDTH)
-    lanes = _lay_out(_taking_part(trace), room, marks)
-    return _Chart(trace, lanes, lists, received, carriers, label_width, width, marks)
+    lanes = _lay_out(names, room, marks)
+    times = list(accumulate(step.delay or 0.0 for step in trace.steps))
+    return _Chart(trace, drawn, times, lanes, hidden, lists, received, carriers, label_width, width, marks)
 
 
-def _shown(trace: Trace, full: bool) -> list[int]:
-    count = len(trace.steps)
+def _received(trace: Trace, lists: frozenset[Place], names: Sequence[str]) -> list[list[Message]]:
+    """For each step the messages from one lane that arrive in another."""
+    found = find_messages(trace.steps, lists)
+    return [
+        [message for message in messages if message.sender in names and _moving(step, names)]
+        for step, messages in zip(trace.steps, found, strict=True)
+    ]
+
+
+def _drawn(trace: Trace, received: Sequence[Sequence[Message]], chosen: Sequence[str]) -> list[int]:
+    """The steps that have a line of their own: all but a delay at the end, and where lanes are chosen,
+    those that two of them take part in."""
+    return [0] + [
+        position
+        for position, step in enumerate(trace.steps[1:], 1)
+        if step.action is not None and (not chosen or len(_moving(step, chosen)) > 1 or received[position])
+    ]
+
+
+def _moving(step: Step, names: Container[str]) -> list[str]:
+    """Who takes the step, as far as there are lanes for them."""
+    return [mover for mover in movers(step) if mover in names]
+
+
+def _kept(drawn: Sequence[int], loop: int | None, full: bool) -> list[int]:
+    """Which of the steps to draw are left when a long chart is shortened, by their number in it."""
+    count = len(drawn)
     if full or count <= STEPS_WHOLE_MAX:
         return list(range(count))
-    shown = {*range(STEPS_HEAD), *range(count - STEPS_TAIL, count)}
+    kept = {*range(STEPS_HEAD), *range(count - STEPS_TAIL, count)}
+    if loop in drawn:
+        kept |= {drawn.index(loop), min(drawn.index(loop) + 1, count - 1)}
+    return sorted(kept)
+
+
+def _passage(chart: _Chart, before: int, after: int) -> Iterator[str]:
+    """What stands between two steps: where a loop begins, and how much time passes."""
+    loop = chart.trace.loop
+    if loop is not None and before <= loop < after:
+        yield f"{'':>6}  {_rule('loop begins', chart.lanes, chart.marks.line)}"
+    delay = chart.times[after] - chart.times[max(before, 0)]
+    if delay > 0:
+        rule = _rule(f"{_show_time(delay)} later", chart.lanes, chart.marks.time)
+        yield f"{'':>6}  {rule}  at time {_show_time(chart.times[after])}"
+
+
+def _ending(chart: _Chart, position: int, clocks: Set[str]) -> Iterator[str]:
+    """What stands beneath the last step: a delay, where a loop leads to, and what clocks show."""
+    trace, last = chart.trace, len(chart.trace.steps) - 1
+    if last and trace.steps[last].action is None:
+        yield from _passage(chart, position, last)
     if trace.loop is not None:
-        shown |= {trace.loop, min(trace.loop + 1, count - 1)}
-    return sorted(shown)
+        end = "stays so for ever" if trace.loop == last else f"back to step {trace.loop}"
+        yield f"{'':>6}  {_rule(end, chart.lanes, chart.marks.line)}"
+    shown = [Change(name, None, value) for name, value in trace.steps[last].state.items() if name in clocks]
+    if any(change.new for change in shown):
+        beginning = f"{'':>6}  clocks at the end: "
+        yield beginning + _fit(shown, _room(chart, beginning), chart.marks)
+
+
+def _show_time(time: float) -> str:
+    return str(int(time)) if time.is_integer() else str(time)
 
 
 def _gap(count: int, lanes: _Lanes, marks: Marks) -> str:
@@ -134,8 +207,12 @@ def _gap(count: int, lanes: _Lanes, marks: Marks) -> str:
     return f"{marks.gap:>6}  {''.join(lives)}  {count} steps not shown (--full-trace shows them)"
 
 
-def _rule(text: str, lanes: _Lanes, marks: Marks) -> str:
-    return f" {text} ".center(max(lanes.width, len(text) + 6), marks.line)
+def _rule(text: str, lanes: _Lanes, line: str) -> str:
+    return f" {text} ".center(max(lanes.width, len(text) + 6), line)
+
+
+def _room(chart: _Chart, beginning: str) -> int | None:
+    return None if chart.width is None else max(chart.width - len(beginning), CHANGES_WIDTH_MIN)
 
 
 def _line(chart: _Chart, position: int) -> str:
@@ -145,10 +222,10 @@ def _line(chart: _Chart, position: int) -> str:
     drawn = _draw(movers(step), chart.received[position], chart.lanes, chart.marks)
     beginning = f"{position:>6}  {drawn}  {step.action or '':<{chart.label_width}}  "
     before = chart.trace.steps[position - 1].state
-    found = _without_beginnings(list(find_changes(before, step.state, chart.lists)))
+    changes = find_changes(before, step.state, chart.lists)
+    found = _without_beginnings([change for change in changes if change.part not in chart.hidden])
     found.sort(key=lambda change: change.part not in chart.carriers)
-    room = None if chart.width is None else max(chart.width - len(beginning), CHANGES_WIDTH_MIN)
-    return beginning + _fit(found, room, chart.marks)
+    return beginning + _fit(found, _room(chart, beginning), chart.marks)
 
 
 def _without_beginnings(changes: list[Change | Exchange]) -> list[Change | Exchange]:
@@ -161,15 +238,16 @@ def _draw(moving: list[str], messages: Sequence[Message], lanes: _Lanes, marks: 
     row = [" "] * lanes.width
     for center in lanes.centers.values():
         row[center] = marks.life
-    places = [lanes.centers[mover] for mover in moving]
+    places = [lanes.centers[mover] for mover in moving if mover in lanes.centers]
     if len(places) == 1:
         _draw_messages(row, sorted({lanes.centers[one.sender] for one in messages}), places[0], marks)
         row[places[0]] = marks.local
     elif places:
         low, high = min(places), max(places)
         row[low + 1 : high] = marks.line * (high - low - 1)
-        row[places[0]] = marks.leader
-        if len(places) == 2:
+        led = moving[0] in lanes.centers
+        row[places[0]] = marks.leader if led else marks.follower
+        if led and len(places) == 2:
             rightwards = places[1] > places[0]
             row[places[1] + (-1 if rightwards else 1)] = marks.right if rightwards else marks.left
         else:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from veristream.expected import Outcome, Reproduction
-from veristream.verdict import Holds, Result, Trace, Verdict, word
+from veristream.expected import KnownRun, Outcome, Reproduction
+from veristream.verdict import Holds, Result, Step, Trace, Verdict, word
 
 
 def render_check(model: str, engine: str, results: Sequence[Result]) -> str:
@@ -23,6 +23,11 @@ def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
 def render_run(model: str, seed: int, trace: Trace) -> str:
     """The document that `veristream simulate --json` prints."""
     return _dump({"model": model, "seed": seed, "trace": _trace(trace)})
+
+
+def render_known_runs(folder: str, runs: Sequence[tuple[KnownRun, Trace]]) -> str:
+    """The document that `veristream simulate --json` prints for a folder that names its runs."""
+    return _dump({"model": folder, "runs": [_known_run(run, trace) for run, trace in runs]})
 
 
 def full_reason(verdict: Verdict) -> str:
@@ -56,9 +61,20 @@ def _result(result: Result) -> dict[str, Any]:
 
 
 def _trace(trace: Trace) -> list[dict[str, Any]]:
-    return [
-        {"action": step.action, "process": step.process, "state": dict(step.state)} for step in trace.steps
-    ]
+    return [_step(step) for step in trace.steps]
+
+
+def _step(step: Step) -> dict[str, Any]:
+    document: dict[str, Any] = {"action": step.action, "process": step.process}
+    if step.delay is not None:
+        document["delay"] = int(step.delay) if step.delay.is_integer() else step.delay
+    document["state"] = dict(step.state)
+    return document
+
+
+def _known_run(run: KnownRun, trace: Trace) -> dict[str, Any]:
+    chosen = {"seed": run.seed} if run.goal is None else {"goal": run.goal}
+    return {"title": run.title, "model": run.path.name, **chosen, "trace": _trace(trace)}
 
 
 def _reproduction(reproduction: Reproduction) -> dict[str, Any]:

@@ -6,19 +6,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from veristream.expected import Outcome, Reproduction
+from veristream.expected import KnownRun, Outcome, Reproduction
 from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.verdict import Holds, Result, Trace, Unknown, Violated, Word, word
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How text is drawn: with which characters, in colour or not, traces whole or shortened, how wide."""
+    """How text is drawn: with which characters, in colour or not, traces whole or shortened, how wide,
+    and which parts of a state are clocks."""
 
     marks: Marks = UNICODE
     colour: bool = False
     full_trace: bool = False
     width: int = LINE_WIDTH_MAX
+    clocks: frozenset[str] = frozenset()
 
 
 PLAIN = Look()
@@ -47,6 +49,19 @@ def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
 def render_run(title: str, trace: Trace, look: Look = PLAIN) -> str:
     """One trace as a chart beneath its title."""
     return _headed_chart(title, trace, look)
+
+
+def render_known_run(run: KnownRun, trace: Trace, look: Look = PLAIN) -> str:
+    """A run that a folder names, as a chart of its lanes."""
+    chosen = f"seed {run.seed}" if run.goal is None else run.goal
+    length = random_length(run, trace) if run.goal is None else _length(trace)
+    return _headed_chart(f"{run.title} ({run.path.name}, {chosen}): {length}", trace, look, run.lanes)
+
+
+def random_length(run: KnownRun, trace: Trace) -> str:
+    """How long a random run became, and why if it is shorter than it may be."""
+    count = len(trace.steps) - 1
+    return _count(count, "step") + (", then no step is possible" if count < run.steps else "")
 
 
 def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLAIN) -> str:
@@ -126,18 +141,21 @@ def _trace_title(result: Result, trace: Trace) -> str:
 
 
 def _length(trace: Trace) -> str:
-    count = len(trace.steps) - 1
+    waits = len(trace.steps) > 1 and trace.steps[-1].action is None
+    count = len(trace.steps) - 1 - waits
     if trace.loop is not None:
         stem = _count(trace.loop, "step")
         again = f"{count - trace.loop} again and again" if trace.loop < count else "nothing for ever"
         return f"{stem}, then {again}"
     if count == 0:
-        return "the initial state"
-    return _count(count, "step") + (" (no run is shorter)" if trace.shortest else "")
+        return "waiting alone" if waits else "the initial state"
+    what = _count(count, "step") + (" and waiting" if waits else "")
+    return what + (" (no run is shorter)" if trace.shortest else "")
 
 
-def _headed_chart(title: str, trace: Trace, look: Look) -> str:
-    return f"{title}\n\n{render_chart(trace, look.full_trace, look.marks, look.width)}"
+def _headed_chart(title: str, trace: Trace, look: Look, lanes: Sequence[str] = ()) -> str:
+    chart = render_chart(trace, look.full_trace, look.marks, look.width, look.clocks, lanes)
+    return f"{title}\n\n{chart}"
 
 
 def _effort(result: Result) -> tuple[str, ...]:

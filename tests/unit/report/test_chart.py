@@ -64,6 +64,28 @@ PROTOCOL_LASSO = protocol(
     ("Client(0)", "retry", {"net": [message("ASK", 0)]}),
     loop=1,
 )
+
+
+def timed(*moves: tuple[str | None, str | None, float, dict[str, Shown]], loop: int | None = None) -> Trace:
+    """A run with delays of a lamp, its user and its meter; each move says what is then different."""
+    state: dict[str, Shown] = {"n": 0, "Lamp": "off", "User": "idle", "Meter": "idle", "x": 0, "y": 0}
+    steps = [Step(None, None, state, 0.0)]
+    for action, process, delay, changed in moves:
+        state = state | changed
+        steps.append(Step(action, process, state, delay))
+    return Trace(tuple(steps), loop)
+
+
+CLOCKS = frozenset({"x", "y"})
+PRESS = ("press", "User, Lamp", 2.5, {"Lamp": "low", "x": 0, "y": 2.5})
+TIMED = timed(
+    PRESS,
+    ("press", "User, Lamp", 0.0, {"Lamp": "bright", "n": 1, "x": 0}),
+    ("off", "Lamp", 10.0, {"Lamp": "off", "x": 10, "y": 12.5}),
+    ("all", "Lamp, User, Meter", 0.25, {"Meter": "on", "x": 10.25, "y": 12.75}),
+    (None, None, 3.0, {"x": 13.25, "y": 15.75}),
+)
+TIMED_LASSO = timed(PRESS, ("off", "Lamp", 4.0, {"Lamp": "off", "x": 4}), PRESS, loop=1)
 GATHERING = protocol(
     ("Client(0)", "ask", {"net": [message("ASK", 0)]}),
     ("Broker(0)", "answer", {"net": [message("ASK", 0), message("OK", 7)]}),
@@ -85,6 +107,13 @@ GATHERING = protocol(
         ("protocol_narrow", PROTOCOL, {"width": 80}),
         ("protocol_lasso", PROTOCOL_LASSO, {}),
         ("gathering", GATHERING, {}),
+        ("timed", TIMED, {"clocks": CLOCKS}),
+        ("timed_ascii", TIMED, {"clocks": CLOCKS, "marks": ASCII}),
+        ("timed_full", TIMED, {"clocks": CLOCKS, "full": True}),
+        ("timed_lasso", TIMED_LASSO, {"clocks": CLOCKS}),
+        ("timed_lanes", TIMED, {"clocks": CLOCKS, "lanes": ["User", "Meter"]}),
+        ("timed_waiting", timed((None, None, 0.5, {"x": 0.5, "y": 0.5})), {"clocks": CLOCKS}),
+        ("protocol_lanes", PROTOCOL, {"lanes": ["Broker(0)", "Client(1)"]}),
     ],
 )
 def test_chart(golden: Any, name: str, trace: Trace, options: dict[str, Any]) -> None:
@@ -160,3 +189,50 @@ def test_a_name_with_arguments_is_one_column() -> None:
     assert "P(0, 1)" in header
     assert "B(2, 3)" in header
     assert "●" in render_chart(Trace(steps))
+
+
+def lines_with(text: str, chart: str) -> list[str]:
+    return [line for line in chart.splitlines() if text in line]
+
+
+def test_time_is_told_where_it_passes() -> None:
+    told = [line.strip(" ~") for line in lines_with("later", render_chart(TIMED, marks=ASCII))]
+    assert [" ".join(line.replace("~", "").split()) for line in told] == [
+        "2.5 later at time 2.5",
+        "10 later at time 12.5",
+        "0.25 later at time 12.75",
+        "3 later at time 15.75",
+    ]
+    assert not lines_with("later", render_chart(PROTOCOL))
+
+
+def test_time_passes_in_steps_that_are_not_shown_too() -> None:
+    steps = [Step("go", "A", {"n": i}, 0.5) for i in range(1, 101)]
+    lines = render_chart(Trace((Step(None, None, {"n": 0}, 0.0), *steps))).splitlines()
+    gap = next(i for i, line in enumerate(lines) if "steps not shown" in line)
+    hidden = int(lines[gap].split("⋮")[-1].split()[0])
+    after = int(lines[gap + 2].split()[0])
+    assert f" {(hidden + 1) / 2:g} later " in lines[gap + 1]
+    assert lines[gap + 1].endswith(f"at time {after / 2:g}")
+
+
+def test_clocks_are_told_at_the_end_but_step_by_step_only_in_full() -> None:
+    short, full = render_chart(TIMED, clocks=CLOCKS), render_chart(TIMED, full=True, clocks=CLOCKS)
+    assert lines_with("x", short) == ["        clocks at the end: x = 13.25, y = 15.75"]
+    assert len(lines_with("y: 2.5 → 12.5", full)) == 1
+    assert not lines_with("clocks at the end", render_chart(timed(), clocks=CLOCKS))
+
+
+def test_a_broadcast_goes_from_its_sender_to_all_who_receive() -> None:
+    titles, *_ = lines = render_chart(TIMED, marks=ASCII).splitlines()
+    (drawn,) = [line for line in lines if "  all  " in line]
+    marks = {name: drawn[titles.index(name) + (len(name) - 1) // 2] for name in ("Lamp", "User", "Meter")}
+    assert marks == {"Lamp": "o", "User": "+", "Meter": "+"}
+
+
+def test_chosen_lanes_stand_in_their_order_with_what_happens_between_them() -> None:
+    lines = render_chart(TIMED, lanes=["Lamp", "User"]).splitlines()
+    assert lines[0].split() == ["step", "Lamp", "User", "action", "changes"]
+    assert [line.split()[0] for line in lines if line.split()[0].isdigit()] == ["0", "1", "2", "4"]
+    # The step between, and its delay, are not drawn; the time that passed is.
+    assert [line.endswith("at time 12.75") for line in lines if "10.25 later" in line] == [True]

@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from veristream.expected import Expectation, KnownModel, Reproduction, compare
-from veristream.report.json import full_reason, render_check, render_reproductions, render_run
+from veristream.expected import Expectation, KnownModel, KnownRun, Reproduction, compare
+from veristream.report.json import (
+    full_reason,
+    render_check,
+    render_known_runs,
+    render_reproductions,
+    render_run,
+)
 from veristream.verdict import Effort, Holds, Result, Step, Trace, Unknown, Violated
 
 RESULT_KEYS = [
@@ -74,3 +80,32 @@ def test_run() -> None:
     assert list(document) == ["model", "seed", "trace"]
     assert document["seed"] == 7
     assert len(document["trace"]) == 2
+
+
+def test_delays_stand_where_time_passes() -> None:
+    steps = (
+        Step(None, None, {"x": 0}, 0.0),
+        Step("go", "A", {"x": 2.5}, 2.5),
+        Step(None, None, {"x": 5}, 2.5),
+        Step(None, None, {"x": 12}, 7.0),
+    )
+    text = render_run("m.net", 7, Trace(steps))
+    document = json.loads(text, parse_float=str)  # so that 7.0 and 7 are not the same
+    assert [list(step) for step in document["trace"]] == [["action", "process", "delay", "state"]] * 4
+    assert [step["delay"] for step in document["trace"]] == [0, "2.5", "2.5", 7]
+    assert [step["state"]["x"] for step in document["trace"]] == [0, "2.5", 5, 12]
+
+
+def test_known_runs() -> None:
+    folder = Path("models") / "m"
+    runs = [
+        (KnownRun("to the goal", folder / "m.net", goal="top", lanes=("A",)), TRACE),
+        (KnownRun("somewhere", folder / "other.net", {"N": 2}, seed=4), TRACE),
+    ]
+    document = json.loads(render_known_runs("models/m", runs))
+    assert list(document) == ["model", "runs"]
+    first, second = document["runs"]
+    assert list(first) == ["title", "model", "goal", "trace"]
+    assert list(second) == ["title", "model", "seed", "trace"]
+    assert (first["title"], first["model"], first["goal"]) == ("to the goal", "m.net", "top")
+    assert (second["model"], second["seed"], len(second["trace"])) == ("other.net", 4, 2)

@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from veristream.expected import Expectation, KnownModel, Reproduction, compare
-from veristream.report.text import Look, render_reproductions, render_results, show_memory, show_seconds
+from veristream.expected import Expectation, KnownModel, KnownRun, Reproduction, compare
+from veristream.report.text import (
+    Look,
+    render_known_run,
+    render_reproductions,
+    render_results,
+    show_memory,
+    show_seconds,
+)
 from veristream.verdict import Effort, Fault, Holds, Result, Step, Trace, Unknown, Violated
 
 TRACE = Trace(
@@ -57,6 +64,40 @@ def test_reproductions(golden: Any) -> None:
     outcomes = tuple(map(compare, expectations, results))
     model = KnownModel("queue", "A. Author, A Paper, 2001", Path("queue.net"), {"N": 3}, expectations)
     golden("report/reproductions.txt", render_reproductions([Reproduction(model, outcomes)]))
+
+
+@pytest.mark.parametrize(
+    ("actions", "length"),
+    [
+        ([None], "waiting alone"),
+        (["go", None], "1 step and waiting (no run is shorter)"),
+        (["go", "go"], "2 steps (no run is shorter)"),
+    ],
+)
+def test_waiting_is_no_step(actions: list[str | None], length: str) -> None:
+    moves = tuple(Step(action, action and "A", {}, 1.0) for action in actions)
+    trace = Trace((Step(None, None, {}, 0.0), *moves), shortest=True)
+    result = Result("goal", "reachable", Holds("", trace), SMALL)
+    assert f"goal holds, for example by {length}:" in render_results([result]).splitlines()
+
+
+def test_the_clocks_of_a_look_are_no_changes() -> None:
+    trace = Trace((Step(None, None, {"x": 0}, 0.0), Step("go", "A", {"x": 2}, 2.0)))
+    result = Result("goal", "reachable", Holds("", trace), SMALL)
+    assert "x: 0 → 2" in render_results([result])
+    assert "x: 0 → 2" not in render_results([result], Look(clocks=frozenset({"x"})))
+
+
+def test_a_known_run_says_what_it_is_and_draws_its_lanes() -> None:
+    steps = (Step(None, None, {}), Step("ask", "A, B", {}), Step("work", "B", {}), Step("tell", "B, C", {}))
+    run = KnownRun("asking", Path("m") / "m.net", goal="asked", lanes=("B", "A"))
+    title, _, header, *lines = render_known_run(run, Trace(steps, shortest=True)).splitlines()
+    assert title == "asking (m.net, asked): 3 steps (no run is shorter)"
+    assert header.split() == ["step", "B", "A", "action", "changes"]
+    assert [line.split()[0] for line in lines] == ["0", "1"]
+    for count, length in ((3, "3 steps"), (4, "3 steps, then no step is possible")):
+        random = render_known_run(KnownRun("any", Path("m.net"), seed=5, steps=count), Trace(steps))
+        assert random.splitlines()[0] == f"any (m.net, seed 5): {length}"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""UPPAAL's timed automata: small cases derived by hand, and the well-known demos."""

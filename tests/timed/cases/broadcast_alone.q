@@ -1,0 +1,3 @@
+E<> Sender.C
+A[] Receiver.B == (Sender.B or Sender.C)
+E<> Receiver.B and Sender.A

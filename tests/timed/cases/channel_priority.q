@@ -1,0 +1,3 @@
+E<> P.ByB
+E<> P.ByA
+E<> P.Alone

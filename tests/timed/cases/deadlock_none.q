@@ -1,0 +1,4 @@
+A[] not deadlock
+E<> deadlock
+P.A --> P.B
+P.B --> P.A

@@ -1,0 +1,3 @@
+A[] not deadlock
+A[] deadlock imply Q.B
+A[] Q.B imply deadlock

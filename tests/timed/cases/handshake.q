@@ -1,0 +1,2 @@
+A[] Receiver.Got imply v == 12
+E<> Receiver.Got

@@ -1,0 +1,2 @@
+E<> P.B or P.C
+E<> deadlock

@@ -1,0 +1,2 @@
+A[] v <= 3
+A[] not deadlock

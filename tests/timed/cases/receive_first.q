@@ -1,0 +1,2 @@
+A[] R.B imply R.got == 1
+E<> R.B

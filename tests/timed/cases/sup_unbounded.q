@@ -1,0 +1,3 @@
+sup{P.A}: t
+sup: t
+inf{P.B}: t

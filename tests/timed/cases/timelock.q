@@ -1,0 +1,4 @@
+E<> P.B
+E[] P.A
+A<> P.B
+A[] not deadlock

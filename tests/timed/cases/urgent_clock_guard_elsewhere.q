@@ -1,0 +1,3 @@
+A[] P.B imply x == 0
+E<> Q.Q1
+A<> P.C

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import veristream as vs
-from veristream.expected import KnownModel, compare, find_known
+from tests.known import differences_of
+from veristream.expected import KnownModel, find_known
 from veristream.report.messages import movers
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -18,14 +19,7 @@ KNOWN = [pytest.param(known, id=known.name) for known in find_known(MODELS, FOLD
 @pytest.mark.models
 @pytest.mark.parametrize("known", KNOWN)
 def test_every_verdict_is_the_expected_one(known: KnownModel) -> None:
-    names = [expectation.property for expectation in known.expectations]
-    results = vs.check(known.path, names, constants=known.constants)
-    outcomes = [
-        compare(expectation, result)
-        for expectation, result in zip(known.expectations, results, strict=True)
-    ]
-    different = [(one.result.property, one.differences) for one in outcomes if one.differences]
-    assert not different
+    assert differences_of(known) == []
 
 
 def who_acts(file: str, goal: str) -> set[str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import veristream as vs
-from veristream.expected import KnownModel, compare, find_known
+from tests.known import differences_of
+from veristream.expected import KnownModel, find_known
 from veristream.verdict import Holds, Violated
 
 FOLDER = Path(__file__).parents[2] / "models" / "uppaal"
@@ -19,14 +20,7 @@ KNOWN = [pytest.param(known, id=known.name) for known in find_known(FOLDER.paren
 
 @pytest.mark.parametrize("known", KNOWN)
 def test_every_verdict_is_the_expected_one(known: KnownModel) -> None:
-    names = [expectation.property for expectation in known.expectations]
-    results = vs.check(known.path, names, constants=known.constants)
-    outcomes = [
-        compare(expectation, result)
-        for expectation, result in zip(known.expectations, results, strict=True)
-    ]
-    different = [(one.result.property, one.differences) for one in outcomes if one.differences]
-    assert not different
+    assert differences_of(known) == []
 
 
 @pytest.mark.parametrize(

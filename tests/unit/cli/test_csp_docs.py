@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "csp.md").read_text(encoding="utf-8")
-BLOCKS: list[tuple[str, str]] = re.findall(r"^```(csp|console)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+from tests.pages import differences, read_blocks
+
+BLOCKS = read_blocks("csp.md", "csp", "console")
 TABLE = "table.csp"
 
 
@@ -21,21 +21,6 @@ def edit(model: str, block: str) -> str:
         assert repaired != model
         return repaired
     return f"{model}\n{block}"
-
-
-def comparable(output: str) -> list[str]:
-    """The output's lines; in the table, times and memory differ from run to run, and so do its columns."""
-    table, _, rest = output.rstrip().partition("\n\n")
-    if "property" in table:
-        table = re.sub(r"[\d.]+ (ms|s|min|MiB|GiB)\b", "SOME", table)
-        table = "\n".join(" ".join(re.sub("─+", "─", line).split()) for line in table.splitlines())
-    return [*table.splitlines(), *rest.splitlines()]
-
-
-def agrees(printed: str, shown: str) -> bool:
-    """Whether the page shows the line, perhaps cut as on a terminal."""
-    cut = shown.removesuffix("…")
-    return printed == shown or (cut != shown and printed.startswith(cut))
 
 
 def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +41,7 @@ def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             Path(name).write_text(model, encoding="utf-8")
         pending = ""
         done = run(*command.removeprefix("$ veristream ").split())
-        printed, shown = comparable(done.stdout + done.stderr), comparable(output)
-        assert len(printed) == len(shown), command
-        assert [line for line in zip(printed, shown, strict=True) if not agrees(*line)] == [], command
+        assert differences(done.stdout + done.stderr, output) == [], command
         consoles += 1
     assert consoles == 6
 

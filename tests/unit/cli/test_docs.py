@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import veristream as vs
+from veristream.expected import Expectation, read_known, read_runs
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -72,6 +73,16 @@ def test_readme(run: Any, tmp_path: Path) -> None:
     printed = snippets("README.md", "console")[0]
     chart = printed[printed.index("in_order is violated") : printed.rindex("$ veristream")].rstrip()
     assert run("check", path).stdout.rstrip().endswith(chart)
+
+
+def test_known_runs_are_read(tmp_path: Path) -> None:
+    known, runs = snippets("docs/properties.md", "toml")
+    (tmp_path / "expected.toml").write_text(f"{known}\n{runs}", encoding="utf-8")
+    (model,) = read_known(tmp_path)
+    assert model.expectations == (Expectation("exclusion", "holds", "the two-process solution"),)
+    to_goal, at_random = read_runs(tmp_path)
+    assert (to_goal.goal, to_goal.lanes) == ("E<> Producer(0).InitP", ("Producer(0)", "AS(0)"))
+    assert (at_random.goal, at_random.seed, at_random.steps) == (None, 7, 40)
 
 
 def test_reference_is_read(tmp_path: Path) -> None:

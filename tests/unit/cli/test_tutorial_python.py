@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs" / "tutorial-python.md").read_text(encoding="utf-8")
-BLOCKS: list[tuple[str, str]] = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+from tests.pages import DOCS, differences, read_blocks
+
+PAGE = (DOCS / "tutorial-python.md").read_text(encoding="utf-8")
+BLOCKS = read_blocks("tutorial-python.md", r"\w+")
 
 
 def edit(model: str, block: str) -> str:
@@ -38,13 +38,6 @@ def stages() -> list[str]:
     return found
 
 
-def comparable(output: str) -> list[str]:
-    """The output's lines; in the table, times and memory differ from run to run, and so do its columns."""
-    table, _, rest = output.rstrip().partition("\n\n")
-    table = re.sub(r"[\d.]+ (ms|s|min|MiB|GiB)\b", "SOME", table)
-    return [" ".join(re.sub("─+", "─", line).split()) for line in table.splitlines()] + rest.splitlines()
-
-
 def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     models = iter(stages())
@@ -55,7 +48,7 @@ def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
             continue
         command, _, output = block.partition("\n")
         done = run(*command.removeprefix("$ veristream ").split())
-        assert comparable(done.stdout) == comparable(output), command
+        assert differences(done.stdout, output) == [], command
         consoles += 1
     assert consoles == 5
 

@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+"""Timed automata: how the search of zones grows, and figure 12 of the RabbitMQ paper beside ours.
+
+- Fischer's protocol (models/uppaal/fischer.xml): mutual exclusion, with 2 to 8 processes.
+- RabbitMQ (models/rabbitmq/rabbitmq.xml): that no fake client publishes or receives, in both scenarios of
+  figure 12, and in the first one with queues for 1 to 4 messages, one more than which is published.
+
+UPPAAL is not installed here, so it is not run. The figures of R. Li, J. Yin, H. Zhu, P. C. Vinh,
+Verification of RabbitMQ with Kerberos Using Timed Automata, 2022, are cited as published: they are from
+UPPAAL 4.1.24 on the authors' machine, a Core i7 with 32 GB, and from their model, which is not public. A
+ratio says what a reader of the paper gains, not how two tools compare on equal terms.
+
+Each case is checked in a process of its own. The time of the search is what is compared. Before it the
+model is read and compiled, from an empty kernel cache; that time, and the whole run with the start of the
+process, are given apart. Run it alone on the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from _measure import ROOT, finish, middle, say, table
+
+FISCHER = "uppaal/fischer.xml"
+EXCLUSION = "A[] forall (i : id_t) forall (j : id_t) P(i).cs && P(j).cs imply i == j"
+RABBITMQ = "rabbitmq/rabbitmq.xml"
+SECURITY = "A[] !(Producer(1).Publish || Consumer(3).Deliver)"
+PAPER = "figure 12, as published: UPPAAL 4.1.24 on the authors' machine, a Core i7, with their own model"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A query of a model under `models/`, with some constants."""
+
+    name: str
+    model: str
+    query: str
+    constants: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """What figure 12 says of a scenario's third query."""
+
+    case: Case
+    seconds: float
+    memory_kb: int
+
+    @property
+    def memory_mib(self) -> float:
+        """The same in our unit."""
+        return self.memory_kb / 1024
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Our check of one case: zones kept, steps of zones, and what they cost."""
+
+    case: Case
+    zones: int
+    steps: int
+    compile_seconds: float
+    search_seconds: float
+    wall_seconds: float
+    memory_mib: float
+
+
+FISCHER_CASES = [Case(f"fischer_{k}", FISCHER, EXCLUSION, {"N": k}) for k in range(2, 9)]
+QUEUE_CASES = [
+    Case(f"queue_{k}", RABBITMQ, SECURITY, {"SCENARIO": 1, "N": k, "MESSAGES": k + 1}) for k in range(1, 5)
+]
+FIGURE_12 = (
+    Published(Case("scenario_1", RABBITMQ, SECURITY, {"SCENARIO": 1}), 9.391, 126_004),
+    Published(Case("scenario_2", RABBITMQ, SECURITY, {"SCENARIO": 2}), 28.125, 459_080),
+)
+
+
+def measure(case: Case, runs: int) -> Figure:
+    """The median of some runs, each in a process of its own."""
+    say(f"{case.name}: {runs} run(s) ...")
+    figures = [_run(case) for _ in range(runs)]
+    if len({(figure.zones, figure.steps) for figure in figures}) > 1:
+        raise SystemExit(f"{case.name}: the runs differ in their zones or steps")
+    return middle(figures, lambda figure: figure.search_seconds)
+
+
+def _run(case: Case) -> Figure:
+    began = time.perf_counter()
+    command = [sys.executable, __file__, "--one", json.dumps(asdict(case))]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    wall = time.perf_counter() - began
+    found: dict[str, Any] = json.loads(output)
+    if found.pop("verdict") != "holds":
+        raise SystemExit(f"{case.name}: {case.query} is known to hold, and does not")
+    return Figure(case, wall_seconds=wall, **found)
+
+
+def run_one(case: Case) -> None:
+    """What a process that measures one case does: prints one JSON object."""
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["VERISTREAM_CACHE"] = cache
+        _warm_up()
+        print(json.dumps(_measure_one(case)))
+
+
+def _warm_up() -> None:
+    """Loads the native search loops on a network of two zones."""
+    from veristream.ir.read import read_network
+    from veristream.library import check
+    from veristream.source import Source
+
+    text = """
+network warm_up
+timed
+clock x
+component A { location on initial clock x <= 1 location off edge on -> off { clock x >= 1 } }
+property off: reachable A@off
+"""
+    check(read_network(Source("warm_up.net", text), {}))
+
+
+def _measure_one(case: Case) -> dict[str, Any]:
+    """The case in this process; the clock of the search starts when its kernel is loaded."""
+    from veristream.ir.timed import TimedInterpreter
+    from veristream.library import load
+    from veristream.search.limits import Limits, silent
+    from veristream.search.session import peak_memory_mib
+    from veristream.search.timed import REACH_FIRST, TimedSearch
+    from veristream.verdict import word
+
+    began = time.perf_counter()
+    network = load(ROOT / "models" / case.model, case.constants)
+    asked = [one for one in network.properties if one.name == case.query]
+    interpreter = TimedInterpreter(network)
+    search = TimedSearch(network, interpreter, asked, Limits(), silent, REACH_FIRST, time.monotonic())
+    compiled = time.perf_counter()
+    search.run()
+    ended = time.perf_counter()
+    (found,) = search.cases
+    assert found.verdict is not None
+    return {
+        "verdict": word(found.verdict),
+        "zones": search.zones.state_count,
+        "steps": search.zones.transition_count,
+        "compile_seconds": compiled - began,
+        "search_seconds": ended - compiled,
+        "memory_mib": peak_memory_mib(),
+    }
+
+
+GROWTH_HEAD = (
+    "case",
+    "zones",
+    "steps",
+    "times more zones",
+    "search s",
+    "times longer",
+    "k zones/s",
+    "compile s",
+    "whole s",
+    "MiB",
+)
+
+
+def growth_rows(figures: Sequence[Figure]) -> list[list[str]]:
+    """Each figure beside the one before it."""
+    return [_growth_row(figure, before) for figure, before in zip(figures, [None, *figures], strict=False)]
+
+
+def _growth_row(figure: Figure, before: Figure | None) -> list[str]:
+    return [
+        ", ".join(f"{name}={value}" for name, value in figure.case.constants.items()),
+        f"{figure.zones:,}",
+        f"{figure.steps:,}",
+        "" if before is None else f"{figure.zones / before.zones:.2f}",
+        f"{figure.search_seconds:.4f}",
+        "" if before is None else f"{figure.search_seconds / before.search_seconds:.2f}",
+        f"{figure.zones / figure.search_seconds / 1000:,.0f}",
+        f"{figure.compile_seconds:.2f}",
+        f"{figure.wall_seconds:.2f}",
+        f"{figure.memory_mib:,.0f}",
+    ]
+
+
+PAPER_HEAD = (
+    "figure 12",
+    "zones",
+    "steps",
+    "seconds: paper",
+    "search",
+    "compile",
+    "whole",
+    "MiB: paper",
+    "ours",
+    "times faster: search",
+    "whole",
+)
+
+
+def paper_row(published: Published, figure: Figure) -> list[str]:
+    """Ours beside the paper's."""
+    return [
+        figure.case.name,
+        f"{figure.zones:,}",
+        f"{figure.steps:,}",
+        f"{published.seconds:.2f}",
+        f"{figure.search_seconds:.2f}",
+        f"{figure.compile_seconds:.2f}",
+        f"{figure.wall_seconds:.2f}",
+        f"{published.memory_mib:,.0f}",
+        f"{figure.memory_mib:,.0f}",
+        f"{published.seconds / figure.search_seconds:.1f}",
+        f"{published.seconds / figure.wall_seconds:.1f}",
+    ]
+
+
+def ratios_of(
+    fischer: Sequence[Figure], queue: Sequence[Figure], paper: Sequence[tuple[Published, Figure]]
+) -> dict[str, float]:
+    """Times faster than the paper, and how many times more the last step of each growth costs."""
+    found: dict[str, float] = {}
+    for published, figure in paper:
+        found[f"{figure.case.name}_over_paper"] = published.seconds / figure.search_seconds
+        found[f"{figure.case.name}_whole_over_paper"] = published.seconds / figure.wall_seconds
+        found[f"{figure.case.name}_memory_of_paper"] = figure.memory_mib / published.memory_mib
+    for name, figures in (("fischer", fischer), ("queue", queue)):
+        before, last = figures[-2:]
+        found[f"{name}_growth_zones"] = last.zones / before.zones
+        found[f"{name}_growth_seconds"] = last.search_seconds / before.search_seconds
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one run of each case instead of three")
+    parser.add_argument("--one", metavar="CASE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one is not None:
+        run_one(Case(**json.loads(options.one)))
+        return
+    runs = 1 if options.quick else 3
+    fischer = [measure(case, runs) for case in FISCHER_CASES]
+    queue = [measure(case, runs) for case in QUEUE_CASES]
+    paper = [(published, measure(published.case, runs)) for published in FIGURE_12]
+    table(f"Fischer's protocol: {EXCLUSION}", GROWTH_HEAD, growth_rows(fischer))
+    table(f"RabbitMQ, N places and MESSAGES messages: {SECURITY}", GROWTH_HEAD, growth_rows(queue))
+    table(f"RabbitMQ beside its paper: {SECURITY}", PAPER_HEAD, [paper_row(*both) for both in paper])
+    say("  paper: UPPAAL's figures as published, from another machine and the authors' own model;")
+    say("  UPPAAL is not installed here and was not run")
+    say("  ours: measured here; `whole` begins with an empty kernel cache, MiB is the peak of the process")
+    finish(
+        "timed",
+        ratios_of(fischer, queue, paper),
+        {
+            "cases": [asdict(figure) for figure in [*fischer, *queue, *(figure for _, figure in paper)]],
+            "paper": {
+                "source": PAPER,
+                **{
+                    one.case.name: {"seconds": one.seconds, "memory_kb": one.memory_kb} for one in FIGURE_12
+                },
+            },
+            "peer": "UPPAAL is not installed here and was not run",
+            "quick": bool(options.quick),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

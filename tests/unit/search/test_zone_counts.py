@@ -1,0 +1,143 @@
+"""How many zones small automata have: every number derived by hand, and room to work in that grows."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.search.timed_texts import result_of, verdict_of
+from veristream.search import zone_explore
+from veristream.verdict import Holds, Violated
+
+LINE = """
+clock x
+component P {
+  location a initial clock x <= 3
+  location b
+  location c
+  edge a -> b { clock x == 3 }
+  edge b -> c { clock x > 5 }
+  edge c -> c { do { reset x := 0 } }
+}
+"""
+
+ROUNDS = """
+clock x
+clock y
+component P {
+  location a initial clock x <= 2
+  location b
+  edge a -> a { clock x == 2 do { reset x := 0 } }
+  edge a -> b { clock y >= 6, x == 0 }
+}
+"""
+
+
+def test_a_line_has_one_zone_a_location() -> None:
+    effort = result_of(LINE, "always true").effort
+    # In c nothing is compared any more, so that the zone after the reset is the same.
+    assert (effort.states, effort.transitions, effort.depth) == (3, 3, 2)
+
+
+@pytest.mark.parametrize(("constant", "zones"), [(0, 3), (1, 3), (2, 4), (6, 6), (10, 8), (100, 53)])
+def test_zones_are_told_apart_up_to_the_greatest_constant(constant: int, zones: int) -> None:
+    # y is only compared from below, so a zone is as good as one with smaller values of y too. What is told
+    # apart in a is how far y is ahead at most: by 0, 2, 4, ... and anything, once that is more than the
+    # constant. That makes constant div 2 + 2, and the one zone of b, where nothing is compared.
+    effort = result_of(ROUNDS.replace("y >= 6", f"y >= {constant}"), "always true").effort
+    assert effort.states == zones == constant // 2 + 3
+
+
+def test_a_clock_compared_from_above_only_needs_one_zone() -> None:
+    # From small values of y more is possible than from large ones, and the first zone has the smallest.
+    text = ROUNDS.replace("edge a -> b { clock y >= 6, x == 0 }", "edge a -> a { clock y < 100 }")
+    assert result_of(text, "always true").effort.states == 1
+
+
+def test_a_larger_zone_takes_the_place_of_a_smaller_one() -> None:
+    text = """
+    clock x
+    component P {
+      location a initial clock x <= 4
+      location b clock x <= 9
+      location c clock x <= 9
+      edge a -> c { clock x == 4 }
+      edge a -> b
+      edge b -> c
+    }
+    """
+    # c is reached with x = 4 first, then with any x; only the second is expanded, all three are counted.
+    effort = result_of(text, "always clock(x <= 9)").effort
+    assert effort.states == 4
+    assert effort.transitions == 3
+
+
+def test_a_condition_of_clocks_is_told_apart_too() -> None:
+    # Without a question y is compared with nothing, and a is one zone.
+    text = ROUNDS.replace("edge a -> b { clock y >= 6, x == 0 }", "")
+    assert result_of(text, "always true").effort.states == 1
+    assert result_of(text, "always clock(y <= 7) or true").effort.states == 5
+    found = result_of(text, "reachable clock(y > 7)")
+    assert isinstance(found.verdict, Holds)
+    assert found.verdict.trace is not None
+    assert [step.delay for step in found.verdict.trace.steps] == [0.0, 2.0, 2.0, 2.0, 1.5]
+
+
+FAN = """
+clock x
+var n: 0..999 = 0
+component P {
+  location a initial
+  location b clock x <= 5
+  edge a -> b { select s: 0..599 clock x >= 1 do { n := s; } }
+}
+"""
+
+
+def test_a_state_with_more_successors_than_there_is_room_for() -> None:
+    assert zone_explore.BUFFER < 600
+    effort = result_of(FAN, "always true").effort
+    assert (effort.states, effort.transitions, effort.depth) == (601, 600, 1)
+    found = verdict_of(FAN, "reachable n == 599")
+    assert isinstance(found, Holds) and found.trace is not None
+    assert [step.delay for step in found.trace.steps] == [0.0, 1.0]
+    # b is left by nothing: a run stays there with any n, so that none of these is inevitable.
+    assert isinstance(verdict_of(FAN, "n == 598 leadsto n == 599"), Violated)
+    assert isinstance(verdict_of(FAN, "P@b and n == 599 leadsto n == 599"), Holds)
+    assert isinstance(verdict_of(FAN, "deadlockfree"), Violated)
+
+
+def pieces(count: int) -> str:
+    """Two clocks, and an edge for each of so many numbers that their difference may be."""
+    edges = " ".join(f"edge b -> c {{ clock x - y == {k} }}" for k in range(count))
+    return f"""
+    clock x
+    clock y
+    component P {{
+      location a initial clock x <= {count}
+      location b
+      location c
+      edge a -> b {{ do {{ reset y := 0 }} }}
+      {edges}
+    }}
+    """
+
+
+@pytest.mark.parametrize("count", [3, 50])
+def test_a_zone_in_few_and_in_more_pieces_than_there_is_room_for(count: int) -> None:
+    # In a both clocks are equal. In b, x - y is anything from 0 to `count`: each of 0..count-1 by itself,
+    # and what is between and after them. c is entered once with each of those numbers.
+    assert 2 * 3 < zone_explore.PIECES < 2 * 50
+    effort = result_of(pieces(count), "always true").effort
+    in_a, in_b, in_c = 1, 2 * count, count
+    assert effort.states == in_a + in_b + in_c
+
+
+def test_deadlocks_in_many_pieces() -> None:
+    # Stuck in b unless the difference is a whole number below the constant.
+    found = verdict_of(pieces(40), "deadlockfree")
+    assert isinstance(found, Violated)
+    whole = pieces(40).replace("location c", "location c\n  edge c -> c")
+    assert isinstance(verdict_of(whole, "reachable P@b and not deadlock"), Holds)
+    assert isinstance(verdict_of(whole, "reachable P@b and deadlock"), Holds)
+    assert isinstance(verdict_of(whole, "reachable P@b and deadlock and clock(x - y == 7)"), Violated)
+    assert isinstance(verdict_of(whole, "reachable P@c and deadlock"), Violated)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.languages.timed import access, syntax
+from veristream.languages.timed.builtin import REAL_FUNCTIONS
 from veristream.languages.timed.changes import changes, root
 from veristream.languages.timed.constant import check_range, resolve_type
 from veristream.languages.timed.kinds import no_number, type_of
 from veristream.languages.timed.model import Request
-from veristream.languages.timed.scope import Fixed, FunctionName, Home, Ref, unknown
+from veristream.languages.timed.scope import Fixed, FunctionName, Home, Ref, Scope, unknown
 from veristream.languages.timed.types import Range, Type, describe, same_layout
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
     """What the call gives; the function is asked for, or written out here where it changes a local."""
-    function = _find(reader, expr)
+    function = find_function(reader, expr)
     parameters = function.declaration.parameters
     pairs = list(zip(parameters, expr.arguments, strict=True))
     if any(_changes_local(reader, function, *pair) for pair in pairs):
@@ -55,8 +56,26 @@ def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
     return ir.Call(name, (*hidden, *values), expr.span)
 
 
-def _find(reader: Reader, expr: syntax.Call) -> FunctionName:
+def is_builtin(expr: syntax.Call, name: str, scope: Scope) -> bool:
+    """Whether the builtin function of one argument is called, and not one of the model's own."""
+    if expr.name != name or scope.look_up(name) is not None:
+        return False
+    if len(expr.arguments) != 1:
+        raise ModelError(
+            f"`{name}` takes 1 argument, not {len(expr.arguments)}", expr.span, "pass one value"
+        )
+    return True
+
+
+def find_function(reader: Reader, expr: syntax.Call) -> FunctionName:
+    """The function that the call names, with as many parameters as the call has arguments."""
     entity = reader.scope.look_up(expr.name)
+    if entity is None and expr.name in REAL_FUNCTIONS:
+        raise ModelError(
+            f"`{expr.name}` computes with real numbers, a statistical or hybrid construct",
+            expr.span,
+            "use whole numbers",
+        )
     if entity is None:
         raise unknown("function", expr.name, reader.scope.known(), expr.span, "declare it first")
     if not isinstance(entity, FunctionName):

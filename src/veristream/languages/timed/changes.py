@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
 from veristream.languages.timed import syntax
+from veristream.languages.timed.builtin import BUILTIN_FUNCTIONS
 from veristream.languages.timed.scope import FunctionName
 from veristream.source import Span
 
 
 def changes(function: FunctionName, parameter: str) -> bool:
     """Whether the function assigns the parameter, or passes it on by reference to one that might."""
-    for node in _nodes(function.declaration.body):
+    for node in nodes(function.declaration.body):
         match node:
             case syntax.Assignment(target=target) | syntax.Increment(target=target):
                 if root(target) == parameter:
                     return True
             case syntax.Call(name=name, arguments=arguments):
                 entity = function.scope.look_up(name)
+                if entity is None and name in BUILTIN_FUNCTIONS:
+                    continue
                 if not isinstance(entity, FunctionName):
                     return True
                 taken = entity.declaration.parameters
@@ -31,7 +34,7 @@ def changes(function: FunctionName, parameter: str) -> bool:
 def assigned(template: syntax.Template) -> frozenset[str]:
     """The names that are assigned somewhere in the template, whatever they stand for there."""
     found: set[str | None] = set()
-    for node in _nodes((template.declarations, template.edges)):
+    for node in nodes((template.declarations, template.edges)):
         match node:
             case syntax.Assignment(target=target) | syntax.Increment(target=target):
                 found.add(root(target))
@@ -40,7 +43,7 @@ def assigned(template: syntax.Template) -> frozenset[str]:
 
 def count_returns(function: syntax.Function) -> int:
     """How many `return` statements the function has."""
-    return sum(isinstance(node, syntax.Return) for node in _nodes(function.body))
+    return sum(isinstance(node, syntax.Return) for node in nodes(function.body))
 
 
 def root(expr: syntax.Expression) -> str | None:
@@ -50,12 +53,12 @@ def root(expr: syntax.Expression) -> str | None:
     return expr.name if isinstance(expr, syntax.Name) else None
 
 
-def _nodes(node: object) -> Iterator[object]:
+def nodes(node: object) -> Iterator[object]:
     """The node and all within it."""
     yield node
     if isinstance(node, tuple):
         for part in node:
-            yield from _nodes(part)
+            yield from nodes(part)
     elif is_dataclass(node) and not isinstance(node, Span):
         for part in fields(node):
-            yield from _nodes(getattr(node, part.name))
+            yield from nodes(getattr(node, part.name))

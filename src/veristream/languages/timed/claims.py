@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import unescape
 from typing import Literal
 
 from veristream.ir import expr as ir
 from veristream.ir import property as prop
 from veristream.languages.timed import access, syntax
 from veristream.languages.timed.expressions import Reader
-from veristream.languages.timed.kinds import is_clock, type_of
+from veristream.languages.timed.kinds import is_clock, type_of, written
 from veristream.languages.timed.model import Model
 from veristream.languages.timed.scope import LocalNames, Ref, Scope
 
@@ -77,7 +76,7 @@ def _extremes(query: syntax.ExtremeQuery, reader: Reader) -> Iterator[tuple[str,
         value = _value(expr, reader)
         for direction in directions:
             word = {"max": "sup", "min": "inf"}[direction]
-            name = query.text if alone else f"{word}{_goal(query)}: {_text(expr)}"
+            name = query.text if alone else f"{word}{_goal(query)}: {written(expr.span)}"
             yield name, prop.Reachable(condition, prop.Optimise(direction, value))
 
 
@@ -90,10 +89,4 @@ def _value(expr: syntax.Expression, reader: Reader) -> ir.Expr:
 
 
 def _goal(query: syntax.ExtremeQuery) -> str:
-    return "" if query.condition is None else f"{{{_text(query.condition)}}}"
-
-
-def _text(expr: syntax.Expression) -> str:
-    """The expression as it is written."""
-    span = expr.span
-    return " ".join(unescape(span.source.text[span.start : span.end]).split())
+    return "" if query.condition is None else f"{{{written(query.condition.span)}}}"

@@ -27,7 +27,8 @@ _KEPT: tuple[ir.BinaryOp, ...] = (
     *("==", "!=", "<", "<=", ">", ">=", "and", "or"),
 )
 OPERATORS: dict[str, ir.BinaryOp] = {**{op: op for op in _KEPT}, **_RENAMED}
-"""How the IR spells the operators."""
+"""How the IR spells the operators; it has no `**`."""
+EXPONENT_MAX = 31
 
 
 def evaluate(expr: syntax.Expression, scope: Scope) -> int:
@@ -48,6 +49,11 @@ def evaluate(expr: syntax.Expression, scope: Scope) -> int:
             type_ = bounded(expr.type, scope)
             values = [evaluate(body, scope.bind(name, Fixed(i, type_))) for i in numbers(type_)]
             return sum(values) if op == "sum" else int((all if op == "forall" else any)(values))
+        case syntax.Call():
+            # a circle: functions are made of constants, and constants may be what functions give
+            from veristream.languages.timed.precompute import call_value
+
+            return call_value(expr, scope)
         case _:
             raise _not_constant(expr.span)
 
@@ -67,11 +73,23 @@ def _binary(expr: syntax.Binary, scope: Scope) -> int:
             return 1
         case "imply" if not left:
             return 1
+        case "**":
+            return int(left ** exponent(expr, scope))
     right = evaluate(expr.right, scope)
     value = constant_value(ir.Binary(OPERATORS[expr.op], ir.Const(left), ir.Const(right)))
     if value is None:
         raise ModelError(
             f"{left} {expr.op} {right} has no value", expr.span, "the right side does not allow it"
+        )
+    return value
+
+
+def exponent(expr: syntax.Binary, scope: Scope) -> int:
+    """The right side of `**`, which must be known."""
+    value = evaluate(expr.right, scope)
+    if not 0 <= value <= EXPONENT_MAX:
+        raise ModelError(
+            f"the exponent {value} is outside 0..{EXPONENT_MAX}", expr.right.span, "numbers have 32 bits"
         )
     return value
 

@@ -49,13 +49,13 @@ def split(reader: Reader, expr: syntax.Expression | None) -> Conditions:
 
 
 def check_invariant(conditions: Conditions) -> None:
-    """An invariant says how long one may stay: it bounds clocks from above."""
+    """An invariant says how long one may stay, and from when: it holds for more than one moment."""
     for one in conditions.clocks:
-        if one.right is None and one.op not in ("<", "<="):
+        if one.right is None and one.op == "==":
             raise ModelError(
-                f"`{one.op}` in an invariant, which bounds clocks from above only",
+                "`==` in an invariant, which bounds clocks from below and from above",
                 one.span,
-                "use `<` or `<=`, and put the lower bound on the edges that leave",
+                "use `<` or `<=` for how long one may stay, `>` or `>=` for when one may come",
             )
 
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.languages.timed import access, syntax
-from veristream.languages.timed.calls import lower_call
+from veristream.languages.timed.builtin import ASSERT
+from veristream.languages.timed.calls import find_function, is_builtin, lower_call
 from veristream.languages.timed.constant import OPERATORS, check_range
 from veristream.languages.timed.fold import has_call
-from veristream.languages.timed.kinds import mentions_clock, no_number, type_of
+from veristream.languages.timed.kinds import mentions_clock, no_number, type_of, written
+from veristream.languages.timed.results import store_result
 from veristream.languages.timed.scope import Fixed, Home, Ref
 from veristream.languages.timed.types import Array, Clock, Range, Record, describe, same_layout
 from veristream.source import Span
@@ -27,6 +29,8 @@ def perform(reader: Reader, expr: syntax.Expression) -> None:
             assign(reader, expr)
         case syntax.Increment(op=op, target=target, span=span):
             assign(reader, _as_assignment(op, target, span))
+        case syntax.Call(arguments=arguments, span=span) if is_builtin(expr, ASSERT, reader.scope):
+            reader.emit(ir.Check(reader.value(arguments[0]), f"`{written(span)}` does not hold", span))
         case syntax.Call(span=span):
             call = lower_call(reader, expr)
             if isinstance(call, ir.Call):
@@ -125,6 +129,14 @@ def as_type(value: ir.Expr, type_: Range, truth: bool) -> ir.Expr:
     return ir.Binary("!=", value, ir.Const(0), value.span)
 
 
+def _copy_result(reader: Reader, expr: syntax.Assignment, call: syntax.Call) -> None:
+    """The struct or array that a function gives, stored by the function itself."""
+    function = find_function(reader, call)
+    scope = reader.scope.bind(f"{call.name}=", store_result(function))
+    stored = replace(call, name=f"{call.name}=", arguments=(*call.arguments, expr.target))
+    perform(reader.within(scope), stored)
+
+
 def _copy(reader: Reader, expr: syntax.Assignment, source: syntax.Expression) -> None:
     """A struct or array, part by part."""
     if isinstance(source, syntax.Ternary):
@@ -136,9 +148,8 @@ def _copy(reader: Reader, expr: syntax.Assignment, source: syntax.Expression) ->
         reader.emit(ir.If(chosen, then, otherwise, expr.span))
         return
     if isinstance(source, syntax.Call):
-        raise ModelError(
-            "a function gives numbers alone", source.span, "pass the variable by reference, with `&`"
-        )
+        _copy_result(reader, expr, source)
+        return
     place, other = _writable(reader, expr.target), reader.place(source)
     if isinstance(other, Fixed) or expr.op != "=" or not same_layout(place.type, other.type):
         raise ModelError(

@@ -12,11 +12,13 @@ from functools import reduce
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.languages.timed import access, syntax
-from veristream.languages.timed.calls import lower_call
+from veristream.languages.timed.builtin import ABSOLUTE
+from veristream.languages.timed.calls import is_builtin, lower_call
 from veristream.languages.timed.constant import (
     OPERATORS,
     bounded,
     evaluate,
+    exponent,
     find_part,
     numbers,
 )
@@ -83,6 +85,8 @@ class Reader:
                 return self._ternary(expr)
             case syntax.Call():
                 return self._call(expr)
+            case syntax.ProcessCall():
+                return self._process_call(expr)
             case syntax.Assignment(target=target):
                 assign(self, expr)
                 return self._read(target)
@@ -236,7 +240,19 @@ class Reader:
             case "not":
                 return negation(operand)
 
+    def _power(self, expr: syntax.Binary) -> ir.Expr:
+        """`left ** right`, multiplied out."""
+        base = self.value(expr.left)
+        if self.effects is not None and has_call(base):  # evaluated more than once
+            (base,) = self.keep([base], self.mark())
+        power: ir.Expr = ir.Const(1, expr.span)
+        for number in range(exponent(expr, self.scope)):
+            power = fold("*", power, base, expr.span) if number else base
+        return power
+
     def _binary(self, expr: syntax.Binary) -> ir.Expr:
+        if expr.op == "**":
+            return self._power(expr)
         if expr.op in COMPARISONS:
             if self.queries and mentions_clock(expr, self.scope):
                 return compare_clocks(self, expr)
@@ -276,7 +292,25 @@ class Reader:
             return then if condition.value else otherwise
         return ir.Conditional(condition, then, otherwise, expr.span)
 
+    def _process_call(self, expr: syntax.ProcessCall) -> ir.Expr:
+        """A function of a process; arguments are read here, so it is known here by its whole name."""
+        process = self.process(expr.process)
+        entity = process.scope.names.get(expr.call.name)
+        if not isinstance(entity, FunctionName):
+            known = [name for name, one in process.scope.names.items() if isinstance(one, FunctionName)]
+            hint = f"its functions are {', '.join(known)}" if known else "it has no functions"
+            raise unknown("function", f"{process.component}.{expr.call.name}", (), expr.span, hint)
+        scope = self.scope.bind(entity.full_name, entity)
+        return self.within(scope).value(replace(expr.call, name=entity.full_name))
+
     def _call(self, expr: syntax.Call) -> ir.Expr:
+        if is_builtin(expr, ABSOLUTE, self.scope):
+            (value,) = map(self.value, expr.arguments)
+            if isinstance(value, ir.Const):
+                return ir.Const(abs(value.value), expr.span)
+            if self.effects is not None and has_call(value):  # evaluated twice
+                (value,) = self.keep([value], self.mark())
+            return ir.Binary("max", value, ir.Unary("-", value, expr.span), expr.span)
         if isinstance(type_of(expr, self.scope), Void):
             raise ModelError(f"`{expr.name}` gives no value", expr.span, "call it alone")
         return lower_call(self, expr)

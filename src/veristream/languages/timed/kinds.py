@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from html import unescape
+
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.constant import bounded, resolve_type
 from veristream.languages.timed.scope import Family, Fixed, FunctionName, Process, Ref, Scope
 from veristream.languages.timed.types import Array, Clock, Range, Record, Type, has_clocks
+from veristream.source import Span
 
 COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 CONNECTIVES = frozenset({"and", "or", "imply"})
@@ -31,6 +34,11 @@ def type_of(expr: syntax.Expression, scope: Scope) -> Type | None:
             if not isinstance(entity, FunctionName):
                 return None
             return resolve_type(entity.declaration.result, (), entity.scope)
+        case syntax.ProcessCall():
+            function = find_function(expr, scope)
+            return (
+                None if function is None else resolve_type(function.declaration.result, (), function.scope)
+            )
         case syntax.Ternary(then=then, otherwise=otherwise):
             type_ = type_of(then, scope)
             return type_ if type_ == type_of(otherwise, scope) else None
@@ -67,6 +75,13 @@ def find_process(expr: syntax.Expression, scope: Scope) -> Process | None:
             return None
 
 
+def find_function(expr: syntax.ProcessCall, scope: Scope) -> FunctionName | None:
+    """The function that a call names, of some process of its kind; None where there is none."""
+    process = find_process(expr.process, scope)
+    entity = None if process is None else process.scope.names.get(expr.call.name)
+    return entity if isinstance(entity, FunctionName) else None
+
+
 def parts(expr: syntax.Expression) -> tuple[syntax.Expression, ...]:
     """The expressions it is made of; the body of a quantifier is not among them."""
     match expr:
@@ -82,6 +97,8 @@ def parts(expr: syntax.Expression) -> tuple[syntax.Expression, ...]:
             return (condition, then, otherwise)
         case syntax.Call(arguments=arguments):
             return arguments
+        case syntax.ProcessCall(process=process, call=call):
+            return (process, *call.arguments)
         case syntax.Assignment(target=target, value=value):
             return (target, value)
         case syntax.Increment(target=target):
@@ -106,6 +123,8 @@ def mentions_process_of(expr: syntax.Expression, name: str) -> bool:
         return expr.name != name and mentions_process_of(expr.body, name)
     if isinstance(expr, syntax.Member) and isinstance(expr.base, syntax.Call):
         return mentions_name(expr.base, name)
+    if isinstance(expr, syntax.ProcessCall) and mentions_name(expr.process, name):
+        return True
     return any(mentions_process_of(part, name) for part in parts(expr))
 
 
@@ -133,6 +152,11 @@ def range_of(expr: syntax.Expression, scope: Scope) -> Range:
 def is_clock(type_: Type | None) -> bool:
     """Whether it is the type of one clock."""
     return isinstance(type_, Clock)
+
+
+def written(span: Span) -> str:
+    """What stands there, its runs of blanks made single."""
+    return " ".join(unescape(span.source.text[span.start : span.end]).split())
 
 
 def no_number(expr: syntax.Expression, what: str) -> ModelError:

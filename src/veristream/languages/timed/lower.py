@@ -10,6 +10,7 @@ from veristream.errors import ModelError
 from veristream.ir import network as net
 from veristream.ir.verify import verify
 from veristream.languages.timed import syntax
+from veristream.languages.timed.builtin import builtin_scope
 from veristream.languages.timed.claims import lower_queries
 from veristream.languages.timed.declare import declare_all
 from veristream.languages.timed.edges import lower_process
@@ -31,7 +32,7 @@ def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Netwo
 
 def lower(system: syntax.System, name: str) -> net.Network:
     """The system as a Network."""
-    model, outer = Model(), Scope()
+    model, outer = Model(), builtin_scope().inner()
     declare_all(system.declarations, outer, model, model.variables)
     line = outer.inner()
     declare_all(system.system_declarations, line, model, model.variables)
@@ -61,7 +62,9 @@ def _remark(system: syntax.System) -> str:
     count = len(system.skipped)
     if not count:
         return ""
-    return f"{count} quer{'y' if count == 1 else 'ies'} of the file, by simulation or a game, left out"
+    return (
+        f"{count} quer{'y' if count == 1 else 'ies'} of the file, by simulation, a game or reals, left out"
+    )
 
 
 def _instances(system: syntax.System, model: Model, scope: Scope) -> list[Instance]:

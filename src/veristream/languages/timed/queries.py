@@ -42,9 +42,10 @@ _UNSUPPORTED = (
     (re.compile(r"(?:E\s*<>\s*|\{[^}]*\}\s*)?(control)\s*:"), "game"),
     (re.compile(r"(control_t)\s*\*"), "game"),
     (re.compile(r"(A)\s*\[.*\s[UW]\s.*\]$", re.DOTALL), "game"),
+    (re.compile(r".*?(?<![\w.])(\d+\.\d+)", re.DOTALL), "hybrid"),
     (re.compile(r"(sat|simulation|refinement|consistency|specification|implementation)\s*:"), "scenario"),
 )
-"""How a query begins that is not supported, and of which kind it is."""
+"""What makes a query one that is not supported, mostly how it begins, and of which kind it is then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,9 @@ def _unsupported(asked: Asked) -> tuple[str, str] | None:
 def _refusal(asked: Asked) -> ModelError:
     word, kind = _unsupported(asked) or ("", "")
     hint = "ask with `A[]`, `E<>`, `E[]`, `A<>`, `-->`, `sup`, `inf` or `bounds`"
+    makes = "belongs to" if kind == "hybrid" else "begins"
     return ModelError(
-        f"`{word}` begins a {kind} query, which is not supported", asked.fragment.stripped(), hint
+        f"`{word}` {makes} a {kind} query, which is not supported", asked.fragment.stripped(), hint
     )
 
 

@@ -102,7 +102,7 @@ def _read_initial(scope: Scope, node: Node) -> Initial:
 
 
 def _read_types(scope: Scope, node: Node) -> Iterator[TypeDefinition]:
-    kind = read_type(scope, child(node, 0))
+    kind, _ = read_prefixed(scope, child(node, 0))  # a `const` or `meta` forbids, and changes no values
     for part in children(node)[1:]:
         name = str(token(part, 0))
         yield TypeDefinition(name, kind, read_shape(scope, child(part, 1)), scope.span(part))

@@ -27,6 +27,7 @@ from veristream.languages.timed.syntax import (
     NamedType,
     Number,
     PlainType,
+    ProcessCall,
     Quantified,
     QuantifierOp,
     ScalarType,
@@ -55,8 +56,9 @@ _LEVELS = (
     ("<<", ">>"),
     ("+", "-"),
     ("*", "/", "%"),
+    ("**",),
 )
-"""The operators between two operands, from the loosest; all group to the left, `imply` too."""
+"""The operators between two operands, from the loosest; all group to the left, `imply` too, but `**`."""
 _STRENGTH = {op: level for level, ops in enumerate(_LEVELS) for op in ops}
 
 
@@ -153,7 +155,7 @@ class _Row:
             if op is None or _STRENGTH[op] < level:
                 return left
             self._next()
-            right = self._binary(_STRENGTH[op] + 1)
+            right = self._binary(_STRENGTH[op] + (op != "**"))
             left = _combine(op, left, right)
 
     def _operator(self) -> str | None:
@@ -213,6 +215,9 @@ def _read_operand(scope: Scope, node: Node) -> Expression:
             return Member(_read_operand(scope, child(node, 0)), str(token(node, 1)), span)
         case "call":
             return Call(str(token(node, 0)), read_expressions(scope, optional(node, 1)), span)
+        case "process_call":
+            call = Call(str(token(node, 1)), read_expressions(scope, optional(node, 2)), span)
+            return ProcessCall(_read_operand(scope, child(node, 0)), call, span)
         case _:
             target = _read_operand(scope, child(node, 0))
             return Increment("++" if token(node, 1) == "++" else "--", target, False, span)
@@ -288,7 +293,7 @@ def _plain(word: str, span: Span) -> PlainType:
 
 def _read_fields(scope: Scope, node: Node) -> Iterator[StructField]:
     for part in children(node):
-        kind = read_type(scope, child(part, 0))
+        kind, _ = read_prefixed(scope, child(part, 0))  # a `meta` says nothing that the struct does not
         for defined in children(part)[1:]:
             name = token(defined, 0)
             yield StructField(str(name), kind, read_shape(scope, child(defined, 1)), scope.span(defined))

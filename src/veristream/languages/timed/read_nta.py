@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Literal
 
 from veristream.errors import ModelError
@@ -36,9 +37,6 @@ def read_nta(scope: Scope, root: Element) -> tuple[World, World]:
     if root.tag != "nta":
         hint = "a model of UPPAAL begins with `<nta>`"
         raise ModelError(f"this is no model of UPPAAL: it begins with `<{root.tag}>`", root.span, hint)
-    for part in root.all("lsc"):
-        hint = "write it as a template, or ask for what it says in a query"
-        raise ModelError("live sequence charts, `<lsc>`, are not supported", part.span, hint)
     world, system = World(), World()
     for part in root.all("declaration"):
         world = both(world, read_world(scope, part.text, "model"))
@@ -46,7 +44,23 @@ def read_nta(scope: Scope, root: Element) -> tuple[World, World]:
         world = both(world, World(templates=(_read_template(scope, part),)))
     for part in [*root.all("instantiation"), *root.all("system")]:
         system = both(system, read_world(scope, part.text, "model"))
-    return world, system
+    return world, _without_charts(root, system)
+
+
+def _without_charts(root: Element, system: World) -> World:
+    """The system without instances of live sequence charts, which no process of it may be."""
+    named = [(part, part.first("name")) for part in root.all("lsc")]
+    charts = {_read_name(name): part for part, name in named if name is not None}
+    for one in system.instantiations:
+        if one.template in charts:
+            charts[one.name] = charts[one.template]
+    for process in [one for _, line in system.lines for group in line for one in group]:
+        if process.name in charts:
+            hint = "write it as a template, or ask for what it says in a query"
+            span = charts[process.name].span
+            raise ModelError("live sequence charts, `<lsc>`, are not supported", span, hint)
+    kept = tuple(one for one in system.instantiations if one.name not in charts)
+    return replace(system, instantiations=kept)
 
 
 def _read_template(scope: Scope, element: Element) -> Template:

@@ -109,6 +109,10 @@ def _in_mode(accepts: set[str], mode: Mode) -> set[str]:
 
 def _unexpected(fragment: Fragment, before: Token | None, found: Token, accepts: set[str]) -> ModelError:
     expected = f"expected {_expected(accepts)}"
+    if before is not None and accepts >= {"BANG", "QUERY"} and found.type in {"_END", "$END"}:
+        hint = "write `c!` to send or `c?` to receive; that all take part, as in CSP, is not supported"
+        message = "this synchronisation has neither `!` nor `?`"
+        return ModelError(message, span_of_token(fragment, before), hint)
     if found.type == "$END":
         hint = "declarations and statements end with `;`" if "_END" in accepts else expected
         span = fragment.place if before is None else span_of_token(fragment, before)
@@ -129,8 +133,6 @@ def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
             return "a first value is given with one `=`"
         case _, "_LPAR", _ if {"_COMMA", "LT", "_END"} == accepts:
             return "the system line has names only: write `P1 = P(1);` before it, and `system P1;`"
-        case _, _, "*" if last == "*":
-            return "there is no power operator; multiply"
         case _, "BANG" | "QUERY", _ if "$END" in accepts:
             return "a synchronisation has one channel, `c!` or `c?`"
         case _, "_ARROW", _ if "_LEADSTO" in accepts:

@@ -57,6 +57,9 @@ from veristream.languages.timed.syntax_expr import (
     PlainType as PlainType,
 )
 from veristream.languages.timed.syntax_expr import (
+    ProcessCall as ProcessCall,
+)
+from veristream.languages.timed.syntax_expr import (
     Quantified as Quantified,
 )
 from veristream.languages.timed.syntax_expr import (

@@ -14,6 +14,7 @@ BinaryOp = Literal[
     "*",
     "/",
     "%",
+    "**",
     "&",
     "|",
     "^",
@@ -108,6 +109,15 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessCall:
+    """`process.name(arguments)`: a function that a process declares; only in queries."""
+
+    process: Expression
+    call: Call
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Assignment:
     """`target op value`; an expression, as in C."""
 
@@ -154,6 +164,7 @@ Expression = (
     | Binary
     | Ternary
     | Call
+    | ProcessCall
     | Assignment
     | Increment
     | Quantified

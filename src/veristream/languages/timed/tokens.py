@@ -2,8 +2,8 @@
 
 A text is often a part of an XML file, where `<` is written `&lt;`; a `Fragment` knows which characters of
 the file each of its characters was read from. What belongs to statistical and hybrid models only is refused
-here; `gantt` and `progress` parts, which mean nothing to a verdict, are left out. Brackets are paired, so
-that one that is missing is reported where it was opened.
+here; `gantt`, `progress` and `IO` parts, which mean nothing to a verdict, are left out. Brackets are
+paired, so that one that is missing is reported where it was opened.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ _TOKEN = re.compile(
       | (?P<real>\d+(?:\.\d+(?:[eE][-+]?\d+)?|[eE][-+]?\d+))
       | (?P<int>\d+)
       | (?P<string>"[^"\n]*")
-      | (?P<symbol><<=|>>=|-u->|<<|>>|<\?|>\?|<=|>=|==|!=|&&|\|\||\+\+|--|->|:=|[-+*/%&|^]=
+      | (?P<symbol><<=|>>=|-u->|\*\*|<<|>>|<\?|>\?|<=|>=|==|!=|&&|\|\||\+\+|--|->|:=|[-+*/%&|^]=
                   |[-+*/%&|^<>=!?:;,.()\[\]{{}}'])""",
     re.VERBOSE | re.DOTALL,
 )
@@ -281,12 +281,14 @@ def _not_closed(fragment: Fragment, opening: Token, where: str) -> ModelError:
 
 
 def _without_charts(tokens: list[Token], partner: dict[int, int]) -> list[Token]:
-    """All but `gantt { ... }` and `progress { ... }`."""
+    """All but `gantt { ... }`, `progress { ... }` and `IO P { ... }`."""
     kept: list[Token] = []
     position = 0
     while position < len(tokens):
-        if tokens[position] in {"gantt", "progress"} and tokens[position + 1 : position + 2] == ["{"]:
-            position = partner[position + 1]
+        brace = position + (2 if tokens[position] == "IO" else 1)
+        is_chart = tokens[position] in {"gantt", "progress", "IO"}
+        if is_chart and brace in partner and tokens[brace] == "{":
+            position = partner[brace]
         else:
             kept.append(tokens[position])
         position += 1

@@ -48,6 +48,7 @@ VARIABLES = [
     ("const int A[2][2] = {{1,2},{3,4}}; int[0,9] x = A[1][0];", [Variable("x", Type(0, 9), initial=(3,))]),
     ("const int A[2] = {8, 9}; int a[2] = A;", [Variable("a", Type(-32768, 32767), (2,), (8, 9))]),
     ("meta int[0,1] x;", [Variable("x", Type(0, 1))]),
+    ("const int N = 3 + 2 ** 3; int[0,N] x = 1;", [Variable("x", Type(0, 11), initial=(1,))]),
 ]
 
 

@@ -95,6 +95,11 @@ def test_invariants() -> None:
     )
 
 
+def test_invariants_may_bound_from_below() -> None:
+    location = network(process("", WORLD, invariant="x >= 2 && x <= 5 && 1 < y")).components[0].locations[0]
+    assert location.clock_invariant == (_bound(X, ">=", 2), _bound(X, "<=", 5), _bound(Y, ">", 1))
+
+
 _LIMITS = st.integers(-1, 3)
 _CLOCKS = st.tuples(
     st.sampled_from(["x", "y", "x - y", "y - x"]), st.sampled_from(["<", "<=", "==", ">=", ">"]), _LIMITS

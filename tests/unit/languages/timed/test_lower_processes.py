@@ -195,5 +195,5 @@ def test_the_network_has_the_name_of_the_file() -> None:
 def test_queries_that_are_left_out_are_remarked() -> None:
     model = _xml(nta(queries=formula("A[] true", "Pr[<=10](<> true)")))
     assert [one.name for one in model.properties] == ["A[] true"]
-    assert model.remark == "1 query of the file, by simulation or a game, left out"
+    assert model.remark == "1 query of the file, by simulation, a game or reals, left out"
     assert _xml(nta()).remark == ""

@@ -21,7 +21,9 @@ from veristream.ir.property import (
 TEXT = """
 typedef int[1,2] id; int x, a[2]; clock c, d[2]; const int N = 3;
 bool small() { return x < N; }
-process P(const id i) { int v; clock y; state A, B; init A; trans A -> B { assign v = i; }; }
+process P(const id i) {
+  int v; clock y; bool more(int n) { return v > n; }
+  state A, B; init A; trans A -> B { assign v = i; }; }
 process Q() { int v; state A, B; init A; }
 system P, Q;
 """
@@ -50,6 +52,13 @@ QUERIES: list[tuple[str, Claim]] = [
     ("Q.A --> Q.B", LeadsTo(_at("Q", "A"), _at("Q"))),
     ("A[] not deadlock", Always(ir.Unary("not", ir.Deadlocked()))),
     ("E<> small()", Reachable(ir.Call("small", ()))),
+    ("E<> P(2).more(x + 1)", Reachable(ir.Call("P(2).more", (ir.Binary("+", X, ir.Const(1)),)))),
+    (
+        "E<> exists (i : id) P(i).more(i)",
+        Reachable(
+            ir.Binary("or", ir.Call("P(1).more", (ir.Const(1),)), ir.Call("P(2).more", (ir.Const(2),))),
+        ),
+    ),
     ("A[] P(1).i == 1", Always(ir.Const(1))),
     ("E<> forall (i : id) P(i).B", Reachable(_and(_at("P(1)"), _at("P(2)")))),
     ("E<> exists (i : id) P(i).B", Reachable(ir.Binary("or", _at("P(1)"), _at("P(2)")))),

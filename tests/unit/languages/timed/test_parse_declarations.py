@@ -114,6 +114,8 @@ DECLARED: list[tuple[str, tuple[Declaration, ...]]] = [
             TypeDefinition("S", IntType(Number(0), Number(3)), (Number(2),)),
         ),
     ),
+    ("typedef const int[0, 3] T;", (TypeDefinition("T", IntType(Number(0), Number(3))),)),
+    ("typedef struct { meta int x; } T;", (TypeDefinition("T", StructType((StructField("x", INT),))),)),
     (
         "chan priority x, y[0] < default < z[N][1];",
         (

@@ -21,6 +21,7 @@ from veristream.languages.timed.syntax import (
     Name,
     NamedType,
     Number,
+    ProcessCall,
     Quantified,
     Ternary,
     Unary,
@@ -74,6 +75,8 @@ SINGLE = [
     ("f()", Call("f", ())),
     ("f(a, b + c)", Call("f", (A, Binary("+", B, C)))),
     ("P(1).x", Member(Call("P", (Number(1),)), "x")),
+    ("P(1).f(a, b)", ProcessCall(Call("P", (Number(1),)), Call("f", (A, B)))),
+    ("a.f()", ProcessCall(A, Call("f", ()))),
     ("(a)", A),
     ("a ? b : c", Ternary(A, B, C)),
     ("a = b", Assignment("=", A, B)),
@@ -114,6 +117,11 @@ MIXED = [
     ("a = b ? c : d", Assignment("=", A, Ternary(B, C, D))),
     ("a ? b : c = d", Ternary(A, B, Assignment("=", C, D))),
     ("a ? b = c : d", Ternary(A, Assignment("=", B, C), D)),
+    # `**` too; it binds tighter than `*`, and less tight than a sign.
+    ("a ** b ** c", Binary("**", A, Binary("**", B, C))),
+    ("a * b ** c", Binary("*", A, Binary("**", B, C))),
+    ("a ** b * c", Binary("*", Binary("**", A, B), C)),
+    ("-a ** b", Binary("**", Unary("-", A), B)),
     # Quantifiers reach to the end, wherever they begin.
     (
         "a and forall (i : T) b or c",

@@ -115,6 +115,15 @@ def test_queries_of_other_tools(text: str, word: str, kind: str) -> None:
     assert marked(wrong)[0] == text[0]
 
 
+def test_queries_with_real_numbers() -> None:
+    text = "P.A --> P.B and x >= 1.5"
+    found = read(nta(queries=formula("E<> a1.b2 and x < 3", text)))
+    assert [query.text for query in found.queries] == ["E<> a1.b2 and x < 3"]
+    assert found.skipped == (text,)
+    wrong = error(nta(queries=formula(text)))
+    assert wrong.message == "`1.5` belongs to a hybrid query, which is not supported"
+
+
 def read_beside(folder: Path, model: str, queries: str) -> System:
     """The system of a model file with a `.q` file beside it."""
     (folder / "model.xml").write_text(model, encoding="utf-8")

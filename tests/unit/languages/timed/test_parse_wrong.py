@@ -27,7 +27,7 @@ WRONG = [
     ("int x; /* y", "/", "this comment is never closed", "a comment ends with `*/`"),
     ('import "x', '"', 'this `"` is never closed', 'a text ends with `"` on the same line'),
     ("int x = 9999999999;", "9999999999", "`9999999999` is too large", "numbers have 32 bits"),
-    ("int x = 2 ** 3;", "*", "unexpected `*`", "there is no power operator; multiply"),
+    ("int x = 2 * * 3;", "*", "unexpected `*`", "expected an expression"),
     ("bool b = x =< 3;", "<", "unexpected `<`", "at most is written `<=`"),
     ("bool b = x => 3;", ">", "unexpected `>`", "at least is written `>=`"),
     ("struct S { int a; } s;", "S", "unexpected `S`", "the fields of a struct stand in braces"),
@@ -43,7 +43,7 @@ WRONG = [
         "declarations stand before the statements",
         "move it to the beginning of the block, or open a block with `{`",
     ),
-    ("typedef const int T;", "const int", "`const` cannot stand here", "leave it out"),
+    ("const int f() { return 1; }", "const int", "`const` cannot stand here", "leave it out"),
     ("urgent int x;", "urgent int", "only channels can be `urgent`", "write `urgent chan`"),
     ("void f(x) { }", "x", "the parameter `x` has no type", "write `int x`"),
     ("double x;", "double", "`double` is a statistical or hybrid construct", SYMBOLIC),
@@ -125,9 +125,9 @@ PROCESSES = [
     ),
     (
         "state A; init A; trans A -> A { sync c; };",
-        ";",
-        "unexpected `;`",
-        "expected `!`, `(`, `.`, `?`, `[`",
+        "c",
+        "this synchronisation has neither `!` nor `?`",
+        "write `c!` to send or `c?` to receive; that all take part, as in CSP, is not supported",
     ),
 ]
 

@@ -171,6 +171,13 @@ def test_an_error_inside_a_label_points_into_the_file() -> None:
     )
 
 
+def test_charts_that_are_no_process_are_left_out() -> None:
+    chart = "<lsc><name>L</name><parameter>int n</parameter><declaration>clock y;</declaration></lsc>"
+    found = read(nta(system="M = L(1); N = M(); system P;").replace("<system>", f"{chart}<system>"))
+    assert [one.name for one in found.templates] == ["P"]
+    assert found.instantiations == ()
+
+
 def test_where_the_elements_stand() -> None:
     (template,) = read(WHOLE).templates
     spans = [
@@ -224,7 +231,12 @@ BROKEN = [
     ("<nta><declaration>", "the XML is broken: no element found", "", "cut off"),
     ("<nta/><nta/>", "the XML is broken: junk after document element", "<", ""),
     ("<project/>", "this is no model of UPPAAL: it begins with `<project>`", "<project/>", "`<nta>`"),
-    ("<nta><lsc/></nta>", "live sequence charts, `<lsc>`, are not supported", "<lsc/>", "template"),
+    (
+        "<nta><lsc><name>L</name></lsc><system>M = L(); system M;</system></nta>",
+        "live sequence charts, `<lsc>`, are not supported",
+        "<lsc>",
+        "template",
+    ),
     (nta(system=""), "the model has no system line", "<system>", "`system P, Q;`"),
     ("<nta/>", "the model has no system line", "<nta/>", "`system P, Q;`"),
     (nta(""), "the template `P` has no locations", "P", "`<location>`"),

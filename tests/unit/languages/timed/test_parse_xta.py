@@ -116,6 +116,7 @@ def test_what_means_nothing_is_left_out() -> None:
     found = read(
         "int x; process P() { state A; init A; } system P;"
         " progress { x; x + 1 : x; }"
+        " IO P { a, b }"
         " gantt { G(i : int[0, 1]) : x == 1 -> 2.5, for (j : int[0, 1]) x -> j; }"
     )
     assert found.processes == ((ProcessName("P"),),)

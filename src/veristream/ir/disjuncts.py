@@ -14,6 +14,7 @@ from veristream.errors import ModelError
 from veristream.ir.expr import (
     TRUE,
     Binary,
+    Call,
     ClockConstraint,
     ClockOp,
     ClockTest,
@@ -23,10 +24,12 @@ from veristream.ir.expr import (
     Expr,
     Fold,
     Local,
+    Peek,
     Unary,
 )
 
 DISJUNCTS_MAX = 512
+_PARTIAL = ("div", "rem", "mod", "<<", ">>")
 _NEGATED: dict[str, ClockOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -72,7 +75,9 @@ def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
             return _split(operand, not wanted)
         case Binary(op="and" | "or" as op, left=left, right=right):
             parts = (_split(left, wanted), _split(right, wanted))
-            return _both(expr, *parts) if (op == "and") == wanted else parts[0] + parts[1]
+            if (op == "and") == wanted:
+                return _both(expr, *parts)
+            return parts[0] + _after(left, op == "and", right, parts[1])
         case Binary(op="implies", left=left, right=right):
             return _split(Binary("or", Unary("not", left), right, expr.span), wanted)
         case Binary(op="==" | "!=" as op, left=left, right=right):
@@ -95,6 +100,39 @@ def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
                 expr.span,
                 "join comparisons of clocks by and, or, not, imply, forall and exists only",
             )
+
+
+def _after(left: Expr, truth: bool, right: Expr, parts: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
+    """The parts of the right side, which is looked at only where the left one has the given truth; that
+    matters where it cannot be evaluated everywhere."""
+    known = _known(left, truth) if _may_fail(right) else TRUE
+    return tuple(replace(part, condition=_conjunction(known, part.condition)) for part in parts)
+
+
+def _known(expr: Expr, wanted: bool) -> Expr:
+    """What is sure of variables where the condition is as wanted."""
+    if not speaks_of_clocks(expr):
+        return expr if wanted else Unary("not", expr)
+    match expr:
+        case Unary(op="not", operand=operand):
+            return _known(operand, not wanted)
+        case Binary(op="and" | "or" as op, left=left, right=right) if (op == "and") == wanted:
+            return _conjunction(_known(left, wanted), _known(right, wanted))
+        case Binary(op="implies", left=left, right=right) if not wanted:
+            return _conjunction(_known(left, True), _known(right, False))
+        case _:
+            return TRUE
+
+
+def _may_fail(node: object) -> bool:
+    """Whether something in the expression may have no value."""
+    if isinstance(node, tuple):
+        return any(_may_fail(part) for part in node)
+    if isinstance(node, Call | Peek) or (isinstance(node, Binary) and node.op in _PARTIAL):
+        return True
+    if getattr(node, "indices", ()):
+        return True
+    return is_dataclass(node) and any(_may_fail(getattr(node, part.name)) for part in fields(node))
 
 
 def _of_test(constraint: ClockConstraint, wanted: bool) -> tuple[Disjunct, ...]:
@@ -126,13 +164,15 @@ def _join(one: Disjunct, other: Disjunct) -> Disjunct | None:
     """Both parts at once; None where one asks for a deadlock and the other for none."""
     if None not in (one.deadlock, other.deadlock) and one.deadlock != other.deadlock:
         return None
-    condition = one.condition
-    if condition == TRUE:
-        condition = other.condition
-    elif other.condition != TRUE:
-        condition = Binary("and", one.condition, other.condition)
+    condition = _conjunction(one.condition, other.condition)
     deadlock = other.deadlock if one.deadlock is None else one.deadlock
     return Disjunct(condition, one.clocks + other.clocks, deadlock)
+
+
+def _conjunction(one: Expr, other: Expr) -> Expr:
+    if TRUE in (one, other):
+        return other if one == TRUE else one
+    return Binary("and", one, other)
 
 
 def _substitute(node: Any, name: str, value: int) -> Any:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from veristream.errors import ModelError
 from veristream.ir.network import Network
 from veristream.ir.property import (
     Deterministic,
     DivergenceFree,
+    Fairness,
     Inevitable,
     LeadsTo,
     PotentiallyAlways,
@@ -57,6 +59,12 @@ def _check_alone(network: Network, property_: Property, limits: Limits, report: 
         case Deterministic():
             return check_determinism(network, property_, limits, report)
         case _ if network.timed:
+            if property_.fairness is not Fairness.NONE:
+                raise ModelError(
+                    "runs of a timed network are not asked to be fair",
+                    property_.span,
+                    "leave --fairness out; invariants make steps happen in time",
+                )
             return check_timed_runs(network, property_, limits, report)
         case _:
             return check_liveness(network, property_, limits, report)

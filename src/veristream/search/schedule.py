@@ -67,9 +67,10 @@ def _demand(bound: Bound, moment: int, set_at: dict[int, tuple[int, int]]) -> _D
 def _earliest(count: int, demands: Sequence[_Demand]) -> list[Fraction] | None:
     """The least moments, the first being 0; None where the demands contradict each other."""
     moments = [(0, 0)] * count  # whole units, and how often strictly later
-    for _ in range(count + 1):
+    for turn in range(count + 1):
         changed = False
-        for demand in demands:
+        # From first to last and back: lower bounds push what comes after, upper bounds what comes before.
+        for demand in reversed(demands) if turn % 2 else demands:
             units, steps = moments[demand.before]
             least = (units + demand.least, steps + demand.strict)
             if least > moments[demand.after]:

@@ -73,6 +73,12 @@ class Session(Generic[Explored]):
             self.unreduced_states,
         )
 
+    @property
+    def out_of_memory(self) -> str:
+        """What is said where the memory is used up."""
+        budget = self.exploration.budget >> 20
+        return f"the memory budget of {budget} MiB is used up (--max-memory-mib)"
+
     def rounds(self) -> Iterator[None]:
         """Explores round by round, until all is explored or a bound is hit; the caller looks at the
         hits in between, and may stop at any time."""
@@ -84,8 +90,7 @@ class Session(Generic[Explored]):
                 yield None
                 self._check_limits()
         except OutOfMemory:
-            budget = self.exploration.budget >> 20
-            self.stopped = f"the memory budget of {budget} MiB is used up (--max-memory-mib)"
+            self.stopped = self.out_of_memory
         except KeyboardInterrupt:
             self.stopped = INTERRUPTED
         finally:

@@ -35,7 +35,7 @@ from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, V
 
 TimedSafety = Always | Reachable | DeadlockFree
 
-REACH_FIRST, REACH_MAX = 16, 1 << 20
+REACH_FIRST, REACH_MAX = 16, 1 << 16
 """How far a measured clock is told apart at first and at most."""
 
 
@@ -93,13 +93,13 @@ def _search(
 ) -> TimedSearch:
     """Searches, and where a clock was measured beyond what was told apart, searches again; not at all
     where the search before was interrupted."""
-    reach = REACH_FIRST
+    reach, started = REACH_FIRST, time.monotonic()
     while True:
-        search = TimedSearch(network, interpreter, group, limits, report, reach)
+        search = TimedSearch(network, interpreter, group, limits, report, reach, started)
         if interrupted:
             search.session.stopped = INTERRUPTED
         search.run()
-        if not search.beyond_reach or reach > REACH_MAX:
+        if not search.beyond_reach or reach >= REACH_MAX:
             return search
         reach *= 16
 
@@ -115,8 +115,8 @@ class TimedSearch:
         limits: Limits,
         report: Report,
         reach: int,
+        started: float,
     ) -> None:
-        started = time.monotonic()
         self.network, self.interpreter, self.reach = network, interpreter, reach
         self.questions = Questions(network)
         self.cases = [self._case(one) for one in group]
@@ -258,9 +258,10 @@ class TimedSearch:
                 self.beyond_reach = True
         name = _value_name(claim.optimise.value)
         what = f"{claim.optimise.direction} {name} {shown}"
-        if self.beyond_reach and self.reach <= REACH_MAX:
+        if self.beyond_reach and self.reach < REACH_MAX:
             return Unknown(f"{name} {shown}")  # another search will tell
-        trace = self._trace(node, part, extra)
+        # A run that lets a clock grow so far is as long as it is dull.
+        trace = None if self.beyond_reach else self._trace(node, part, extra)
         return Unknown(f"{stopped}; so far {what}", trace) if stopped else Holds(what, trace)
 
     def _clock_extreme(self, clock: int, raw: int, direction: str) -> tuple[str, tuple[Bound, ...], bool]:
@@ -269,7 +270,7 @@ class TimedSearch:
         if raw >= INFINITY:
             return "is unbounded", (), False
         if raw == BEYOND:
-            return f"is greater than {REACH_MAX}", (), True
+            return f"is greater than {REACH_MAX}", (Bound(0, clock, -REACH_MAX, strict=True),), True
         limit, attained = raw >> 1, bool(raw & 1)
         if direction == "max":
             near = Bound(0, clock, -limit) if attained else Bound(0, clock, 1 - limit)

@@ -50,22 +50,25 @@ class FaultTeller:
         """The verdict where the action, or the state itself, fails at the end of the way."""
         state = self.teller.state(way[-1].row)
         for failure in self._failures(state, action):
-            found = self.walker.walk(way, self._within(failure.bounds))
+            found = self.walker.walk(way, self._happening(action, failure.bounds))
             if found is not None:
                 gone, zone = found
                 final = zone_bounds(zone, self.walker.shape.n)
                 return Unknown(failure.reason, self.teller.tell(gone, final), failure.fault)
         raise AssertionError(f"the interpreter knows no failure of action {action} in {state}")
 
-    def _within(self, bounds: Sequence[Bound]) -> Finish:
-        """What of a zone satisfies the bounds."""
-        n = self.walker.shape.n
+    def _happening(self, action: int, bounds: Sequence[Bound]) -> Finish:
+        """What of a zone lets the action happen, within the bounds."""
+        walker, n = self.walker, self.walker.shape.n
+        possible = walker.anywhere if action == NO_ACTION else walker.departing(action)
 
         def finish(row: int, zone: NDArray[np.int32]) -> Iterator[NDArray[np.int32]]:
-            if all(
-                constrain(zone, n, one.left, one.right, 2 * one.limit + (not one.strict)) for one in bounds
-            ):
-                yield zone
+            for piece in possible(row, zone):
+                if all(
+                    constrain(piece, n, one.left, one.right, 2 * one.limit + (not one.strict))
+                    for one in bounds
+                ):
+                    yield piece
 
         return finish
 

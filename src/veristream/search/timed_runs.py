@@ -26,13 +26,15 @@ from veristream.kernel.zones import set_zero
 from veristream.search import zone_runs as native
 from veristream.search.explore import OutOfMemory
 from veristream.search.limits import Limits, Report
-from veristream.search.session import Session
+from veristream.search.session import INTERRUPTED, Session
 from veristream.search.timed import true_at_once, way_to
+from veristream.search.timed_faults import NO_ACTION, FaultTeller, failure_at_first
 from veristream.search.timed_trace import Hop, Teller, zone_bounds
 from veristream.search.timed_watch import Questions
-from veristream.search.zone_explore import NodeMemory, ZoneExploration
+from veristream.search.zone_explore import NodeMemory, Pace, ZoneExploration
 from veristream.search.zone_path import Walker
 from veristream.search.zone_runs import Parts, Trees, add_root, search_runs
+from veristream.search.zone_steps import ENTERED, FAILED
 from veristream.search.zones import COVERED, NONE
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
@@ -86,6 +88,7 @@ class RunExploration:
     budget: int
     trees: Trees = field(init=False)
     tally: np.ndarray = field(init=False)
+    pace: Pace = field(default_factory=Pace)
     complete: bool = False
     found: bool = False
     failed: bool = False
@@ -104,8 +107,8 @@ class RunExploration:
             self.memory.node_count_max, self.state_count + len(self.trees.pending) - self.frontier
         )
 
-    def add(self, row: Row, zone: np.ndarray, origin: int) -> None:
-        """Adds a zone that runs may begin in."""
+    def add(self, row: Row, zone: np.ndarray, origin: int) -> bool:
+        """Adds a zone that runs may begin in; False where the condition cannot be evaluated there."""
         zones = self.zones
         words = row.view(np.int64).copy()
         while True:
@@ -118,7 +121,7 @@ class RunExploration:
                 break
             self.tally[:] = before
             zones.enlarge()
-        self.failed |= bool(self.tally[native.FAULT_NODE] >= 0)
+        return bool(self.tally[native.FAULT_NODE] < 0)
 
     def _make_room(self, count: int) -> None:
         room = count * len(self.zones.scratch.cuts) * (2 * self.parts.stay_count + 1)
@@ -135,6 +138,7 @@ class RunExploration:
     def advance(self, quantum: int) -> None:
         """Looks at no more than `quantum` nodes; raises OutOfMemory where the budget is used up."""
         zones = self.zones
+        started = time.monotonic()
         reason = search_runs(
             zones.code,
             zones.shape,
@@ -143,8 +147,9 @@ class RunExploration:
             self.tally,
             zones.scratch,
             self.parts,
-            quantum,
+            min(quantum, self.pace.count),
         )
+        self.pace.adapt(time.monotonic() - started)
         match reason:
             case native.COMPLETE:
                 self.complete = True
@@ -186,8 +191,9 @@ class RunExploration:
 
     @property
     def byte_count(self) -> int:
-        """Memory in use."""
-        return self.memory.byte_count(self.state_count, int(self.tally[native.DISCRETE]))
+        """Memory in use, that of the search before included."""
+        own = self.memory.byte_count(self.state_count, int(self.tally[native.DISCRETE]))
+        return own + self.zones.byte_count
 
     def path(self, node: int) -> list[int]:
         """The nodes from a root to this one."""
@@ -248,21 +254,10 @@ class RunSearch:
 
     def run(self) -> Verdict:
         """The verdict."""
-        initial = encode(self.kernel.layout, self.network, self.interpreter.initial().state)
-        first = Session(self.zones, self.limits, self.report, self.property.name, self.started)
-        self.session = first
-        if self.cause is None:
-            zone = np.zeros(self.zones.shape.n**2, np.int32)
-            set_zero(zone, self.zones.shape.n)
-            self.runs.add(initial, zone, 0)
-        else:
-            self.zones.begin(initial)
-            for _ in first.rounds():
-                if self.zones.watched.fault[0] >= 0:
-                    return Unknown("an action or an invariant fails before the property is decided")
-            if first.stopped:
-                return Unknown(first.stopped)
-            self._add_causes()
+        self.session = Session(self.zones, self.limits, self.report, self.property.name, self.started)
+        failure = failure_at_first(self.interpreter) or self._begin(self.session)
+        if failure is not None:
+            return failure
         second = Session(self.runs, self.limits, self.report, self.property.name, self.started)
         self.session = second
         for _ in second.rounds():
@@ -270,21 +265,63 @@ class RunSearch:
         if second.stopped:
             return Unknown(second.stopped)
         if self.runs.failed:
-            return Unknown("an action or an invariant fails before the property is decided")
+            return self._failure()
         return self._verdict()
 
-    def _add_causes(self) -> None:
-        """Every reachable zone in which the cause holds is where a run may begin."""
+    def _begin(self, session: Session[ZoneExploration]) -> Unknown | None:
+        """Finds where runs may begin; the verdict where that cannot be done."""
+        try:
+            return self._begin_at_first() if self.cause is None else self._begin_at_causes(session)
+        except OutOfMemory:
+            return Unknown(session.out_of_memory)
+        except KeyboardInterrupt:
+            return Unknown(INTERRUPTED)
+
+    def _begin_at_first(self) -> Unknown | None:
+        zone = np.zeros(self.zones.shape.n**2, np.int32)
+        set_zero(zone, self.zones.shape.n)
+        initial = self._initial()
+        if not self.runs.add(initial, zone, 0):
+            return self._tell_failure([Hop(initial)], NO_ACTION)
+        return None
+
+    def _begin_at_causes(self, session: Session[ZoneExploration]) -> Unknown | None:
+        self.zones.begin(self._initial())
+        for _ in session.rounds():
+            node, action = map(int, self.zones.watched.fault)
+            if node >= 0:
+                return self._tell_failure(way_to(self.zones, node), action)
+        return Unknown(session.stopped) if session.stopped else self._add_causes()
+
+    def _initial(self) -> Row:
+        return encode(self.kernel.layout, self.network, self.interpreter.initial().state)
+
+    def _failure(self) -> Unknown:
+        """What made the search of runs fail."""
+        node, action = (int(self.runs.tally[at]) for at in (native.FAULT_NODE, native.FAULT_ACTION))
+        return self._tell_failure(self._way(self.runs.path(node)), action)
+
+    def _tell_failure(self, way: Sequence[Hop], action: int) -> Unknown:
+        return FaultTeller(self.teller, self._walker(), self.questions).tell(way, action)
+
+    def _add_causes(self) -> Unknown | None:
+        """Every reachable zone in which the cause holds is where a run may begin; the verdict where it
+        cannot be told whether it does."""
         walker = self._walker()
         for node in range(self.zones.state_count):
             if self.zones.nodes.flags[node] & COVERED:
                 continue
             row = self.zones.row(node)
             for number, part in enumerate(self.questions.parts):
-                if part.case == self.cause_case:
-                    for zone in walker.part_of(row, self.zones.zone(node), number, part.bit):
-                        self.cause_found = True
-                        self.runs.add(row, zone, (number << 32) | node)
+                if part.case != self.cause_case:
+                    continue
+                found, zone = walker.part_of(row, self.zones.zone(node), number, part.bit)
+                self.cause_found |= found == ENTERED
+                if found == FAILED or (
+                    found == ENTERED and not self.runs.add(row, zone, (number << 32) | node)
+                ):
+                    return self._tell_failure(way_to(self.zones, node), NO_ACTION)
+        return None
 
     def _walker(self) -> Walker:
         zones = self.zones

@@ -13,7 +13,7 @@ from veristream.ir.clocks import number_clocks
 from veristream.ir.constant import constant_value
 from veristream.ir.disjuncts import Disjunct
 from veristream.ir.expr import TRUE, ClockConstraint, ClockRef, ClockValue, Expr
-from veristream.ir.network import Network
+from veristream.ir.network import Channel, Component, Network
 from veristream.ir.property import Optimise
 from veristream.kernel.emit import Watch
 from veristream.search.zone_explore import watched_parts
@@ -104,12 +104,18 @@ class Questions:
         deadlocks = any(part.disjunct.deadlock is not None for part in self.parts)
         clocks = [self.clock_of(m) for m in range(len(self.measures))]
         lower, upper = found.lower, found.upper
-        if exact or deadlocks or any(clocks) or found.differences:
+        if exact or deadlocks or any(clocks) or found.differences or _has_priorities(self.network):
             lower = upper = np.maximum(lower, upper)
         for clock in clocks:
             if clock:
                 lower[:, clock] = np.maximum(lower[:, clock], reach)
         return ClockBounds(lower, upper, found.differences)
+
+
+def _has_priorities(network: Network) -> bool:
+    """Whether some steps wait until others are not possible."""
+    parts: tuple[Channel | Component, ...] = network.channels + network.components
+    return any(part.priority for part in parts)
 
 
 def number_of(network: Network, ref: ClockRef) -> int:

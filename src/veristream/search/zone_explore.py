@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,23 @@ from veristream.search.zones import Nodes, Watched, add_zone, expand_zones, obse
 
 BUFFER = 256
 PIECES = 64
+PACE_SECONDS = 0.2
 _PER_NODE = 4 + 4 + 4 + 8 + 4 + 1
+
+
+@dataclass(slots=True)
+class Pace:
+    """How many nodes to look at in one go: as many as a short while is enough for. What one node takes
+    grows with the number of zones that it is compared with."""
+
+    count: int = 1 << 10
+
+    def adapt(self, seconds: float) -> None:
+        """Becomes faster or slower after a go that took so long."""
+        if seconds < PACE_SECONDS / 4:
+            self.count = min(2 * self.count, 1 << 20)
+        elif seconds > PACE_SECONDS:
+            self.count = max(self.count // 2, 1)
 
 
 def code_of(kernel: Kernel, network: Network) -> TimedCode:
@@ -197,6 +215,7 @@ class ZoneExploration:
         self.tally[native.TABLE_LIMIT] = self.memory.table_limit
         self.tally[native.NODE_LIMIT] = self.memory.node_count_max
         self.complete = False
+        self.pace = Pace()
 
     def store(self) -> Store:
         """The visited set of discrete states."""
@@ -225,6 +244,7 @@ class ZoneExploration:
 
     def advance(self, quantum: int) -> None:
         """Expands at most `quantum` nodes; raises OutOfMemory where the budget is used up."""
+        started = time.monotonic()
         reason = expand_zones(
             self.code,
             self.shape,
@@ -233,8 +253,9 @@ class ZoneExploration:
             self.tally,
             self.scratch,
             self.watched,
-            quantum,
+            min(quantum, self.pace.count),
         )
+        self.pace.adapt(time.monotonic() - started)
         match reason:
             case native.COMPLETE:
                 self.complete = True

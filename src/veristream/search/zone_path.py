@@ -20,6 +20,7 @@ from veristream.kernel.zones import copy, set_zero
 from veristream.search.timed_trace import Hop, list_successors, zone_bounds
 from veristream.search.zone_runs import STUCK, Parts, cross, ends, settle
 from veristream.search.zone_steps import (
+    EMPTY,
     ENTERED,
     Scratch,
     Shape,
@@ -123,18 +124,32 @@ class Walker:
             tested(self.code, self.shape, self.scratch, int(row.ctypes.data), part, zone) == ENTERED
         )
 
-    def part_of(self, row: Row, zone: Zone, part: int, bit: int) -> Iterator[Zone]:
-        """What of a zone in the row's state is in a part, if the bit of its condition is set."""
+    def part_of(self, row: Row, zone: Zone, part: int, bit: int) -> tuple[int, Zone]:
+        """What of a zone in the row's state is in a part, if the bit of its condition is set: EMPTY,
+        ENTERED or FAILED."""
         words = row.view(np.int64).copy()
         address = int(words.ctypes.data)
-        if _PROPOSITIONS(self.code.propositions)(address) >> bit & 1:
-            kept = zone.copy()
-            if tested(self.code, self.shape, self.scratch, address, part, kept) == ENTERED:
-                yield kept
+        kept = zone.copy()
+        if not _PROPOSITIONS(self.code.propositions)(address) >> bit & 1:
+            return EMPTY, kept
+        return int(tested(self.code, self.shape, self.scratch, address, part, kept)), kept
 
     def anywhere(self, row: int, zone: Zone) -> Iterator[Zone]:
         """The whole zone."""
         yield zone
+
+    def departing(self, action: int) -> Finish:
+        """Where the action is possible, were it only to fail."""
+
+        def finish(row: int, zone: Zone) -> Iterator[Zone]:
+            scratch = self.scratch
+            count = list_successors(self.kernel, row, scratch.out_rows, scratch.out_actions)
+            for k in range(count):
+                if scratch.out_actions[k] & 0xFFFFFFFF == action:
+                    left = leaving(self.code, self.shape, scratch, zone, count, k)
+                    yield from scratch.ready[: max(left, 0)].copy()
+
+        return finish
 
     def ending(self, row: int, zone: Zone) -> Iterator[Zone]:
         """Where neither a step nor the end of the condition can come."""

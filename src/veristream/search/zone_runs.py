@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import borrowed, call_1, call_4, load_half, load_word, store_half
+from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half, load_word, store_half
 from veristream.kernel.zones import (
     copy,
     includes,
@@ -293,6 +293,19 @@ def _blame(tally, node, action):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def _fails(code, shape, scratch, tally, zone, node, count):  # type: ignore[no-untyped-def]
+    """Blames one of the `count` actions that fails in the zone; gives what is missing, or QUANTUM."""
+    for k in range(count):
+        if scratch.out_actions[k] < 0:
+            left = leaving(code, shape, scratch, zone, count, k)
+            if left < 0:
+                return NEED_PIECES
+            if left > 0:
+                return _blame(tally, node, scratch.out_actions[k] & 0xFFFFFFFF)
+    return QUANTUM
+
+
+@njit(nogil=True, cache=True)
 def _exists(code, shape, scratch, left, target):  # type: ignore[no-untyped-def]
     """Whether the invariants at the target let a step from one of the `left` ready pieces happen."""
     for piece in range(left):
@@ -316,6 +329,8 @@ def _step_all(code, shape, store, trees, tally, scratch, parts, node, count):  #
         action = scratch.out_actions[k] & 0xFFFFFFFF
         target = scratch.out_rows.ctypes.data + 8 * shape.stride * k
         if scratch.out_actions[k] < 0:
+            return _blame(tally, node, action)
+        if call_2(code.timing, target, scratch.words.ctypes.data) < 0:
             return _blame(tally, node, action)
         bits = call_1(code.propositions, target)
         if bits < 0:
@@ -356,6 +371,10 @@ def _search_node(code, shape, store, trees, tally, scratch, parts, node):  # typ
         return NEED_PIECES
     if ending == BROKEN:
         return _blame(tally, node, -1)
+    if ending == STUCK:  # if only because all that is possible fails, that is what is to be told
+        broken = _fails(code, shape, scratch, tally, zone, node, count)
+        if broken != QUANTUM:
+            return broken
     if ending != NO_END:
         tally[ENDING] = ending
         tally[LAST] = node

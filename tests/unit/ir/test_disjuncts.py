@@ -155,6 +155,20 @@ def test_where_clocks_are_mentioned() -> None:
     assert not speaks_of_clocks(Fold("any", "k", 0, 1, no(is_at(1))))
 
 
+def test_what_the_left_side_keeps_from_being_looked_at_is_not_looked_at() -> None:
+    safe, partial = Binary("!=", N, Const(0)), Binary(">", Binary("div", Const(4), N), Const(1))
+    chain = Binary("and", Binary("and", safe, compare(">", 1)), partial)
+    assert negate(chain) == (
+        Disjunct(no(safe)),
+        timed(clock("<=", 1)),
+        Disjunct(Binary("and", safe, no(partial))),
+    )
+    assert split(Binary("or", no(safe), compare("<", Binary("div", Const(4), N)))) == (
+        Disjunct(no(safe)),
+        timed(clock("<", Binary("div", Const(4), N)), condition=no(no(safe))),
+    )
+
+
 # At random: the parts together mean what the condition means, in every state and at every moment.
 
 LEAVES: tuple[Expr, ...] = (

@@ -127,3 +127,9 @@ def _satisfies(delays: tuple[int, ...]) -> bool:
         and 1 + d >= 2
         and b + c + d <= 5
     )
+
+
+def test_a_long_run_that_is_pushed_from_its_end() -> None:
+    # Each state is left within 2 units of time, and the last only once y is as large as that allows.
+    rounds = [stay(at_most(X, 2), x=0) for _ in range(3000)]
+    assert delays_of(*rounds, stay(at_most(X, 2), at_least(Y, 6002), x=0)) == [2] * 3001

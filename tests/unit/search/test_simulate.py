@@ -14,8 +14,9 @@ from veristream.errors import ModelError
 from veristream.ir.interpret import Taken
 from veristream.ir.network import Network
 from veristream.ir.read import read_network
+from veristream.ir.show import show_timed
 from veristream.ir.timed import TimedInterpreter, TimedState
-from veristream.search.simulate import earliest_steps, show_timed, simulate
+from veristream.search.simulate import earliest_steps, simulate
 from veristream.source import Source
 from veristream.verdict import Step
 
@@ -191,7 +192,7 @@ def test_a_run_is_one_of_the_network(network: Network, seed: int) -> None:
     interpreter = TimedInterpreter(network)
     now = [interpreter.initial()]
     first, *steps = simulate(network, seed, 8).steps
-    assert first == Step(None, None, show_timed(network, now[0]), 0.0)
+    assert first == Step(None, None, show_timed(network, now[0].state, now[0].clocks), 0.0)
     for step in steps:
         assert step.delay is not None
         later = [interpreter.delay(one, F(step.delay)) for one in now]
@@ -201,7 +202,7 @@ def test_a_run_is_one_of_the_network(network: Network, seed: int) -> None:
             if one is not None
             for taken in interpreter.steps(one)
             if (taken.taken.label, taken.taken.process) == (step.action, step.process)
-            and show_timed(network, taken.target) == step.state
+            and show_timed(network, taken.target.state, taken.target.clocks) == step.state
         ]
         assert now
     if len(steps) < 8:

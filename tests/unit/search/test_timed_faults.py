@@ -96,7 +96,9 @@ def test_an_invariant_that_fails_at_once(claim: str) -> None:
     assert failure(text, claim) == ("an invariant cannot be evaluated: division by zero", [(None, 0.0)])
 
 
-COUNT = component("edge s -> s { action t clock x == 2 do { n := (n + 1) mod 3; reset x := 0 } }")
+COUNT = component(
+    "edge s -> s { action t clock x == 2 do { n := (n + 1) mod 3; reset x := 0 } }", invariant="x <= 2"
+)
 ARRIVED = [(None, 0.0), ("t", 2.0), ("t", 2.0)]
 BEFORE = [(None, 0.0), ("t", 2.0), (None, 2.0)]
 
@@ -137,8 +139,17 @@ def test_a_property_that_fails_at_once(claim: str) -> None:
     assert failure(COUNT, claim) == ("a property cannot be evaluated: division by zero", [(None, 0.0)])
 
 
+def test_a_property_whose_left_side_decides_does_not_fail() -> None:
+    text = HEAD + component("edge s -> s { action t clock x >= 3 do { reset x := 0 } }")
+    guarded = "n != 0 and clock(x > 1) and 4 div n > 1"
+    assert isinstance(verdict_of(text, f"always {guarded}"), Violated)
+    assert isinstance(verdict_of(text, f"inevitable {guarded}"), Violated)
+    assert isinstance(verdict_of(text, f"always not ({guarded})"), Holds)
+    assert isinstance(verdict_of(text, "always n == 0 or clock(x > 4 div n)"), Holds)
+
+
 def test_a_property_that_would_fail_in_a_state_that_an_invariant_forbids() -> None:
-    text = COUNT.replace("x <= 3", "x <= 3 - n, x >= n").replace("n := (n + 1) mod 3", "n := 1")
+    text = COUNT.replace("x <= 2", "x <= 3 - n, x >= n").replace("n := (n + 1) mod 3", "n := 1")
     for claim in ("inevitable 3 div (1 - n) == 0", "always 3 div (1 - n) > 0"):
         assert not isinstance(verdict_of(HEAD + text, claim), Unknown), claim
 

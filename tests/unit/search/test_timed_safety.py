@@ -82,4 +82,5 @@ def test_a_clock_that_is_followed_far_enough_and_no_farther(monkeypatch: pytest.
     monkeypatch.setattr(timed.TimedSearch, "__init__", record)
     found = verdict_of(text, "reachable true maximise clock(y)")
     assert isinstance(found, Holds) and found.reason == "max y is greater than 256"
+    assert found.trace is None
     assert reached == [16, 256]

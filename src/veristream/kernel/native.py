@@ -13,7 +13,7 @@ import numba
 from llvmlite import ir as llvm
 from numba import extending, njit, types
 
-I8, I32, I64 = llvm.IntType(8), llvm.IntType(32), llvm.IntType(64)
+I8, I16, I32, I64 = llvm.IntType(8), llvm.IntType(16), llvm.IntType(32), llvm.IntType(64)
 
 carray: Any = numba.carray  # type: ignore[attr-defined]
 intrinsic: Any = extending.intrinsic  # to a type checker, what it makes has no signature
@@ -99,6 +99,27 @@ def store_half(typing: Any, address: Any, value: Any) -> Any:
 
     def build(builder: Any, args: list[Any]) -> Any:
         builder.store(builder.trunc(args[1], I32), _cell(builder, args[0], I32))
+        return args[1]
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def load_short(typing: Any, address: Any) -> Any:
+    """The unsigned 16-bit number at the address."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.zext(builder.load(_cell(builder, args[0], I16)), I64)
+
+    return _signature(1), _code(build)
+
+
+@intrinsic
+def store_short(typing: Any, address: Any, value: Any) -> Any:
+    """Stores the low 16 bits; gives the value back."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        builder.store(builder.trunc(args[1], I16), _cell(builder, args[0], I16))
         return args[1]
 
     return _signature(2), _code(build)

@@ -24,7 +24,8 @@ QUANTUM, LEVEL, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_ARENA = range(7)
 ACTION_HIT, DEADLOCK, TERMINAL, FAULT, WATCH_FAULT, HIT_COUNT = 64, 96, 97, 98, 99, 100
 
 # The control words that all workers read.
-WATCH_STATES, WATCH_ACTIONS, WATCH_ENDS, TABLE_LIMIT, ARENA_SIZE, WIDE, DEPTH, CONTROL_COUNT = range(8)
+WATCH_STATES, WATCH_ACTIONS, WATCH_ENDS, TABLE_LIMIT, ARENA_SIZE, WIDE, DEPTH, FIRST = range(8)
+CONTROL_COUNT = 8
 DEADLOCK_END, TERMINAL_END = 1, 2
 
 # What each worker counts.
@@ -76,6 +77,8 @@ def next_level(work):  # type: ignore[no-untyped-def]
         place = arena * STRIDE
         end = arena * work.control[ARENA_SIZE] + work.counts[place]
         work.cursors[place] = work.ends[place]
+        if arena == 0:
+            work.control[FIRST] = work.cursors[place]
         size += end - work.ends[place]
         work.ends[place] = end
     if size > 0:
@@ -84,7 +87,7 @@ def next_level(work):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _take(work, own, worker):  # type: ignore[no-untyped-def]
+def take(work, own, worker):  # type: ignore[no-untyped-def]
     """Puts the next piece of the level in hand; False where none is left."""
     arenas = work.ends.size // STRIDE
     for offset in range(arenas):
@@ -99,18 +102,18 @@ def _take(work, own, worker):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _note(own, kind, source, other):  # type: ignore[no-untyped-def]
+def note(own, kind, source, other):  # type: ignore[no-untyped-def]
     if own.hits[kind, 0] < 0:
         own.hits[kind, 0] = source
         own.hits[kind, 1] = other
 
 
 @njit(nogil=True, cache=True)
-def _note_bits(own, bits, first_kind, source, other):  # type: ignore[no-untyped-def]
+def note_bits(own, bits, first_kind, source, other):  # type: ignore[no-untyped-def]
     kind = first_kind
     while bits != 0:
         if bits & 1:
-            _note(own, kind, source, other)
+            note(own, kind, source, other)
         bits >>= 1
         kind += 1
 
@@ -120,17 +123,17 @@ def observe(code, work, own, row, source, index):  # type: ignore[no-untyped-def
     """Notes what holds in a new state."""
     bits = call_1(code.propositions, row)
     if bits < 0:
-        _note(own, WATCH_FAULT, source, index)
+        note(own, WATCH_FAULT, source, index)
         bits &= 0x7FFFFFFFFFFFFFFF
     own.tally[SEEN] |= bits
     hit = bits & work.control[WATCH_STATES]
     if hit != 0:
-        _note_bits(own, hit, 0, source, index)
+        note_bits(own, hit, 0, source, index)
     for m in range(own.goals.shape[0]):
         if bits & own.goals[m, 0]:
             value = call_2(code.measure, row, m)
             if value == np.int64(-0x8000000000000000):
-                _note(own, WATCH_FAULT, source, index)
+                note(own, WATCH_FAULT, source, index)
             elif own.best[m, 1] < 0 or (value - own.best[m, 0]) * own.goals[m, 1] > 0:
                 own.best[m, 0] = value
                 own.best[m, 1] = index
@@ -141,13 +144,13 @@ def _end(code, work, own, row, index):  # type: ignore[no-untyped-def]
     """Notes a state without a step."""
     watched = work.control[WATCH_ENDS]
     if watched & TERMINAL_END:
-        _note(own, TERMINAL, index, index)
+        note(own, TERMINAL, index, index)
     if watched & DEADLOCK_END and call_1(code.terminated, row) == 0:
-        _note(own, DEADLOCK, index, index)
+        note(own, DEADLOCK, index, index)
 
 
 @njit(nogil=True, cache=True)
-def _fill(code, store, work, own):  # type: ignore[no-untyped-def]
+def fill(code, store, work, own):  # type: ignore[no-untyped-def]
     """Expands states of the piece in hand into the buffer; gives how many successors it holds, or
     -1 where the buffer is too small for one state."""
     rows, actions = own.out_rows.ctypes.data, own.out_actions.ctypes.data
@@ -178,6 +181,15 @@ def _fill(code, store, work, own):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
+def keep(code, store, work, own, row, print_, source, fresh):  # type: ignore[no-untyped-def]
+    """The index of the row, looked at where it is new; then it is `fresh`."""
+    index = find_or_add(store, row, print_, fresh, source)
+    if index == fresh and code.propositions != 0:
+        observe(code, work, own, row, source, index)
+    return index
+
+
+@njit(nogil=True, cache=True)
 def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-def]
     """Finds or adds every successor in the buffer."""
     base = worker * work.control[ARENA_SIZE]
@@ -189,18 +201,16 @@ def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-d
         entry = own.out_actions[k]
         source = own.sources[k]
         if entry < 0:
-            _note(own, FAULT, source, entry & 0xFFFFFFFF)
+            note(own, FAULT, source, entry & 0xFFFFFFFF)
             continue
         row = rows + 8 * store.word_count * k
         fresh = base + count
-        index = find_or_add(store, row, own.prints[k], fresh, source)
+        index = keep(code, store, work, own, row, own.prints[k], source, fresh)
         if index == fresh:
             count += 1
-            if code.propositions != 0:
-                observe(code, work, own, row, source, index)
         hit = (entry >> 32) & watch_actions
         if hit != 0:
-            _note_bits(own, hit, ACTION_HIT, source, index)
+            note_bits(own, hit, ACTION_HIT, source, index)
         if own.edges[0] != 0:
             edge = own.tally[EDGES]
             store_half(own.edges[1] + 4 * edge, index)
@@ -211,7 +221,7 @@ def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-d
 
 
 @njit(nogil=True, cache=True)
-def _hit_any(own):  # type: ignore[no-untyped-def]
+def hit_any(own):  # type: ignore[no-untyped-def]
     for kind in range(HIT_COUNT):
         if own.hits[kind, 0] >= 0:
             return True
@@ -232,7 +242,7 @@ def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: b
     next level by itself, until one is wide enough to share."""
     done = 0
     while done < quantum:
-        if own.pending[0] >= own.pending[1] and not _take(work, own, worker):
+        if own.pending[0] >= own.pending[1] and not take(work, own, worker):
             if not alone:
                 return LEVEL
             size = next_level(work)
@@ -242,12 +252,12 @@ def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: b
                 return QUANTUM
             continue
         before = own.pending[0]
-        used = _fill(code, store, work, own)
+        used = fill(code, store, work, own)
         if used < 0:
             return NEED_BUFFER
         done += own.pending[0] - before
         _look_up(code, store, work, own, worker, used)
-        if _hit_any(own):
+        if hit_any(own):
             return HIT
         if _state_count(work) > work.control[TABLE_LIMIT]:
             return NEED_TABLE

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from veristream.kernel.layout import Row
 from veristream.search import expand as native
 from veristream.search.expand import STRIDE, Code, Own, Work, expand, next_level, observe
-from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
+from veristream.search.memory import MIB, Reserve, Spill, default_budget_mib, reserve, spill
 from veristream.search.visited import (
     ROOT,
     Store,
@@ -26,6 +26,7 @@ WIDE = 1 << 12  # a level of fewer states is not worth sharing
 LOAD_MAX = 0.72
 SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
+SPILLED_STATES_MAX = 1 << 30
 
 
 class OutOfMemory(Exception):
@@ -57,8 +58,8 @@ class Plan:
 class Memory:
     """Reserved arrays; the table is replaced as it grows."""
 
-    rows: Reserve
-    parents: Reserve
+    rows: Reserve | Spill
+    parents: Reserve | Spill
     table: Reserve
     slot_count: int
     edges: tuple[Reserve, ...] = ()
@@ -176,20 +177,20 @@ class Exploration:
         self.hits.clear()
         reasons = self._run(quantum)
         for own in self.own:
-            self._collect(own)
+            self.collect(own)
         for worker, reason in enumerate(reasons):
             if reason == native.NEED_BUFFER:
-                self.own[worker] = _enlarge(self.own[worker], self.word_count)
+                self.enlarge_buffers(worker)
         if native.NEED_ARENA in reasons or self.byte_count > self.budget:
             raise OutOfMemory
-        self._grow_table()
+        self.grow_table()
         if native.COMPLETE in reasons:
             self.complete = True
         elif all(reason == native.LEVEL for reason in reasons):
             self.complete = next_level(self.work) == 0
 
     def _run(self, quantum: int) -> list[int]:
-        store = self._store()
+        store = self.store()
         # A piece in hand is finished by its owner, so that no state of a level is left behind.
         held = any(own.pending[0] < own.pending[1] for own in self.own[1:])
         if self.pool is None or (self.frontier < WIDE and not held):
@@ -202,7 +203,11 @@ class Exploration:
     def _turn(self, store: Store, worker: int, alone: bool, quantum: int) -> int:
         return int(expand(self.code, store, self.work, self.own[worker], worker, alone, quantum))
 
-    def _store(self) -> Store:
+    def enlarge_buffers(self, worker: int = 0) -> None:
+        """Room for more successors of one state."""
+        self.own[worker] = _enlarge(self.own[worker], self.word_count)
+
+    def store(self) -> Store:
         memory = self.memory
         return Store(
             memory.table.address,
@@ -212,13 +217,13 @@ class Exploration:
             self.word_count,
         )
 
-    def _collect(self, own: Own) -> None:
+    def collect(self, own: Own) -> None:
         for kind in np.nonzero(own.hits[:, 0] >= 0)[0]:
             source, other = own.hits[kind]
             self.hits.append(Hit(int(kind), int(source), int(other)))
         own.hits[:] = -1
 
-    def _grow_table(self) -> None:
+    def grow_table(self) -> None:
         in_flight = sum(own.out_actions.size for own in self.own)
         slots = self.memory.slot_count
         while self.state_count > LOAD_MAX * slots or (1 - LOAD_MAX) * slots < in_flight:
@@ -231,7 +236,7 @@ class Exploration:
         self.memory.table = reserve(8 * slots)
         self.memory.slot_count = slots
         self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
-        store = self._store()
+        store = self.store()
         ranges = self._ranges()
         if self.pool is None:
             enter_again(store, *ranges[0])
@@ -240,7 +245,7 @@ class Exploration:
 
     def count_orbits(self, orbit: int) -> int:
         """How many states those found stand for, if each is the canonical one of its orbit."""
-        return sum(int(count_orbits(orbit, self._store(), *bounds)) for bounds in self._ranges())
+        return sum(int(count_orbits(orbit, self.store(), *bounds)) for bounds in self._ranges())
 
     def _ranges(self) -> list[tuple[int, int]]:
         """The first index and the end of each arena."""
@@ -254,21 +259,36 @@ def begin(
     code: Code, initial: Row, plan: Plan, workers: int = 1, memory_max_mib: int | None = None
 ) -> Exploration:
     """An exploration with its initial state found and looked at."""
+    exploration = prepare(code, len(initial), plan, workers, memory_max_mib)
+    _enter_initial(exploration, initial)
+    return exploration
+
+
+def prepare(
+    code: Code,
+    word_count: int,
+    plan: Plan,
+    workers: int = 1,
+    memory_max_mib: int | None = None,
+    spill_folder: str | None = None,
+) -> Exploration:
+    """An exploration that knows no state yet; states are kept in files where a folder for them is given."""
     budget = (default_budget_mib() if memory_max_mib is None else memory_max_mib) * MIB
-    word_count = len(initial)
     per_state = 8 * word_count + 4
     arena_size = min(budget // per_state + 2 * BUFFER, (1 << 32) // workers - 2)
+    if spill_folder is not None:
+        arena_size = SPILLED_STATES_MAX
     slots = 1 << 12
     while (1 - LOAD_MAX) * slots < workers * BUFFER:
         slots *= 2
     memory = Memory(
-        reserve(8 * word_count * arena_size * workers),
-        reserve(4 * arena_size * workers),
+        _lend(8 * word_count * arena_size * workers, spill_folder),
+        _lend(4 * arena_size * workers, spill_folder),
         reserve(8 * slots),
         slots,
         _reserve_edges(budget) if plan.keeps_edges else (),
     )
-    exploration = Exploration(
+    return Exploration(
         code,
         word_count,
         workers,
@@ -280,8 +300,10 @@ def begin(
         arena_size,
         ThreadPoolExecutor(workers) if workers > 1 else None,
     )
-    _enter_initial(exploration, initial)
-    return exploration
+
+
+def _lend(byte_count: int, folder: str | None) -> Reserve | Spill:
+    return reserve(byte_count) if folder is None else spill(byte_count, folder)
 
 
 def _reserve_edges(budget: int) -> tuple[Reserve, ...]:
@@ -338,10 +360,10 @@ def _enter_initial(exploration: Exploration, initial: Row) -> None:
     row = initial.view(np.int64).copy()
     address = int(row.ctypes.data)
     print_ = fingerprint(address, exploration.word_count)
-    find_or_add(exploration._store(), address, print_, 0, ROOT)
+    find_or_add(exploration.store(), address, print_, 0, ROOT)
     exploration.work.counts[0] = 1
     if exploration.plan.observes:
         observe(exploration.code, exploration.work, exploration.own[0], address, 0, 0)
-        exploration._collect(exploration.own[0])
+        exploration.collect(exploration.own[0])
     next_level(exploration.work)
     exploration.work.control[native.DEPTH] = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +51,61 @@ def reserve(byte_count: int) -> Reserve:
     if hasattr(mmap, "MADV_HUGEPAGE") and size >= 4 * MIB:
         mapping.madvise(mmap.MADV_HUGEPAGE)  # random look-ups miss the page tables less
     return Reserve(np.frombuffer(mapping, dtype=np.int64, count=size // 8), mapping)
+
+
+STEP = 64 * MIB
+"""How much of a file is claimed on disk at a time."""
+
+
+class DiskFullError(Exception):
+    """There is no room left where states are spilled to."""
+
+
+@dataclass(slots=True)
+class Spill:
+    """An array in a file: the system keeps in memory what is in use, and `forget` lets go of the rest.
+
+    Room on disk is claimed before it is written to, so that a full disk is an error and not a crash.
+    """
+
+    words: NDArray[np.int64]
+    mapping: Any
+    handle: int
+    claimed: int = 0
+
+    @property
+    def address(self) -> int:
+        """Where it begins."""
+        return int(self.words.ctypes.data)
+
+    def claim(self, byte_count: int) -> None:
+        """Makes sure that the first bytes can be written; raises DiskFullError."""
+        while self.claimed < byte_count:
+            try:
+                os.posix_fallocate(self.handle, self.claimed, STEP)
+            except OSError as error:
+                raise DiskFullError(str(error)) from error
+            self.claimed += STEP
+
+    def forget(self, byte_count: int) -> None:
+        """Lets the system take the first bytes out of this process's memory; they stay readable."""
+        whole = byte_count - byte_count % mmap.PAGESIZE
+        if whole:
+            self.mapping.madvise(mmap.MADV_DONTNEED, 0, whole)
+
+    def close(self) -> None:
+        """Gives the disk's room back."""
+        os.close(self.handle)
+
+
+def spill(byte_count: int, folder: str) -> Spill:
+    """Reserves an array in a new file of the folder, which vanishes when it is closed."""
+    handle, name = tempfile.mkstemp(dir=folder, prefix="veristream-")
+    os.unlink(name)
+    size = max(STEP, byte_count + STEP)
+    os.ftruncate(handle, size)
+    mapping = mmap.mmap(handle, size, flags=mmap.MAP_SHARED)
+    return Spill(np.frombuffer(mapping, dtype=np.int64, count=size // 8), mapping, handle)
 
 
 def default_budget_mib() -> int:

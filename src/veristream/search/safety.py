@@ -7,8 +7,10 @@ search ends when all are. What is found first is found at the least depth, so tr
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from veristream.ir.expr import Expr, Unary
 from veristream.ir.interpret import Interpreter
@@ -22,17 +24,17 @@ from veristream.ir.property import (
     Transition,
 )
 from veristream.ir.state import State
-from veristream.ir.symmetry import check_symmetry, orbit, real_run
+from veristream.ir.symmetry import check_symmetry, real_run
 from veristream.ir.text import print_expr
 from veristream.ir.vacuity import antecedents
 from veristream.kernel.emit import Watch
-from veristream.kernel.layout import decode, encode
+from veristream.kernel.layout import Row, decode, encode
 from veristream.kernel.load import Kernel, load_kernel
 from veristream.search import expand as native
 from veristream.search.expand import Code
 from veristream.search.explore import Hit, Plan, begin
 from veristream.search.limits import Limits, Report
-from veristream.search.session import Session
+from veristream.search.session import Advancing, Session
 from veristream.search.trace import action_fault, property_fault, replay
 from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
@@ -130,19 +132,68 @@ def batches(properties: Sequence[Property]) -> list[Batch]:
     return [batch for batch in result if batch.cases]
 
 
+class Exploring(Advancing, Protocol):
+    """An exploration as a search of safety properties looks at it, local or shared."""
+
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def seen(self) -> int: ...
+    def row(self, index: int) -> Row: ...
+    def path(self, index: int) -> list[int]: ...
+    def unwatch(self, kind: int) -> None: ...
+    def best(self, measure: int) -> tuple[int, int] | None: ...
+    def count_orbits(self, orbit: int) -> int: ...
+
+
+Open = Callable[[Code, Row, Batch, bool], AbstractContextManager[Exploring]]
+"""Begins an exploration: the kernel's code, the initial state, what to watch, whether by symmetry."""
+
+
+def opening_locally(limits: Limits) -> Open:
+    """Explorations in this process."""
+
+    @contextmanager
+    def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
+        yield begin(code, initial, batch.plan(), limits.workers, limits.memory_max_mib)
+
+    return open_
+
+
 def check_safety(
-    network: Network, properties: Sequence[Property], limits: Limits, report: Report
+    network: Network,
+    properties: Sequence[Property],
+    limits: Limits,
+    report: Report,
+    open_: Open | None = None,
 ) -> dict[str, Result]:
     """The results of safety properties, by name."""
     results: dict[str, Result] = {}
     for batch in batches(properties):
-        search = Search(network, batch, limits, report)
-        search.run()
-        for case in batch.cases:
-            assert case.verdict is not None and case.effort is not None
-            kind = kind_of(case.claim)
-            results[case.property.name] = Result(case.property.name, kind, case.verdict, case.effort)
+        results |= check_batch(network, batch, limits, report, open_ or opening_locally(limits))
     return results
+
+
+def check_batch(
+    network: Network, batch: Batch, limits: Limits, report: Report, open_: Open
+) -> dict[str, Result]:
+    """The results of the properties of one batch, by name."""
+    search = Search(network, batch, limits, report)
+    with search.opened(open_):
+        search.run()
+    results: dict[str, Result] = {}
+    for case in batch.cases:
+        assert case.verdict is not None and case.effort is not None
+        kind = kind_of(case.claim)
+        results[case.property.name] = Result(case.property.name, kind, case.verdict, case.effort)
+    return results
+
+
+def code_of(kernel: Kernel, plan: Plan, reduced: bool) -> Code:
+    """The kernel's entries as a search calls them."""
+    propositions = kernel.propositions if plan.observes else 0
+    successors = kernel.reduced if reduced else kernel.successors
+    return Code(successors, propositions, kernel.measure, kernel.terminated)
 
 
 def kind_of(claim: SafetyClaim) -> str:
@@ -164,22 +215,24 @@ class Search:
     """One search for one batch."""
 
     def __init__(self, network: Network, batch: Batch, limits: Limits, report: Report) -> None:
-        started = time.monotonic()
-        self.network, self.batch = network, batch
+        self.started = time.monotonic()
+        self.network, self.batch, self.limits, self.report = network, batch, limits, report
         self.interpreter = Interpreter(network)
         self.kernel: Kernel = load_kernel(network, batch.watch())
-        plan = batch.plan()
-        kernel = self.kernel
-        propositions = kernel.propositions if plan.observes else 0
         self.is_reduced = bool(network.symmetries) and limits.symmetry
         if self.is_reduced:
             check_symmetry(network, SYMMETRY_SAMPLE)
-        successors = kernel.reduced if self.is_reduced else kernel.successors
-        code = Code(successors, propositions, kernel.measure, kernel.terminated)
-        initial = encode(kernel.layout, network, self.interpreter.initial())
-        exploration = begin(code, initial, plan, limits.workers, limits.memory_max_mib)
-        task = ", ".join(case.property.name for case in batch.cases)
-        self.session = Session(exploration, limits, report, task, started)
+        self.session: Session[Exploring]
+
+    @contextmanager
+    def opened(self, open_: Open) -> Iterator[None]:
+        """With an exploration under way."""
+        code = code_of(self.kernel, self.batch.plan(), self.is_reduced)
+        initial = encode(self.kernel.layout, self.network, self.interpreter.initial())
+        task = ", ".join(case.property.name for case in self.batch.cases)
+        with open_(code, initial, self.batch, self.is_reduced) as exploration:
+            self.session = Session(exploration, self.limits, self.report, task, self.started)
+            yield
 
     def run(self) -> None:
         """Gives every case its verdict."""
@@ -234,7 +287,7 @@ class Search:
         if isinstance(claim, Transition):
             states = self._path(hit.source)
             before = states[-1]
-            after = self._breaking_step(claim, before, self._state(hit.other))
+            after = self._breaking_step(claim, before)
             states.append(after)
             steps = replay(self.interpreter, states)
             return Violated("the last step breaks it", Trace(steps, shortest=True))
@@ -253,15 +306,12 @@ class Search:
                 done = self.interpreter.is_terminated(states[-1])
                 return Violated("terminated" if done else "deadlocked", trace)
 
-    def _breaking_step(self, claim: Transition, before: State, found: State) -> State:
-        """The state after a step that breaks the claim, which leads to `found` or an image of it."""
-        images = orbit(self.network, found) if self.is_reduced else {found}
+    def _breaking_step(self, claim: Transition, before: State) -> State:
+        """The state after a step that breaks the claim."""
         for step in self.interpreter.steps(before):
-            if step.state in images and not self.interpreter.holds_step(
-                claim.condition, before, step.state
-            ):
+            if not self.interpreter.holds_step(claim.condition, before, step.state):
                 return step.state
-        raise AssertionError("the interpreter knows no such step that breaks the property")
+        raise AssertionError("the interpreter knows no step that breaks the property")
 
     def _confirm(self, claim: SafetyClaim, state: State) -> None:
         """The interpreter must agree before anybody is told."""

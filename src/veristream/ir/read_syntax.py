@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from typing import TypeAlias, cast
 
 from lark import Lark, Token, Tree
@@ -53,7 +53,7 @@ _OTHER_SPELLINGS = {
 
 @cache
 def _parser() -> Lark:
-    grammar = Path(__file__).with_name("network.lark").read_text(encoding="utf-8")
+    grammar = files("veristream.ir").joinpath("network.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 

@@ -11,6 +11,7 @@ import os
 import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Kernel:
 
 def load_kernel(network: Network, watch: Watch) -> Kernel:
     """The network's kernel, from the cache where it is there."""
-    path = cache_directory() / f"{_digest(network, watch)}.o"
+    path = cache_directory() / f"{digest_of(network, watch)}.o"
     engine = _load_object(path)
     if engine is None:
         text, _ = emit(network, watch)
@@ -109,13 +110,15 @@ def _code_version() -> bytes:
     digest = hashlib.sha256(llvmlite.__version__.encode())
     digest.update(binding.get_host_cpu_name().encode())
     digest.update(binding.get_host_cpu_features().flatten().encode())
-    here = Path(__file__).parent
-    for path in sorted([*here.glob("*.py"), *(here.parent / "ir").glob("*.py")]):
-        digest.update(path.read_bytes())
+    for package in ("veristream.ir", "veristream.kernel"):
+        modules = [one for one in files(package).iterdir() if one.name.endswith(".py")]
+        for module in sorted(modules, key=lambda one: one.name):
+            digest.update(module.read_bytes())
     return digest.digest()
 
 
-def _digest(network: Network, watch: Watch) -> str:
+def digest_of(network: Network, watch: Watch) -> str:
+    """Names the kernel that the network and what is watched come to."""
     digest = hashlib.sha256(_code_version())
     digest.update(repr(replace(network, properties=())).encode())
     digest.update(repr(watch).encode())

@@ -18,6 +18,18 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Which Spark cluster explores, in how many parts, and folders that all its machines see."""
+
+    master: str | None = None  # None: the session that is there, else this machine
+    parts: int | None = None  # None: one for each core of the cluster
+    checkpoint: str | None = None  # saved here now and then, and gone on from where something is there
+    checkpoint_seconds: float = 30.0
+    spill: str | None = None  # states that do not fit into memory
+    start_states: int | None = 200_000  # explored here first; None: until the memory here is nearly used up
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a search is."""
 

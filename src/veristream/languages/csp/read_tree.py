@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
@@ -75,7 +75,7 @@ _BEGINNINGS = {"NAME", "_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
 
 @cache
 def _parser() -> Lark:
-    grammar = Path(__file__).with_name("grammar.lark").read_text(encoding="utf-8")
+    grammar = files("veristream.languages.csp").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True)
 
 

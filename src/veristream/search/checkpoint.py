@@ -1,0 +1,118 @@
+"""Checkpoints of a shared exploration, in a folder that driver and workers see.
+
+Each part writes the states that it found since the last checkpoint as one Parquet file; once all have, the
+driver writes a manifest that names them. A checkpoint without a manifest does not exist, so one that was
+broken off does no harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.search.part import Part
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a part says of a checkpoint: its files so far, and where it goes on from."""
+
+    files: tuple[str, ...] = ()
+    frontier: int = 0
+    transitions: int = 0
+    seen: int = 0
+    best: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A checkpoint that is whole: of which search, at which level, and what each part saved."""
+
+    digest: str
+    depth: int
+    unwatched: tuple[int, ...]
+    parts: tuple[Saved, ...]
+
+
+def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Saved:
+    """Writes what the part has found since the last time; raises OSError."""
+    import pyarrow as pa  # takes a while to import, and only checkpoints need it
+    from pyarrow import parquet
+
+    rows, parents, owners = part.unsaved()
+    if len(parents):
+        width = 8 * part.word_count
+        blob = pa.py_buffer(np.ascontiguousarray(rows))
+        column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(parents), [None, blob])
+        table = pa.table({"row": column, "parent": pa.array(parents), "owner": pa.array(owners)})
+        name = f"part-{part.number}-{level}.parquet"
+        parquet.write_table(table, os.path.join(folder, name + ".tmp"), compression="zstd")
+        os.replace(os.path.join(folder, name + ".tmp"), os.path.join(folder, name))
+        files = (*files, name)
+        part.saved = part.state_count
+    numbers = part.numbers()
+    best = tuple(tuple(map(int, one)) for one in part.exploration.own[0].best)
+    return Saved(files, part.frontier, int(numbers[1]), int(numbers[3]), best)
+
+
+def load_part(part: Part, folder: str, saved: Saved) -> None:
+    """Reads what the part had saved; raises OSError."""
+    from pyarrow import parquet
+
+    for name in saved.files:
+        table = parquet.read_table(os.path.join(folder, name)).combine_chunks()
+        column = table.column("row").chunk(0)
+        rows = np.frombuffer(column.buffers()[1], np.int64, offset=0)[: len(column) * part.word_count]
+        parents = table.column("parent").to_numpy().astype(np.uint32)
+        owners = table.column("owner").to_numpy().astype(np.uint16)
+        part.put_back(np.ascontiguousarray(rows), parents, owners)
+    part.go_on_from(saved.frontier, saved.transitions, saved.seen, [list(one) for one in saved.best])
+
+
+def write_manifest(folder: str, manifest: Manifest) -> None:
+    """Makes the checkpoint exist."""
+    path = Path(folder) / MANIFEST
+    path.with_suffix(".tmp").write_text(json.dumps(asdict(manifest)), encoding="utf-8")
+    os.replace(path.with_suffix(".tmp"), path)
+
+
+def read_manifest(folder: str, digest: str, part_count: int) -> Manifest | None:
+    """The checkpoint in the folder; None where there is none. Raises ModelError for another search's."""
+    path = Path(folder) / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        parts = tuple(read_saved(one) for one in found["parts"])
+        manifest = Manifest(found["digest"], found["depth"], tuple(found["unwatched"]), parts)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EnvironmentFailure(
+            f"the checkpoint in {folder} cannot be read: {error}", "begin anew in an empty folder"
+        ) from error
+    if manifest.digest != digest:
+        raise ModelError(
+            f"the checkpoint in {folder} is of another model, or of other properties",
+            hint="resume with the same model, constants and properties, or use another folder",
+        )
+    if len(manifest.parts) != part_count:
+        raise EnvironmentFailure(
+            f"the checkpoint in {folder} has {len(manifest.parts)} parts for {part_count} workers",
+            f"resume with as many, such as --master local[{len(manifest.parts)}]",
+        )
+    return manifest
+
+
+def read_saved(found: dict[str, object]) -> Saved:
+    """What a part said, as it was written down."""
+    files, best = found["files"], found["best"]
+    assert isinstance(files, list) and isinstance(best, list)
+    numbers = [found[key] for key in ("frontier", "transitions", "seen")]
+    frontier, transitions, seen = (int(str(one)) for one in numbers)
+    return Saved(tuple(files), frontier, transitions, seen, tuple(tuple(one) for one in best))

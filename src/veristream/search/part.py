@@ -1,0 +1,253 @@
+"""A worker's part of a state space: the native loops with their memory, whatever carries the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.kernel.layout import Row
+from veristream.search import expand as native
+from veristream.search import partition
+from veristream.search.expand import Code, next_level
+from veristream.search.explore import Exploration, Hit, OutOfMemory, Plan, prepare
+from veristream.search.memory import Reserve, Spill, reserve, spill
+from veristream.search.partition import Sharing, absorb, owner_of, restore, scatter
+from veristream.search.visited import ROOT, fingerprint
+
+OUTBOX_BYTES = 1 << 20
+LATELY = 1 << 16
+QUANTUM = 1 << 14
+CLAIMED_STATES = 1 << 18
+"""How many states room on disk is claimed for at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """Where a state was found from: a state of a part; None for the initial one."""
+
+    part: int
+    index: int
+
+
+class Part:
+    """The states of one part out of `count`."""
+
+    def __init__(
+        self,
+        code: Code,
+        word_count: int,
+        plan: Plan,
+        number: int,
+        count: int,
+        memory_max_mib: int | None = None,
+        spill_folder: str | None = None,
+    ) -> None:
+        self.number, self.count, self.word_count = number, count, word_count
+        self.exploration: Exploration = prepare(code, word_count, plan, 1, memory_max_mib, spill_folder)
+        size = 2 * self.exploration.arena_size
+        self.owners: Reserve | Spill = reserve(size) if spill_folder is None else spill(size, spill_folder)
+        if spill_folder is not None:
+            self.exploration.work.control[native.ARENA_SIZE] = 0  # nothing is claimed yet
+        self.saved = 0  # states that are in checkpoints
+        self._forgotten = 0
+        self.hits: list[Hit] = []
+        self._sharing = self._make_sharing()
+
+    def _make_sharing(self) -> Sharing:
+        record = self.word_count + 1
+        own = self.exploration.own[0]
+        room = max(OUTBOX_BYTES // (8 * record), 4 * own.out_actions.size) * record
+        return Sharing(
+            self.number,
+            self.count,
+            self.owners.address,
+            np.zeros(self.count * room, np.int64),
+            np.zeros(self.count, np.int64),
+            np.zeros(LATELY * record, np.int64),
+            np.zeros(partition.SHARING_TALLY, np.int64),
+        )
+
+    def seed(self, initial: Row) -> bool:
+        """Takes the initial state if it belongs here."""
+        row = initial.view(np.int64).copy()
+        address = int(row.ctypes.data)
+        if owner_of(fingerprint(address, self.word_count), self.count) != self.number:
+            return False
+        record = np.concatenate([row, np.array([ROOT], np.int64)])
+        self.take_in(self.number, record.tobytes())
+        return True
+
+    def work(self, quantum: int = QUANTUM) -> int:
+        """Expands states of the level; gives `partition`'s reason for coming back, which only is QUANTUM,
+        LEVEL or FULL_OUTBOX. Raises OutOfMemory."""
+        exploration = self.exploration
+        while True:
+            own = exploration.own[0]
+            store = exploration.store()
+            reason = scatter(exploration.code, store, exploration.work, own, self._sharing, quantum)
+            exploration.collect(own)
+            match reason:
+                case partition.NEED_BUFFER:
+                    exploration.enlarge_buffers()
+                    self._make_room_in_outboxes()
+                case partition.NEED_TABLE:
+                    exploration.grow_table()
+                case partition.NEED_ARENA:
+                    self._extend(own.out_actions.size)
+                case _:
+                    self._check_budget()
+                    return int(reason)
+
+    def _make_room_in_outboxes(self) -> None:
+        """Outboxes must hold what a few states send."""
+        assert not self._sharing.used.any(), "outboxes are emptied before buffers grow"
+        tally = self._sharing.tally
+        self._sharing = self._make_sharing()._replace(tally=tally)
+
+    def _extend(self, more: int) -> None:
+        """Makes room for so many more states; raises OutOfMemory and DiskFullError."""
+        exploration = self.exploration
+        if self.state_count + more > exploration.arena_size:
+            raise OutOfMemory
+        room = min(self.state_count + more + CLAIMED_STATES, exploration.arena_size)
+        for array, size in self._files():
+            array.claim(size * room)
+        exploration.work.control[native.ARENA_SIZE] = room
+
+    def _make_room(self) -> None:
+        """More room for states, or for the table, whichever is lacking."""
+        if self.state_count + 1 > self.exploration.work.control[native.ARENA_SIZE]:
+            self._extend(1)
+        else:
+            self.exploration.grow_table()
+
+    def _files(self) -> list[tuple[Spill, int]]:
+        memory = self.exploration.memory
+        arrays = ((memory.rows, 8 * self.word_count), (memory.parents, 4), (self.owners, 2))
+        return [(array, size) for array, size in arrays if isinstance(array, Spill)]
+
+    def _check_budget(self) -> None:
+        """Raises OutOfMemory; states in files are let go of instead."""
+        exploration = self.exploration
+        files = self._files()
+        if not files:
+            if exploration.byte_count > exploration.budget:
+                raise OutOfMemory
+            return
+        table = 8 * exploration.memory.slot_count
+        if table > exploration.budget:
+            raise OutOfMemory
+        kept = (self.state_count - self._forgotten) * sum(size for _, size in files)
+        if table + kept > exploration.budget:
+            for array, size in files:
+                array.forget(size * self.state_count)
+            self._forgotten = self.state_count
+
+    def outbox(self, part: int) -> bytes:
+        """Takes the records that wait for another part."""
+        room = self._sharing.outboxes.size // self.count
+        used = int(self._sharing.used[part]) * (self.word_count + 1)
+        self._sharing.used[part] = 0
+        first = part * room
+        return self._sharing.outboxes[first : first + used].tobytes()
+
+    def take_in(self, sender: int, records: bytes) -> None:
+        """Keeps the records of another part that are new here; raises OutOfMemory."""
+        words = np.frombuffer(records, np.int64)
+        size = self.word_count + 1
+        count, taken = len(words) // size, 0
+        exploration = self.exploration
+        while taken < count:
+            address = int(words.ctypes.data) + 8 * size * taken
+            store = exploration.store()
+            args = (self._sharing, address, count - taken, sender)
+            taken += absorb(exploration.code, store, exploration.work, exploration.own[0], *args)
+            if taken < count:
+                self._make_room()
+        exploration.collect(exploration.own[0])
+        self._check_budget()
+
+    def end_level(self) -> int:
+        """Makes what was found the level to expand; gives its size."""
+        return int(next_level(self.exploration.work))
+
+    @property
+    def state_count(self) -> int:
+        """States found."""
+        return self.exploration.state_count
+
+    @property
+    def sent(self) -> int:
+        """Records sent to other parts."""
+        return int(self._sharing.tally[partition.SENT])
+
+    def take_hits(self) -> list[Hit]:
+        """What was noted since the last time."""
+        found = list(self.exploration.hits)
+        self.exploration.hits.clear()
+        return found
+
+    def row(self, index: int) -> Row:
+        """The row of a state."""
+        return self.exploration.row(index)
+
+    def parent(self, index: int) -> Parent | None:
+        """Where a state was found from."""
+        found = int(self.exploration.memory.parents.words.view(np.uint32)[index])
+        if found == ROOT:
+            return None
+        return Parent(int(self.owners.words.view(np.uint16)[index]), found)
+
+    def unsaved(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
+        """Rows, parents' indices and parents' parts of the states that are in no checkpoint yet."""
+        memory, first, last = self.exploration.memory, self.saved, self.state_count
+        return (
+            memory.rows.words[first * self.word_count : last * self.word_count].reshape(
+                -1, self.word_count
+            ),
+            memory.parents.words.view(np.uint32)[first:last],
+            self.owners.words.view(np.uint16)[first:last],
+        )
+
+    def put_back(
+        self, rows: NDArray[np.int64], parents: NDArray[np.uint32], owners: NDArray[np.uint16]
+    ) -> None:
+        """Takes states of a checkpoint, in their order; raises OutOfMemory."""
+        taken, count = 0, len(parents)
+        exploration = self.exploration
+        while taken < count:
+            first = int(rows[taken * self.word_count :].ctypes.data)
+            beside = int(parents[taken:].ctypes.data), int(owners[taken:].ctypes.data)
+            args = (self._sharing, first, *beside, count - taken)
+            taken += restore(exploration.store(), exploration.work, *args)
+            if taken < count:
+                self._make_room()
+        self.saved = self.state_count
+
+    def go_on_from(self, frontier: int, transitions: int, seen: int, best: list[list[int]]) -> None:
+        """Makes the states from `frontier` on the level to expand, after a checkpoint was read."""
+        work, own = self.exploration.work, self.exploration.own[0]
+        work.cursors[0], work.ends[0] = frontier, self.state_count
+        own.tally[native.TRANSITIONS], own.tally[native.SEEN] = transitions, seen
+        own.best[:] = np.array(best, np.int64).reshape(own.best.shape)
+
+    @property
+    def frontier(self) -> int:
+        """The first state of the level to expand."""
+        return int(self.exploration.work.cursors[0])
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Counters: states, transitions, records sent, the propositions seen, bytes in use."""
+        exploration = self.exploration
+        return np.array(
+            [
+                exploration.state_count,
+                exploration.transition_count,
+                self.sent,
+                exploration.seen,
+                exploration.byte_count,
+            ],
+            np.int64,
+        )

@@ -1,0 +1,198 @@
+"""One part of a state space that several workers explore together, in native code.
+
+Every state belongs to one part, by its fingerprint. A worker expands the states of its part level by level
+with the same kernel and the same visited table as the local search; successors that belong to others go
+into an outbox for each. A state's parent is a state of any part: its index there, and the part's number.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import load_half, load_short, load_word, store_short, store_word
+from veristream.search.expand import (
+    ACTION_HIT,
+    ARENA_SIZE,
+    FAULT,
+    TABLE_LIMIT,
+    TRANSITIONS,
+    WATCH_ACTIONS,
+    Code,
+    Own,
+    Work,
+    fill,
+    keep,
+    note,
+    note_bits,
+    take,
+)
+from veristream.search.visited import Store, find_or_add, fingerprint, same_row
+
+# What `scatter` came back for.
+QUANTUM, LEVEL, FULL_OUTBOX, NEED_BUFFER, NEED_TABLE, NEED_ARENA = range(6)
+
+SENT, SPARED, SHARING_TALLY = range(3)
+
+
+class Sharing(NamedTuple):
+    """How the states are shared out, and what waits for other parts.
+
+    A record is a row and, in a word after it, its parent's index. `lately` remembers rows that were sent
+    not long ago, so that most of those that are found again are not sent again.
+    """
+
+    part: int
+    part_count: int
+    owners: int  # address: the part of each own state's parent, 16 bits each
+    outboxes: NDArray[np.int64]  # per part its records, one after the other
+    used: NDArray[np.int64]  # per part: records in its outbox
+    lately: NDArray[np.int64]  # rows, by fingerprint
+    tally: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def owner_of(print_: int, part_count: int) -> int:
+    """The part that a fingerprint belongs to, by bits that decide neither its place in a table nor all of
+    its tag there."""
+    return (((print_ >> 40) & 0xFFFF) * part_count) >> 16
+
+
+@njit(nogil=True, cache=True)
+def _is_known(sharing, word_count, row, print_):  # type: ignore[no-untyped-def]
+    """Whether the row was sent lately; remembers it."""
+    size = word_count + 1  # the last word says that a row is there
+    places = sharing.lately.size // size
+    place = sharing.lately.ctypes.data + 8 * size * ((print_ & 0xFFFFFFFF) * places >> 32)
+    if load_word(place + 8 * word_count) != 0 and same_row(place, row, word_count):
+        return True
+    for k in range(word_count):
+        store_word(place + 8 * k, load_word(row + 8 * k))
+    store_word(place + 8 * word_count, 1)
+    return False
+
+
+@njit(nogil=True, cache=True)
+def _send(sharing, word_count, row, print_, source, owner):  # type: ignore[no-untyped-def]
+    """Puts the row into its owner's outbox, unless the owner has had it lately."""
+    if _is_known(sharing, word_count, row, print_):
+        sharing.tally[SPARED] += 1
+        return
+    record = word_count + 1
+    room = sharing.outboxes.size // sharing.part_count
+    at = sharing.outboxes.ctypes.data + 8 * (owner * room + sharing.used[owner] * record)
+    for k in range(word_count):
+        store_word(at + 8 * k, load_word(row + 8 * k))
+    store_word(at + 8 * word_count, source)
+    sharing.used[owner] += 1
+    sharing.tally[SENT] += 1
+
+
+@njit(nogil=True, cache=True)
+def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untyped-def]
+    """Keeps or sends every successor in the buffer."""
+    rows = own.out_rows.ctypes.data
+    watch_actions = work.control[WATCH_ACTIONS]
+    count = work.counts[0]
+    for k in range(used):
+        entry = own.out_actions[k]
+        source = own.sources[k]
+        if entry < 0:
+            note(own, FAULT, source, entry & 0xFFFFFFFF)
+            continue
+        row = rows + 8 * store.word_count * k
+        print_ = own.prints[k]
+        owner = owner_of(print_, sharing.part_count)
+        if owner == sharing.part:
+            if keep(code, store, work, own, row, print_, source, count) == count:
+                store_short(sharing.owners + 2 * count, sharing.part)
+                count += 1
+        else:
+            _send(sharing, store.word_count, row, print_, source, owner)
+        hit = (entry >> 32) & watch_actions
+        if hit != 0:
+            note_bits(own, hit, ACTION_HIT, source, source)
+        own.tally[TRANSITIONS] += 1
+    work.counts[0] = count
+
+
+@njit(nogil=True, cache=True)
+def _is_full(store, own, sharing):  # type: ignore[no-untyped-def]
+    """Whether an outbox may not hold what the next states send."""
+    room = sharing.outboxes.size // sharing.part_count // (store.word_count + 1)
+    for part in range(sharing.part_count):
+        if sharing.used[part] + own.out_actions.size > room:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def scatter(code: Code, store: Store, work: Work, own: Own, sharing: Sharing, quantum: int) -> int:
+    """Expands about `quantum` states of the level; says why it came back."""
+    done = 0
+    while done < quantum:
+        if work.counts[0] > work.control[TABLE_LIMIT]:
+            return NEED_TABLE
+        if work.counts[0] + own.out_actions.size > work.control[ARENA_SIZE]:
+            return NEED_ARENA
+        if _is_full(store, own, sharing):
+            return FULL_OUTBOX
+        if own.pending[0] >= own.pending[1] and not take(work, own, 0):
+            return LEVEL
+        before = own.pending[0]
+        used = fill(code, store, work, own)
+        if used < 0:
+            return NEED_BUFFER
+        done += own.pending[0] - before
+        _share_out(code, store, work, own, sharing, used)
+    return QUANTUM
+
+
+@njit(nogil=True, cache=True)
+def absorb(
+    code: Code, store: Store, work: Work, own: Own, sharing: Sharing, records: int, count: int, sender: int
+) -> int:
+    """Keeps the records at the address that are new, as far as there is room; gives how many it took."""
+    size = 8 * (store.word_count + 1)
+    for k in range(count):
+        fresh = work.counts[0]
+        if fresh > work.control[TABLE_LIMIT] or fresh + 1 > work.control[ARENA_SIZE]:
+            return k
+        row = records + size * k
+        print_ = fingerprint(row, store.word_count)
+        source = load_word(row + 8 * store.word_count)
+        if keep(code, store, work, own, row, print_, source, fresh) == fresh:
+            store_short(sharing.owners + 2 * fresh, sender)
+            work.counts[0] = fresh + 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def restore(
+    store: Store, work: Work, sharing: Sharing, rows: int, parents: int, owners: int, count: int
+) -> int:
+    """Puts states back in the order in which they were found, as far as there is room; gives how many."""
+    for k in range(count):
+        fresh = work.counts[0]
+        if fresh > work.control[TABLE_LIMIT] or fresh + 1 > work.control[ARENA_SIZE]:
+            return k
+        row = rows + 8 * store.word_count * k
+        find_or_add(store, row, fingerprint(row, store.word_count), fresh, load_half(parents + 4 * k))
+        store_short(sharing.owners + 2 * fresh, load_short(owners + 2 * k))
+        work.counts[0] = fresh + 1
+    return count
+
+
+@njit(nogil=True, cache=True)
+def share(store, count, part_count, owners, places):  # type: ignore[no-untyped-def]
+    """Says for each of the first `count` states which part it belongs to, and its place there."""
+    used = np.zeros(part_count, np.int64)
+    for index in range(count):
+        print_ = fingerprint(store.rows + 8 * store.word_count * index, store.word_count)
+        owner = owner_of(print_, part_count)
+        owners[index] = owner
+        places[index] = used[owner]
+        used[owner] += 1

@@ -1,0 +1,88 @@
+"""Shared explorations whose workers are threads of the test: everything but Spark."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from veristream.ir.network import Network
+from veristream.ir.property import Property
+from veristream.kernel.layout import Row
+from veristream.search.checkpoint import read_manifest
+from veristream.search.crew import Checkpoints, SharedExploration, open_crew
+from veristream.search.expand import Code
+from veristream.search.explore import begin
+from veristream.search.handover import Handover
+from veristream.search.limits import Limits, silent
+from veristream.search.memory import MIB
+from veristream.search.order import Order, make_order
+from veristream.search.safety import Batch, Exploring, Open, check_safety
+from veristream.search.worker import Meeting, serve
+from veristream.verdict import Result
+
+Watch = Callable[[SharedExploration], None]
+
+
+def _quietly(meeting: Meeting, order: Order, number: int) -> None:
+    """A worker whose driver may go away."""
+    try:
+        serve(meeting, order, number)
+    except OSError:
+        return
+
+
+def opening_with_threads(
+    network: Network,
+    part_count: int,
+    folder: str | None = None,
+    spill: str | None = None,
+    memory_max_mib: int | None = 256,
+    start_states: int | None = None,
+) -> Open:
+    """Explorations that threads share; with a folder they are saved after every level. With
+    `start_states` they begin here and are handed over when they are larger than that."""
+
+    @contextmanager
+    def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
+        order = make_order(network, batch, reduced, part_count, memory_max_mib, spill)
+        crew = open_crew("127.0.0.1", part_count)
+        args = [(crew.meeting, order, number) for number in range(part_count)]
+        threads = [threading.Thread(target=_quietly, args=one, daemon=True) for one in args]
+        for thread in threads:
+            thread.start()
+        manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
+        signs = tuple(sign for _, sign in batch.plan().goals)
+        exploration = SharedExploration(crew, 256 * part_count * MIB, signs)
+
+        def start() -> SharedExploration:
+            crew.gather(60, lambda: True, folder or "", manifest, start_states is not None)
+            return exploration
+
+        try:
+            if start_states is not None:
+                local = begin(code, initial, batch.plan(), 1, memory_max_mib)
+                yield Handover(local, lambda known: known.state_count > start_states, start)
+                return
+            start()
+            if folder is not None:
+                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
+            if manifest is not None:
+                exploration.depth = manifest.depth
+                for kind in manifest.unwatched:
+                    exploration.unwatch(kind)
+            yield exploration
+        finally:
+            crew.close()
+            for thread in threads:
+                thread.join(timeout=20)
+
+    return open_
+
+
+def check_shared(
+    network: Network, properties: Sequence[Property], open_: Open, limits: Limits | None = None
+) -> list[Result]:
+    """The results of safety properties in their order."""
+    found = check_safety(network, properties, limits or Limits(), silent, open_)
+    return [found[one.name] for one in properties]

@@ -30,7 +30,7 @@ demo: $(READY)
 	$(BIN)/veristream reproduce --models models
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -m "not models and not peers and not brokers" -n auto --maxprocesses $(JOBS_MAX)
+	$(BIN)/python -m pytest -q -m "not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

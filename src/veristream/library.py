@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.expected import FILE_NAME, KnownRun, Reproduction, compare, find_known
@@ -24,7 +24,9 @@ from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
 from veristream.report.messages import movers
 from veristream.search.limits import Limits, Report, silent
+from veristream.search.limits import SparkOptions as SparkOptions
 from veristream.source import Source, Span, read_source
+from veristream.spark import open_session
 from veristream.verdict import Result, Trace, word
 
 if TYPE_CHECKING:
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 
 Model = Network | Sequence[Network] | str | Path
 Constants = Mapping[str, int]
-Engine = Literal["local"]
 _BEGINNINGS = {
     ".net": "a model begins with `network NAME`",
     ".csp": "a model defines processes: `System() = a -> System();`",
@@ -78,20 +79,34 @@ def check(
     fairness: Fairness | None = None,
     limits: Limits | None = None,
     report: Report = silent,
+    spark: SparkOptions | None = None,
 ) -> tuple[Result, ...]:
-    """The verdicts of the named properties, or of all; `fairness` replaces what they say themselves."""
+    """The verdicts of the named properties, or of all; `fairness` replaces what they say themselves.
+
+    With `spark` the state space is explored on a Spark cluster.
+    """
     networks = _networks(model, constants)
     chosen = choose(networks, properties)
-    from veristream.search import local  # Numba takes a third of a second to import
-
+    search = _engine(spark)
     results: dict[str, Result] = {}
     for network in networks:
         mine = [_under(one, fairness) for one in chosen[network.name]]
         if mine:
-            found = local.check(network, mine, limits or Limits(), report)
+            found = search(network, mine, limits or Limits(), report)
             results.update((result.property, _remarked(result, network)) for result in found)
     order = _order(networks, properties, chosen)
     return tuple(results[name] for name in order)
+
+
+def _engine(spark: SparkOptions | None) -> Callable[..., tuple[Result, ...]]:
+    """What checks the properties of a network."""
+    if spark is None:
+        from veristream.search import local  # Numba takes a third of a second to import
+
+        return local.check
+    from veristream.search import spark as cluster
+
+    return cluster.engine(lambda: open_session(spark.master, "veristream"), spark)
 
 
 def simulate(model: Model, *, constants: Constants | None = None, seed: int = 0, steps: int = 50) -> Trace:

@@ -10,20 +10,26 @@ import typer
 from veristream import library
 from veristream.cli.failure import exit_of, failures, tell_faults
 from veristream.cli.options import (
+    CheckpointOption,
     ConstantOptions,
     Engine,
     EngineOption,
     FullTraceOption,
     JsonOption,
+    MasterOption,
     MemoryOption,
     ModelPath,
+    PartsOption,
+    ResumeOption,
     SecondsOption,
+    SpillOption,
     StatesOption,
     SymmetryOption,
     WorkersOption,
     look,
     read_constants,
     read_limits,
+    read_spark,
 )
 from veristream.cli.progress import showing_progress
 from veristream.ir.property import Fairness
@@ -56,7 +62,12 @@ def check(
     properties: PropertyOptions = None,
     define: ConstantOptions = None,
     fairness: FairnessOption = None,
-    engine: EngineOption = Engine.LOCAL,
+    engine: EngineOption = Engine.AUTO,
+    master: MasterOption = None,
+    parts: PartsOption = None,
+    checkpoint: CheckpointOption = None,
+    resume: ResumeOption = None,
+    spill: SpillOption = None,
     workers: WorkersOption = 1,
     max_states: StatesOption = None,
     max_seconds: SecondsOption = None,
@@ -76,6 +87,7 @@ def check(
     veristream check queue.net -p no_loss -p in_order   two of them
     veristream check queue.net -D CAPACITY=3            with another constant
     veristream check queue.net --fairness weak-process  no process waits for ever
+    veristream check queue.net --engine spark --master local[2]
     veristream check queue.net --json | jq '.results[].verdict'
 
     \b
@@ -85,6 +97,7 @@ def check(
     with failures():
         constants = read_constants(define)
         networks = library.load_all(model, constants)
+        spark = read_spark(engine, master, parts, checkpoint, resume, spill)
         with showing_progress() as report:
             results = library.check(
                 networks,
@@ -92,9 +105,12 @@ def check(
                 fairness=None if fairness is None else Fairness(fairness.value),
                 limits=read_limits(workers, max_states, max_seconds, max_memory_mib, symmetry),
                 report=report,
+                spark=spark,
             )
         if as_json:
-            typer.echo(json.render_check(str(model), engine.value, results))
+            typer.echo(
+                json.render_check(str(model), Engine.LOCAL if spark is None else Engine.SPARK, results)
+            )
         else:
             typer.echo(text.render_results(results, look(full_trace, networks)))
         tell_faults(results)

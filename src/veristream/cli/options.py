@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -16,13 +17,15 @@ from veristream.ir.clocks import list_clocks
 from veristream.ir.network import Network
 from veristream.report.chart import ASCII, UNICODE
 from veristream.report.text import Look
-from veristream.search.limits import Limits
+from veristream.search.limits import Limits, SparkOptions
 
 
 class Engine(StrEnum):
     """Where a search runs."""
 
+    AUTO = "auto"
     LOCAL = "local"
+    SPARK = "spark"
 
 
 ModelPath = Annotated[
@@ -37,7 +40,46 @@ ConstantOptions = Annotated[
         help="Give a constant of the model another value. May be repeated.",
     ),
 ]
-EngineOption = Annotated[Engine, typer.Option("--engine", help="Where the search runs.")]
+EngineOption = Annotated[
+    Engine,
+    typer.Option(
+        "--engine",
+        help="Where the search runs. By default here, and where a --master is given, there once the memory"
+        " here is nearly used up.",
+    ),
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="The Spark cluster to explore on, such as local[2] or spark://HOST:7077.",
+    ),
+]
+PartsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--parts", metavar="N", min=1, max=4096, help="With --engine spark: workers. By default all cores."
+    ),
+]
+CheckpointOption = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="With --engine spark: save the search here now and then; all machines must see the folder.",
+    ),
+]
+ResumeOption = Annotated[
+    str | None,
+    typer.Option("--resume", metavar="DIR", help="With --engine spark: go on from a checkpoint."),
+]
+SpillOption = Annotated[
+    str | None,
+    typer.Option(
+        "--spill", metavar="DIR", help="With --engine spark: keep states on this disk, not in memory."
+    ),
+]
 WorkersOption = Annotated[
     int, typer.Option("--workers", metavar="N", min=1, max=256, help="How many cores search.")
 ]
@@ -107,6 +149,31 @@ def read_limits(
 ) -> Limits:
     """The bounds that the options name."""
     return Limits(workers, states, seconds, memory_mib, symmetry)
+
+
+def read_spark(
+    engine: Engine,
+    master: str | None,
+    parts: int | None,
+    checkpoint: str | None,
+    resume: str | None,
+    spill: str | None,
+) -> SparkOptions | None:
+    """The cluster that the options name; None where the search stays here."""
+    if engine is Engine.LOCAL or (engine is Engine.AUTO and master is None):
+        named = {"--master": master, "--parts": parts, "--checkpoint": checkpoint, "--resume": resume}
+        for option, value in {**named, "--spill": spill}.items():
+            if value is not None:
+                raise ModelError(
+                    f"{option} is for Spark", hint="say --engine spark --master URL, or leave it out"
+                )
+        return None
+    if resume is not None and not (Path(resume) / "manifest.json").exists():
+        raise ModelError(
+            f"there is no checkpoint in {resume}", hint="--checkpoint DIR makes one; give the same folder"
+        )
+    options = SparkOptions(master, parts, resume or checkpoint, spill=spill)
+    return replace(options, start_states=None) if engine is Engine.AUTO else options
 
 
 def look(full_trace: bool, networks: Sequence[Network] = ()) -> Look:

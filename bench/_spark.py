@@ -1,0 +1,71 @@
+"""One measured exploration, on Spark or here, in a process of its own: `_spark.py JSON`.
+
+Prints one JSON object. Before the clock starts a tiny model is explored in the same way, so that the
+session is up and the native loops are loaded in every worker; the model's kernel is compiled by then too.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from veristream.ir.network import Network
+from veristream.library import load
+from veristream.search import handover
+from veristream.search.crew import SENT
+from veristream.search.handover import Handover
+from veristream.search.limits import Limits, SparkOptions, silent
+from veristream.search.safety import Batch, Open, Search, opening_locally
+from veristream.search.spark import Cluster, opening_on_spark
+from veristream.spark import open_session
+
+
+def main() -> None:
+    order = json.loads(sys.argv[1])
+    parts, is_spark = int(order["parts"]), order["tool"] == "spark"
+    workers = 1 if is_spark else parts
+    limits = Limits(workers=workers, memory_max_mib=order["limit_mib"], symmetry=False)
+    network = load(Path(order["model"]), order["constants"])
+    tiny = load(Path(order["model"]), {**order["constants"], "N": 4})
+    if is_spark:
+        session = open_session(f"local[{parts}]", "veristream bench")
+        handover.WIDE = 1  # all is explored by the workers
+        options = SparkOptions(parts=parts, spill=order["spill"] or None, start_states=0)
+        cluster = Cluster(lambda: session, parts, options)
+    found: dict[str, Any] = {}
+    for one in (tiny, network):
+        open_ = opening_on_spark(cluster, one, limits) if is_spark else opening_locally(limits)
+        found = explore(one, limits, open_)
+    sys.stdout.write(json.dumps(found))
+
+
+def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
+    """Explores the model in full, checking its properties on the way; the clock runs from the first level
+    to the last, once the workers are there."""
+    batch = Batch()
+    for property_ in network.properties:
+        batch.add(property_)
+    search = Search(network, batch, limits, silent)
+    with search.opened(open_):
+        exploration = search.session.exploration
+        if isinstance(exploration, Handover):
+            exploration.advance(1)  # gathers the workers
+        began = time.perf_counter()
+        search.run()
+        seconds = time.perf_counter() - began
+        found = {
+            "states": exploration.state_count,
+            "search_seconds": seconds,
+            "levels": exploration.depth,
+        }
+        if isinstance(exploration, Handover) and exploration.shared is not None:
+            found["sent"] = sum(one[SENT] for one in exploration.shared.numbers)
+            found["record_bytes"] = 8 * (search.kernel.layout.word_count + 1)
+        return found
+
+
+if __name__ == "__main__":
+    main()

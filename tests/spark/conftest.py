@@ -1,0 +1,64 @@
+"""What the tests on Spark share: one session on this machine, one small cluster, and what is compared.
+
+Where Java or PySpark is missing they are skipped, and say so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.spark.cluster import Standalone, standalone
+from veristream.errors import EnvironmentFailure
+from veristream.search import handover
+from veristream.spark import find_java, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL = "local[2]"
+
+
+def _missing(reason: str) -> None:
+    if os.environ.get("VERISTREAM_REQUIRE_PEERS"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def java() -> Path:
+    """The home of a Java that Spark runs on."""
+    try:
+        import pyspark  # noqa: F401
+
+        return find_java()
+    except EnvironmentFailure as missing:
+        _missing(missing.render())
+    except ImportError as missing:
+        _missing(str(missing))
+    raise AssertionError("not reached")
+
+
+@pytest.fixture(scope="session")
+def session(java: Path) -> Iterator[SparkSession]:
+    """A session on two cores of this machine."""
+    opened = open_session(LOCAL, "veristream tests")
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+    """One master and two workers of a core each, on loopback."""
+    with standalone(java, tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even the smallest state space is handed over, at its first level."""
+    monkeypatch.setattr(handover, "WIDE", 1)

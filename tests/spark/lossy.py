@@ -1,0 +1,66 @@
+"""A driver that loses workers: `lossy.py MASTER python|executor DEPTH...`.
+
+The tests run it in a process of its own. For each depth it checks a model on the cluster and, once the
+search is that deep, ends one of the processes that explore, for good. It prints as JSON what was ended and
+what the search found all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.parity.test_shared import told
+from tests.spark.cluster import ROOT, executors, kill, python_workers
+from veristream.library import load
+from veristream.search import handover
+from veristream.search.limits import Limits, Progress, SparkOptions
+from veristream.search.spark import engine
+from veristream.spark import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MODEL = ROOT / "models/philosophers/philosophers.net"
+CONSTANTS = {"N": 11, "ORDERED": 1}
+PROPERTY = "no_deadlock"
+
+
+@dataclass(slots=True)
+class Killer:
+    """Ends one process when the search is so deep, once."""
+
+    session: SparkSession
+    what: str
+    depth: int
+    ended: list[int] = field(default_factory=list)
+
+    def report(self, progress: Progress) -> None:
+        """Called after each level."""
+        if progress.depth < self.depth or self.ended:
+            return
+        found = (executors if self.what == "executor" else python_workers)(self.session)
+        assert found, f"no {self.what} is there to be ended"
+        kill(found[-1])
+        self.ended.append(found[-1])
+
+
+def main() -> None:
+    master, what, *depths = sys.argv[1:]
+    handover.WIDE = 1
+    session = open_session(master, "veristream tests")
+    network = load(MODEL, CONSTANTS)
+    wanted = [one for one in network.properties if one.name == PROPERTY]
+    check = engine(lambda: session, SparkOptions(parts=2, start_states=0))
+    runs = []
+    for depth in depths:
+        killer = Killer(session, what, int(depth))
+        found = check(network, wanted, Limits(), killer.report)
+        runs.append({"ended": len(killer.ended), "found": told(found)})
+    sys.stdout.write(json.dumps(runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -19,7 +19,7 @@ from veristream.ir.network import Network
 from veristream.ir.property import Always
 from veristream.library import load
 from veristream.search.limits import Limits
-from veristream.search.safety import Batch, Search
+from veristream.search.safety import Batch, Search, opening_locally
 
 WARM_UP = """
 network warm_up
@@ -59,10 +59,12 @@ def explore(path: Path, constants: dict[str, int], workers: int) -> dict[str, fl
     batch = Batch()
     for property_ in network.properties:
         batch.add(property_)
-    search = Search(network, batch, Limits(workers=workers, symmetry=False), lambda progress: None)
-    compiled = time.perf_counter()
-    search.run()
-    ended = time.perf_counter()
+    limits = Limits(workers=workers, symmetry=False)
+    search = Search(network, batch, limits, lambda progress: None)
+    with search.opened(opening_locally(limits)):
+        compiled = time.perf_counter()
+        search.run()
+        ended = time.perf_counter()
     exploration = search.session.exploration
     return {
         "states": exploration.state_count,

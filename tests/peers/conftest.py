@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.missing import is_missing
 from veristream.errors import EnvironmentFailure
 from veristream.export.peers import find_spin, find_tlc
 
@@ -14,7 +15,7 @@ def spin() -> None:
     try:
         find_spin()
     except EnvironmentFailure as missing:
-        pytest.skip(missing.render())
+        is_missing(missing.render())
 
 
 @pytest.fixture(scope="session")
@@ -23,4 +24,4 @@ def tlc() -> None:
     try:
         find_tlc()
     except EnvironmentFailure as missing:
-        pytest.skip(missing.render())
+        is_missing(missing.render())

@@ -5,13 +5,13 @@ Where Java or PySpark is missing they are skipped, and say so.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.missing import is_missing
 from tests.spark.cluster import Standalone, standalone
 from veristream.errors import EnvironmentFailure
 from veristream.search import handover
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 LOCAL = "local[2]"
 
 
-def _missing(reason: str) -> None:
-    if os.environ.get("VERISTREAM_REQUIRE_PEERS"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="session")
 def java() -> Path:
     """The home of a Java that Spark runs on."""
@@ -37,10 +31,9 @@ def java() -> Path:
 
         return find_java()
     except EnvironmentFailure as missing:
-        _missing(missing.render())
+        is_missing(missing.render())
     except ImportError as missing:
-        _missing(str(missing))
-    raise AssertionError("not reached")
+        is_missing(str(missing))
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,14 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.search.part import Part
+
+if TYPE_CHECKING:
+    from veristream.search.part import Part
 
 MANIFEST = "manifest.json"
 
@@ -81,6 +84,11 @@ def write_manifest(folder: str, manifest: Manifest) -> None:
     path = Path(folder) / MANIFEST
     path.with_suffix(".tmp").write_text(json.dumps(asdict(manifest)), encoding="utf-8")
     os.replace(path.with_suffix(".tmp"), path)
+
+
+def is_saved(folder: str) -> bool:
+    """Whether a checkpoint is in the folder, of whichever search."""
+    return (Path(folder) / MANIFEST).exists()
 
 
 def read_manifest(folder: str, digest: str, part_count: int) -> Manifest | None:

@@ -20,6 +20,7 @@ from veristream.search import channel
 from veristream.search.channel import Message
 from veristream.search.checkpoint import Manifest, read_saved, write_manifest
 from veristream.search.explore import Hit, OutOfMemory
+from veristream.search.shared import Value
 from veristream.search.worker import Meeting, Say
 
 INDEX_BITS = 32
@@ -108,6 +109,11 @@ class Crew:
     def hear_all(self) -> list[Message]:
         """The next message of each worker, by part; raises WorkerLostError."""
         return [self.hear(part) for part in range(self.part_count)]
+
+    def ask_all(self, question: Value) -> list[Value]:
+        """What each part answers, by part; raises WorkerLostError."""
+        self.tell_all(Say.ASK, 0, question)
+        return [message.json() for message in self.hear_all()]
 
     def close(self) -> None:
         """Lets the workers go."""
@@ -251,12 +257,11 @@ class SharedExploration:
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""
         self.unwatched.append(kind)
-        self.crew.tell_all(Say.UNWATCH, kind)
+        self.crew.ask_all({"unwatch": kind})
 
     def count_orbits(self, orbit: int) -> int:
         """How many states those found stand for, by symmetry."""
-        self.crew.tell_all(Say.COUNT)
-        return sum(message.number for message in self.crew.hear_all())
+        return sum(answer["orbits"] for answer in self.crew.ask_all({"count": "orbits"}))
 
     def close(self) -> None:
         """Nothing to wait for: the workers stay to tell what they found."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from veristream.ir.network import Network
+from veristream.ir.property import Property
 from veristream.ir.read import read_network
 from veristream.ir.state import initial_state
 from veristream.ir.text import print_network
@@ -15,20 +16,52 @@ from veristream.kernel.layout import Row, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.part import Part
 from veristream.search.safety import Batch, batches, code_of
+from veristream.search.shared import SharedPart
 from veristream.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """A search to share: it travels as text, and its digest tells whether it arrived whole."""
+class Opened:
+    """A part that nothing is in yet, the state to begin with, and the kernel: its code is there only as
+    long as it is."""
 
+    part: SharedPart
+    initial: Row
+    kernel: Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A search to share: it travels as text, and its digest tells whether it arrived whole.
+
+    `open_part` makes the numbered part where the order has arrived.
+    """
+
+    open_part: Callable[[Order, int], Opened]
     text: str
-    properties: tuple[str, ...]
     digest: str
-    reduced: bool
     part_count: int
     memory_max_mib: int | None
     spill_folder: str | None = None
+    reduced: bool = False  # by symmetry
+    reach: int = 0  # of a measured clock
+
+    def network(self, watch_of: Callable[[Network], Watch]) -> Network:
+        """The network, which must read here as it did where the order was made."""
+        network = read_network(Source("<network>", self.text), {})
+        assert digest_of(network, watch_of(network)) == self.digest, "the worker reads another network"
+        return network
+
+
+def text_of(network: Network, properties: Sequence[Property]) -> str:
+    """The network with these properties only, as it travels."""
+    return print_network(replace(network, properties=tuple(properties)))
+
+
+def digest_of(network: Network, watch: Watch) -> str:
+    """Of all that must be alike wherever a part is explored: not of the kernel, since machines differ."""
+    parts = (replace(network, properties=()), watch, lay_out(network))
+    return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
 
 
 def make_order(
@@ -39,42 +72,26 @@ def make_order(
     memory_max_mib: int | None,
     spill_folder: str | None = None,
 ) -> Order:
-    """The order for the properties of one batch."""
-    properties = tuple(case.property for case in batch.cases)
-    text = print_network(replace(network, properties=properties))
-    digest = _digest(network, batch.watch())
-    names = tuple(one.name for one in properties)
-    return Order(text, names, digest, reduced, part_count, memory_max_mib, spill_folder)
+    """The order for the safety properties of one batch."""
+    text = text_of(network, [case.property for case in batch.cases])
+    digest = digest_of(network, batch.watch())
+    return Order(_open_states, text, digest, part_count, memory_max_mib, spill_folder, reduced)
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A part with the kernel whose code it runs."""
-
-    part: Part
-    kernel: Kernel
-    initial: Row
-
-
-def open_part(order: Order, number: int) -> Opened:
-    """The numbered part, with its kernel compiled or loaded."""
-    network = read_network(Source("<network>", order.text), {})
-    batch = _only(batches(network.properties))
+def _open_states(order: Order, number: int) -> Opened:
+    """The numbered part of a state space, with its kernel compiled or loaded."""
+    network = order.network(lambda read: _only(read).watch())
+    batch = _only(network)
     watch, plan = batch.watch(), batch.plan()
-    assert _digest(network, watch) == order.digest, "the worker reads the network in another way"
     kernel = load_kernel(network, watch)
     code = code_of(kernel, plan, order.reduced)
     limits = (order.memory_max_mib, order.spill_folder)
     part = Part(code, kernel.layout.word_count, plan, number, order.part_count, *limits)
-    return Opened(part, kernel, encode(kernel.layout, network, initial_state(network)))
+    part.orbit = kernel.orbit
+    return Opened(part, encode(kernel.layout, network, initial_state(network)), kernel)
 
 
-def _digest(network: Network, watch: Watch) -> str:
-    """Of all that must be alike wherever a part is explored: not of the kernel, since machines differ."""
-    parts = (replace(network, properties=()), watch, lay_out(network))
-    return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
-
-
-def _only(found: Sequence[Batch]) -> Batch:
+def _only(network: Network) -> Batch:
+    found = batches(network.properties)
     assert len(found) == 1, "an order is for one batch"
     return found[0]

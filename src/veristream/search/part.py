@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from veristream.kernel.layout import Row
 from veristream.search import expand as native
 from veristream.search import partition
+from veristream.search.checkpoint import Saved, load_part, read_saved, save_part
 from veristream.search.expand import Code, next_level
 from veristream.search.explore import Exploration, Hit, OutOfMemory, Plan, prepare
 from veristream.search.memory import Reserve, Spill, reserve, spill
 from veristream.search.partition import Sharing, absorb, owner_of, restore, scatter
+from veristream.search.shared import Value
 from veristream.search.visited import ROOT, fingerprint
 
 OUTBOX_BYTES = 1 << 20
@@ -51,6 +53,8 @@ class Part:
         if spill_folder is not None:
             self.exploration.work.control[native.ARENA_SIZE] = 0  # nothing is claimed yet
         self.saved = 0  # states that are in checkpoints
+        self.orbit = 0  # the kernel's code that counts the states that one stands for
+        self._saved = Saved()
         self._forgotten = 0
         self.hits: list[Hit] = []
         self._sharing = self._make_sharing()
@@ -232,6 +236,51 @@ class Part:
         work.cursors[0], work.ends[0] = frontier, self.state_count
         own.tally[native.TRANSITIONS], own.tally[native.SEEN] = transitions, seen
         own.best[:] = np.array(best, np.int64).reshape(own.best.shape)
+
+    def accept(self, count: int, blob: bytes) -> None:
+        """Takes states that were found elsewhere, in their order; raises OutOfMemory."""
+        rows = np.frombuffer(blob, np.int64, count * self.word_count)
+        parents = np.frombuffer(blob, np.uint32, count, rows.nbytes)
+        owners = np.frombuffer(blob, np.uint16, count, rows.nbytes + parents.nbytes)
+        self.put_back(rows, parents, owners)
+
+    def go_on(self, frontier: int, told: Value) -> None:
+        """Makes the states from `frontier` on, of those that were taken, the level to expand."""
+        self.saved = 0
+        self.go_on_from(frontier, told["transitions"], told["seen"], told["best"])
+
+    def save(self, folder: str, level: int) -> Value:
+        """Writes what was found since the last checkpoint; raises OSError."""
+        self._saved = save_part(self, folder, level, self._saved.files)
+        return asdict(self._saved)
+
+    def load(self, folder: str, saved: Value) -> None:
+        """Reads what was saved; raises OSError and OutOfMemory."""
+        self._saved = read_saved(saved)
+        load_part(self, folder, self._saved)
+
+    def report(self) -> Value:
+        """Counters, best values and hits, for the driver at the end of a level."""
+        hits = [[hit.kind, hit.source, hit.other] for hit in self.take_hits()]
+        best = self.exploration.own[0].best.tolist()
+        return {"numbers": self.numbers().tolist(), "best": best, "hits": hits}
+
+    def tell(self, index: int) -> Value:
+        """The row of a state and where it was found from."""
+        parent = self.parent(index)
+        where = None if parent is None else [parent.part, parent.index]
+        return {"row": [int(word) for word in self.row(index)], "parent": where}
+
+    def hear(self, question: Value) -> Value:
+        """Stops watching for a kind of hit, or counts the states that those here stand for."""
+        match question:
+            case {"unwatch": kind}:
+                self.exploration.unwatch(kind)
+                return {}
+            case {"count": "orbits"}:
+                return {"orbits": self.exploration.count_orbits(self.orbit)}
+            case _:
+                raise AssertionError(f"the driver asks {question}")
 
     @property
     def frontier(self) -> int:

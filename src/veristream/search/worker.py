@@ -12,20 +12,16 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
-
-import numpy as np
 
 from veristream.kernel.layout import Row
 from veristream.search import channel, partition
 from veristream.search.channel import Message
-from veristream.search.checkpoint import Saved, load_part, read_saved, save_part
 from veristream.search.explore import OutOfMemory
 from veristream.search.memory import DiskFullError
-from veristream.search.order import Order, open_part
-from veristream.search.part import Part
+from veristream.search.order import Order
+from veristream.search.shared import SharedPart, Value
 
 
 class Say(IntEnum):
@@ -35,7 +31,7 @@ class Say(IntEnum):
     PEERS = 1
     GO = 2
     DONE = 3
-    UNWATCH = 4
+    ASK = 4
     TELL = 5
     TOLD = 6
     SAVE = 7
@@ -44,7 +40,7 @@ class Say(IntEnum):
     FAILED = 10
     RECORDS = 11
     LEVEL_ENDS = 12
-    COUNT = 13
+    ANSWER = 13
     TAKE = 14
     TAKEN = 15
 
@@ -126,13 +122,12 @@ class Exchange:
 class Worker:
     """One part of an exploration at work."""
 
-    def __init__(self, part: Part, exchange: Exchange, driver: socket.socket, orbit: int) -> None:
-        self.part, self.exchange, self.driver, self.orbit = part, exchange, driver, orbit
-        self.saved = Saved()
+    def __init__(self, part: SharedPart, exchange: Exchange, driver: socket.socket) -> None:
+        self.part, self.exchange, self.driver = part, exchange, driver
         self.ended: set[int] = set()
         self.failure: OutOfMemory | DiskFullError | None = None
 
-    def begin(self, initial: Row, folder: str, saved: dict[str, Any] | None, handed: bool) -> None:
+    def begin(self, initial: Row, folder: str, saved: Value | None, handed: bool) -> None:
         """Begins with the initial state, with a checkpoint, or with what the driver hands over."""
         if handed:
             self._take_over()
@@ -140,9 +135,8 @@ class Worker:
             self.part.seed(initial)
             self.part.end_level()
         else:
-            self.saved = read_saved(saved)
             with self._noting_failure():
-                load_part(self.part, folder, self.saved)
+                self.part.load(folder, saved)
 
     @contextmanager
     def _noting_failure(self) -> Iterator[None]:
@@ -155,16 +149,10 @@ class Worker:
     def _take_over(self) -> None:
         """Takes the states that the driver has found, piece by piece."""
         while (message := channel.receive(self.driver)).kind == Say.TAKE:
-            count, width = message.number, self.part.word_count
-            rows = np.frombuffer(message.payload, np.int64, count * width)
-            parents = np.frombuffer(message.payload, np.uint32, count, 8 * count * width)
-            owners = np.frombuffer(message.payload, np.uint16, count, 8 * count * width + 4 * count)
             if self.failure is None:
                 with self._noting_failure():
-                    self.part.put_back(rows, parents, owners)
-        told = message.json()
-        self.part.saved = 0
-        self.part.go_on_from(message.number, told["transitions"], told["seen"], told["best"])
+                    self.part.accept(message.number, message.payload)
+        self.part.go_on(message.number, message.json())
 
     def follow(self) -> None:
         """Does what the driver says, until it says stop."""
@@ -173,14 +161,12 @@ class Worker:
             match message.kind:
                 case Say.GO:
                     self._level(message.number)
-                case Say.UNWATCH:
-                    self.part.exploration.unwatch(message.number)
+                case Say.ASK:
+                    channel.send(self.driver, Say.ANSWER, 0, self.part.hear(message.json()))
                 case Say.TELL:
-                    self._tell(message.number)
+                    channel.send(self.driver, Say.TOLD, 0, self.part.tell(message.number))
                 case Say.SAVE:
                     self._save(message.number, message.json())
-                case Say.COUNT:
-                    channel.send(self.driver, Say.COUNT, self.part.exploration.count_orbits(self.orbit))
                 case Say.STOP:
                     return
                 case _:
@@ -200,14 +186,7 @@ class Worker:
             channel.send(self.driver, Say.FAILED, level, {"disk": disk})
             return
         size = self.part.end_level()
-        hits = [[hit.kind, hit.source, hit.other] for hit in self.part.take_hits()]
-        value = {
-            "size": size,
-            "numbers": self.part.numbers().tolist(),
-            "best": self.part.exploration.own[0].best.tolist(),
-            "hits": hits,
-        }
-        channel.send(self.driver, Say.DONE, level, value)
+        channel.send(self.driver, Say.DONE, level, {"size": size, **self.part.report()})
 
     def _expand(self) -> None:
         while self.failure is None:
@@ -253,18 +232,11 @@ class Worker:
 
     def _save(self, level: int, folder: str) -> None:
         try:
-            self.saved = save_part(self.part, folder, level, self.saved.files)
+            saved = self.part.save(folder, level)
         except OSError as error:
             channel.send(self.driver, Say.FAILED, level, {"disk": str(error)})
             return
-        channel.send(self.driver, Say.SAVED, level, asdict(self.saved))
-
-    def _tell(self, index: int) -> None:
-        """The row of a state and where it was found from."""
-        parent = self.part.parent(index)
-        value: dict[str, Any] = {"row": [int(word) for word in self.part.row(index)]}
-        value["parent"] = None if parent is None else [parent.part, parent.index]
-        channel.send(self.driver, Say.TOLD, index, value)
+        channel.send(self.driver, Say.SAVED, level, saved)
 
 
 def serve(meeting: Meeting, order: Order, number: int) -> None:
@@ -273,10 +245,10 @@ def serve(meeting: Meeting, order: Order, number: int) -> None:
     host = driver.getsockname()[0]
     exchange = Exchange(number, order.part_count, meeting.secret, host)
     try:
-        opened = open_part(order, number)
+        opened = order.open_part(order, number)
         channel.send(driver, Say.HELLO, number, {"host": host, "port": exchange.port})
         beginning = channel.receive(driver).json()
-        worker = Worker(opened.part, exchange, driver, opened.kernel.orbit)
+        worker = Worker(opened.part, exchange, driver)
         worker.begin(opened.initial, beginning["folder"], beginning["saved"][number], beginning["handed"])
         exchange.meet([(host, port) for host, port in beginning["addresses"]])
         worker.follow()

@@ -149,18 +149,22 @@ def measure_one(assertion: str) -> dict[str, Any]:
     """One property in this process; the native search loops are loaded before the clock starts."""
     from veristream.library import load_all
     from veristream.search.limits import Limits, silent
-    from veristream.search.liveness import _Search
+    from veristream.search.liveness import LocalRuns, decide
+    from veristream.search.product import Product
+    from veristream.search.session import Session
     from veristream.verdict import word
 
     began = time.perf_counter()
     network, property_ = next(
         (network, one) for network in load_all(MODEL) for one in network.properties if one.name == assertion
     )
-    search = _Search(network, property_, Limits(), silent)
+    product = Product(network, property_)
+    runs = LocalRuns(product, product.initial, None)
+    session = Session(runs.exploration, Limits(), silent, assertion, time.monotonic())
     compiled = time.perf_counter()
-    verdict = search.run()
+    verdict = decide(product, session, lambda _: runs.look())
     ended = time.perf_counter()
-    exploration = search.session.exploration
+    exploration = runs.exploration
     return {
         "verdict": word(verdict),
         "states": exploration.state_count,

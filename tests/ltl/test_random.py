@@ -7,6 +7,7 @@ and with them fairness, matter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from unittest import mock
 
@@ -54,7 +55,7 @@ from veristream.ir.verify import verify
 from veristream.search import liveness
 from veristream.search.limits import Limits
 from veristream.search.local import check
-from veristream.verdict import Violated, word
+from veristream.verdict import Result, Violated, word
 
 STATE_COUNT_MAX = 300
 NODE_COUNT_MAX = 100_000
@@ -206,7 +207,17 @@ def _substitute(formula: Formula, names: dict[Formula, Formula]) -> Formula:
 # The tests.
 
 
-def compare(network: Network, property_: Property, first_look: int) -> None:
+def search_here(network: Network, property_: Property) -> Result:
+    """The local engine's result."""
+    return check(network, [property_], Limits())[0]
+
+
+def compare(
+    network: Network,
+    property_: Property,
+    first_look: int,
+    search: Callable[[Network, Property], Result] = search_here,
+) -> None:
     """The search's verdict is the oracle's, and its lasso is fair and breaks the property.
 
     The search looks for violations after `first_look` states already, before all are explored.
@@ -220,7 +231,7 @@ def compare(network: Network, property_: Property, first_look: int) -> None:
         event("too large")
         return
     with mock.patch.object(liveness, "FIRST_LOOK", first_look):
-        (result,) = check(network, [property_], Limits())
+        result = search(network, property_)
     event(f"{word(result.verdict)} under {property_.fairness.value}")
     assert word(result.verdict) == ("holds" if holds else "violated")
     if isinstance(result.verdict, Violated):

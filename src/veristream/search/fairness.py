@@ -185,7 +185,7 @@ def _judge(
     if not units.exist:
         return candidate, nothing
     nodes, component = candidate.nodes, candidate.component
-    _fill_enabled(units, system, candidate)
+    candidate.enabled[:] = enabled_of(units, system.successors, system.rows, system.word_count, nodes)
     taken_units(graph, nodes, candidate.found, component, units.of_action, candidate.taken)
     everywhere = np.bitwise_and.reduce(candidate.enabled, axis=0)
     if (everywhere & units.weak & ~candidate.taken).any():
@@ -214,12 +214,12 @@ def _judge_steps(graph: Graph, system: System, candidate: FairComponent) -> Fair
     return None if count == NONE else replace(candidate, step_count=count, step_of=step_of)
 
 
-def _fill_enabled(units: Units, system: System, candidate: FairComponent) -> None:
+def enabled_of(units: Units, successors: int, rows: int, width: int, nodes: Words) -> Words:
+    """The units with an enabled action in each of the nodes' states, one row of bit words a node."""
     capacity = 1024
     while True:
-        candidate.enabled[:] = 0
-        scratch = np.empty(capacity * system.word_count, np.int64)
-        arguments = (system.word_count, candidate.nodes, units.of_action, scratch, candidate.enabled)
-        if enabled_units(system.successors, system.rows, *arguments):
-            return
+        enabled = np.zeros((nodes.size, units.weak.size), np.int64)
+        scratch = np.empty(capacity * width, np.int64)
+        if enabled_units(successors, rows, width, nodes, units.of_action, scratch, enabled):
+            return enabled
         capacity *= 4

@@ -9,62 +9,29 @@ violation is often found long before the product is complete.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from itertools import count, pairwise
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
-from veristream.ir.property import (
-    DivergenceFree,
-    Fairness,
-    Formula,
-    LeadsTo,
-    Occurs,
-    Property,
-    Silent,
-    Temporal,
-    TemporalBinary,
-    TemporalUnary,
-)
-from veristream.ir.property import (
-    Holds as HoldsIn,
-)
+from veristream.ir.property import Fairness, LeadsTo, Property, Temporal
 from veristream.ir.state import State
-from veristream.ir.vacuity import antecedents
-from veristream.kernel.emit import Watch
-from veristream.kernel.layout import decode, encode
-from veristream.kernel.load import load_kernel
-from veristream.kernel.product import STUTTER, WATCH_FAILED, Monitor
+from veristream.kernel.layout import Row
 from veristream.search import expand as native
-from veristream.search.buchi import Automaton, translate
-from veristream.search.expand import Code
-from veristream.search.explore import Hit, Plan, begin
-from veristream.search.fairness import FairComponent, System, find_fair, list_units
+from veristream.search.explore import Exploration, Hit, OutOfMemory, Plan, begin
+from veristream.search.fairness import FairComponent, System, find_fair
 from veristream.search.graph import NONE, Graph, Letters, source_of
-from veristream.search.lasso import STEPS_SHOWN, loop_edges, satisfies
+from veristream.search.lasso import STEPS_SHOWN, loop_edges
 from veristream.search.limits import Limits, Report
-from veristream.search.session import Session
-from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
-from veristream.search.vacuity import true_from_the_start, unmet_premise
-from veristream.verdict import Holds, Result, Step, Trace, Unknown, Verdict, Violated
+from veristream.search.product import Edge, Lasso, Product
+from veristream.search.session import Advancing, Session
+from veristream.verdict import Holds, Result, Unknown, Verdict, Violated
 
 FIRST_LOOK = 1 << 15  # states before the first search for components
-
-
-def formula_of(property_: Property) -> Formula:
-    """The temporal property as a formula."""
-    match property_.claim:
-        case Temporal(formula=formula):
-            return formula
-        case LeadsTo(cause=cause, effect=effect):
-            follows = TemporalUnary("<>", HoldsIn(effect))
-            return TemporalUnary("[]", TemporalBinary("->", HoldsIn(cause), follows))
-        case DivergenceFree():
-            return TemporalUnary("[]", TemporalUnary("<>", TemporalUnary("!", Silent())))
-        case _:
-            raise AssertionError(f"{property_.claim} is not temporal")
+NEAR = 1 << 10  # the same where it is known that there are some
 
 
 def kind_of(property_: Property) -> str:
@@ -80,96 +47,107 @@ def kind_of(property_: Property) -> str:
 
 def check_liveness(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
     """The result of a temporal property."""
-    search = _Search(network, property_, limits, report)
-    verdict = search.run()
-    return Result(property_.name, kind_of(property_), verdict, search.session.effort())
+    started = time.monotonic()
+    product = Product(network, property_)
+    runs = LocalRuns(product, product.initial, limits.memory_max_mib)
+    session = Session(runs.exploration, limits, report, property_.name, started)
+    verdict = decide(product, session, lambda _: runs.look())
+    return Result(property_.name, kind_of(property_), verdict, session.effort())
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    """A step of the product: states of the Network, states of the automaton, action, acceptance."""
+class ExploringRuns(Advancing, Protocol):
+    """An exploration of a product, local or shared."""
 
-    before: State
-    after: State
-    from_state: int
-    to_state: int
-    action: int
-    marks: int
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def seen(self) -> int: ...
+    def row(self, index: int) -> Row: ...
+    def path(self, index: int) -> list[int]: ...
 
 
-class _Search:
-    """One product search."""
+Runs = TypeVar("Runs", bound=ExploringRuns)
 
-    def __init__(self, network: Network, property_: Property, limits: Limits, report: Report) -> None:
-        started = time.monotonic()
-        self.network, self.property = network, property_
-        self.formula = formula_of(property_)
-        self.automaton: Automaton = translate(TemporalUnary("!", self.formula))
-        self.interpreter = Interpreter(network)
-        self.units = list_units(self.interpreter.actions, property_.fairness)
-        conditions = tuple(atom.condition for atom in self.automaton.states)
-        self.premises = antecedents(property_)[: 62 - len(conditions)]
-        monitor = Monitor(
-            self.automaton.first,
-            self.automaton.positive,
-            self.automaton.negative,
-            self.automaton.target,
-            self.automaton.acceptance,
-        )
-        watch = Watch(conditions, self.premises, self.automaton.actions, (), monitor)
-        self.kernel = load_kernel(network, watch)
-        row = encode(self.kernel.layout, network, self.interpreter.initial())
-        initial = np.append(row, np.uint64(self.automaton.initial))
-        code = Code(self.kernel.product, self.kernel.propositions, 0, 0)
-        plan = Plan(observes=True, keeps_edges=True)
+Look = Callable[[bool], Violated | None]
+"""Looks for a run that breaks the property in what is explored; told whether that is all there is."""
+
+
+def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
+    """Explores until a violation is found or there is nothing left to explore."""
+    look_at = FIRST_LOOK
+    exploration = session.exploration
+    for _ in session.rounds():
+        for hit in exploration.hits:
+            if hit.kind in (native.FAULT, native.WATCH_FAULT):
+                at = hit.source if hit.kind == native.FAULT else hit.other
+                return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
+        if exploration.state_count >= look_at and not exploration.complete:
+            look_at = 2 * exploration.state_count
+            violated = look(False)
+            if violated is not None:
+                return violated
+    if session.stopped:
+        return Unknown(session.stopped)
+    try:
+        violated = look(True)
+    except OutOfMemory:
+        return Unknown(session.out_of_memory)
+    return violated if violated is not None else Holds(vacuous=product.vacuity(exploration.seen))
+
+
+class LocalRuns:
+    """The runs from a state of the product, explored here.
+
+    `prefix` leads from the initial state to that one.
+    """
+
+    def __init__(
+        self, product: Product, start: Row, memory_max_mib: int | None, prefix: Sequence[Edge] = ()
+    ) -> None:
+        self.product, self.prefix = product, list(prefix)
         # Edges are numbered in the order of their states, so one worker explores.
-        exploration = begin(code, initial, plan, 1, limits.memory_max_mib)
-        self.session = Session(exploration, limits, report, property_.name, started)
+        plan = Plan(observes=True, keeps_edges=True)
+        self.exploration: Exploration = begin(product.code, start, plan, 1, memory_max_mib)
 
-    def run(self) -> Verdict:
-        """Explores until a violation is found or there is nothing left to explore."""
-        look_at = FIRST_LOOK
-        for _ in self.session.rounds():
-            for hit in self.session.exploration.hits:
-                if hit.kind in (native.FAULT, native.WATCH_FAULT):
-                    return self._failed(hit)
-            if self.session.exploration.state_count >= look_at:
-                look_at = 2 * self.session.exploration.state_count
-                violated = self._look()
-                if violated is not None:
-                    return violated
-        if self.session.stopped:
-            return Unknown(self.session.stopped)
-        violated = self._look()
-        return violated if violated is not None else Holds(vacuous=self._vacuity())
+    def look(self) -> Violated | None:
+        """A run that breaks the property, in what is explored so far."""
+        product, graph = self.product, self._graph()
+        fair = find_fair(graph, product.all_marks, product.units, self._system())
+        return None if fair is None else product.violated(self._lasso(graph, fair))
 
-    def _look(self) -> Violated | None:
-        graph = self._graph()
-        rows = self.session.exploration.memory.rows.address
-        width = self.session.exploration.word_count
-        system = System(self.kernel.successors, rows, width)
-        if self.property.fairness is Fairness.STRONG_GLOBAL:
-            words = self.session.exploration.memory.rows.words
-            system = replace(system, letters=self._letters(), words=words)
-        all_marks = (1 << self.automaton.acceptance_count) - 1
-        fair = find_fair(graph, all_marks, self.units, system)
-        return None if fair is None else self._violated(graph, fair, all_marks)
+    def search(self) -> Violated | None:
+        """A run that breaks the property; None once all is explored. Raises OutOfMemory."""
+        exploration = self.exploration
+        while not exploration.complete:
+            exploration.advance(max(NEAR, exploration.state_count))
+            violated = self.look()
+            if violated is not None:
+                return violated
+        return None
+
+    def _system(self) -> System:
+        memory, width = self.exploration.memory, self.exploration.word_count
+        system = System(self.product.kernel.successors, memory.rows.address, width)
+        if self.product.property.fairness is not Fairness.STRONG_GLOBAL:
+            return system
+        return replace(system, letters=self._letters(), words=memory.rows.words)
 
     def _letters(self) -> Letters:
         """What tells which step an edge of the product stands for."""
+        automaton = self.product.automaton
         return Letters(
-            self.kernel.successors,
-            self.kernel.propositions,
-            self.session.exploration.memory.rows.address,
-            self.session.exploration.word_count,
-            np.array(self.automaton.first, np.int64),
-            np.array(self.automaton.positive, np.int64),
-            np.array(self.automaton.negative, np.int64),
+            self.product.kernel.successors,
+            self.product.kernel.propositions,
+            self.exploration.memory.rows.address,
+            self.exploration.word_count,
+            np.array(automaton.first, np.int64),
+            np.array(automaton.positive, np.int64),
+            np.array(automaton.negative, np.int64),
         )
 
     def _graph(self) -> Graph:
         """The part of the product whose states are expanded."""
-        exploration = self.session.exploration
+        exploration = self.exploration
         node_count = exploration.expanded
         edge_count = exploration.edge_count
         first, targets, entries = (part.words for part in exploration.memory.edges)
@@ -180,34 +158,21 @@ class _Search:
             entries[:edge_count],
         )
 
-    def _state(self, index: int) -> tuple[State, int]:
-        """A product state: the Network's state and the automaton's."""
-        row = self.session.exploration.row(index)
-        return decode(self.kernel.layout, self.network, row[:-1]), int(row[-1])
+    def _edge(self, graph: Graph, edge: int, number: int | None = None) -> Edge:
+        before = self.exploration.row(int(source_of(graph, edge)))
+        after = self.exploration.row(int(graph.targets[edge]))
+        return self.product.edge(before, after, int(graph.entries[edge]), number)
 
-    def _edge(self, graph: Graph, edge: int) -> _Edge:
-        before, from_state = self._state(int(source_of(graph, edge)))
-        after, to_state = self._state(int(graph.targets[edge]))
-        entry = int(graph.entries[edge])
-        return _Edge(before, after, from_state, to_state, entry & 0xFFFFFFFF, entry >> 32)
-
-    def _violated(self, graph: Graph, fair: FairComponent, all_marks: int) -> Violated:
+    def _lasso(self, graph: Graph, fair: FairComponent) -> Lasso:
         entry = int(fair.nodes[0])
         stem = self._stem(graph, entry)
-        loop = loop_edges(graph, fair, all_marks, self.units, entry)
+        loop = loop_edges(graph, fair, self.product.all_marks, self.product.units, entry)
         alike = self._alike(graph, fair)
-        steps = [first_step(self.interpreter, self.interpreter.initial())]
-        letters = []
-        for edge in stem + loop:
-            step, letter = self._replay(self._edge(graph, edge), alike.get(edge))
-            steps.append(step)
-            letters.append(letter)
-        assert not satisfies(self.formula, letters, len(stem)), "the lasso keeps the property"
-        reason = f"the run repeats for ever: step {len(steps) - 1} leads back to step {len(stem)}"
-        if fair.step_count > STEPS_SHOWN:
-            also = f"all {fair.step_count} steps of the states that it does not leave any more"
-            reason += f"; a fair run also takes, again and again, {also}"
-        return Violated(reason, Trace(tuple(steps), loop=len(stem)))
+        return Lasso(
+            self.prefix + [self._edge(graph, edge, alike.get(edge)) for edge in stem],
+            [self._edge(graph, edge, alike.get(edge)) for edge in loop],
+            fair.step_count,
+        )
 
     def _alike(self, graph: Graph, fair: FairComponent) -> dict[int, int]:
         """Of edges whose single steps a fair run owes: how many steps before an edge's own have the
@@ -228,70 +193,10 @@ class _Search:
 
     def _stem(self, graph: Graph, entry: int) -> list[int]:
         """Edges of the breadth-first tree from the initial state to the entry."""
-        path = self.session.exploration.path(entry)
+        path = self.exploration.path(entry)
         edges = []
         for source, target in pairwise(path):
             first, last = int(graph.first[source]), int(graph.first[source + 1])
             offset = int(np.nonzero(graph.targets[first:last] == target)[0][0])
             edges.append(first + offset)
         return edges
-
-    def _replay(
-        self, edge: _Edge, number: int | None = None
-    ) -> tuple[Step, frozenset[HoldsIn | Occurs | Silent]]:
-        """The edge as a step that the interpreter takes, with the propositions true at its source;
-        where steps are alike, the one with the number."""
-        here = frozenset(
-            atom for atom in self.automaton.states if self.interpreter.holds(atom.condition, edge.before)
-        )
-        if edge.action == STUTTER:
-            assert not self.interpreter.steps(edge.before) and edge.before == edge.after
-            show = first_step(self.interpreter, edge.after).state
-            return Step(STUTTER_TEXT, None, show), here
-        letters: list[frozenset[HoldsIn | Occurs | Silent]] = []
-        alike = count()
-
-        def matches(taken: Taken) -> bool:
-            if taken.action != edge.action or (next(alike) != number and number is not None):
-                return False
-            occurring = frozenset(
-                atom for atom in self.automaton.actions if self.interpreter.occurs(atom, taken)
-            )
-            fits = self._can_move(edge, here | occurring)
-            if fits:
-                letters.append(here | occurring)
-            return fits
-
-        step = find_step(self.interpreter, edge.before, edge.after, matches)
-        return step, letters[-1]
-
-    def _can_move(self, edge: _Edge, letter: frozenset[HoldsIn | Occurs | Silent]) -> bool:
-        automaton = self.automaton
-        bits = sum(1 << i for i, atom in enumerate(automaton.states) if atom in letter)
-        bits |= sum(1 << (32 + i) for i, atom in enumerate(automaton.actions) if atom in letter)
-        first, last = automaton.first[edge.from_state], automaton.first[edge.from_state + 1]
-        return any(
-            automaton.target[t] == edge.to_state
-            and automaton.acceptance[t] == edge.marks
-            and bits & automaton.positive[t] == automaton.positive[t]
-            and bits & automaton.negative[t] == 0
-            for t in range(first, last)
-        )
-
-    def _failed(self, hit: Hit) -> Unknown:
-        at = hit.source if hit.kind == native.FAULT else hit.other
-        states = [self._state(i)[0] for i in self.session.exploration.path(at)]
-        states = [s for i, s in enumerate(states) if i == 0 or s != states[i - 1]]
-        if hit.kind == native.FAULT and hit.other != WATCH_FAILED:
-            found = action_fault(self.interpreter, states, hit.other)
-            assert found is not None, "the interpreter knows no failing action there"
-            return found
-        conditions = [atom.condition for atom in self.automaton.states]
-        return property_fault(self.interpreter, states, conditions)
-
-    def _vacuity(self) -> str | None:
-        """Why the property holds for a reason that says little, if so."""
-        first_bit = len(self.automaton.states)
-        premises = list(enumerate(self.premises, first_bit))
-        seen = self.session.exploration.seen
-        return true_from_the_start(self.interpreter, self.property) or unmet_premise(seen, premises)

@@ -14,7 +14,7 @@ from veristream.cli.check import FairnessChoice
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property
 from veristream.ir.read import read_network
-from veristream.search import lasso, liveness
+from veristream.search import lasso, liveness, product
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.source import Source
@@ -117,6 +117,7 @@ def test_an_edge_mark_asks_nothing_more() -> None:
 def test_a_large_component_is_not_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lasso, "STEPS_SHOWN", 3)
     monkeypatch.setattr(liveness, "STEPS_SHOWN", 3)
+    monkeypatch.setattr(product, "STEPS_SHOWN", 3)
     network, property_ = read(CHOICE, "ltl <> [] {way == 0}")
     (result,) = check(network, [property_], Limits())
     assert isinstance(result.verdict, Violated) and result.verdict.trace is not None

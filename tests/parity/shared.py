@@ -18,6 +18,7 @@ from veristream.search.limits import Limits, silent
 from veristream.search.memory import MIB
 from veristream.search.order import Order, make_order
 from veristream.search.safety import Batch, Exploring, Open, check_safety
+from veristream.search.shared_runs import Share
 from veristream.search.worker import Meeting, serve
 from veristream.verdict import Result
 
@@ -78,6 +79,34 @@ def opening_with_threads(
                 thread.join(timeout=20)
 
     return open_
+
+
+def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str | None = None) -> Share:
+    """Explorations of products that threads share from their initial state on; with a folder they are
+    saved after every level, and go on from what is there."""
+
+    @contextmanager
+    def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+        order = order_for(part_count)
+        crew = open_crew("127.0.0.1", part_count)
+        args = [(crew.meeting, order, number) for number in range(part_count)]
+        threads = [threading.Thread(target=_quietly, args=one, daemon=True) for one in args]
+        for thread in threads:
+            thread.start()
+        try:
+            manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
+            crew.gather(60, lambda: True, folder or "", manifest)
+            exploration = SharedExploration(crew, memory_max_mib * part_count * MIB)
+            exploration.depth = 0 if manifest is None else manifest.depth
+            if folder is not None:
+                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
+            yield exploration
+        finally:
+            crew.close()
+            for thread in threads:
+                thread.join(timeout=20)
+
+    return share
 
 
 def check_shared(

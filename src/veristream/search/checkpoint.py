@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veristream.errors import EnvironmentFailure, ModelError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from veristream.search.part import Part
 
 MANIFEST = "manifest.json"
@@ -32,6 +35,7 @@ class Saved:
     transitions: int = 0
     seen: int = 0
     best: tuple[tuple[int, ...], ...] = ()
+    edges: tuple[str, ...] = ()  # of a product
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,6 @@ class Manifest:
 def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Saved:
     """Writes what the part has found since the last time; raises OSError."""
     import pyarrow as pa  # takes a while to import, and only checkpoints need it
-    from pyarrow import parquet
 
     rows, parents, owners = part.unsaved()
     if len(parents):
@@ -56,8 +59,7 @@ def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Sa
         column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(parents), [None, blob])
         table = pa.table({"row": column, "parent": pa.array(parents), "owner": pa.array(owners)})
         name = f"part-{part.number}-{level}.parquet"
-        parquet.write_table(table, os.path.join(folder, name + ".tmp"), compression="zstd")
-        os.replace(os.path.join(folder, name + ".tmp"), os.path.join(folder, name))
+        _write(table, folder, name)
         files = (*files, name)
         part.saved = part.state_count
     numbers = part.numbers()
@@ -65,18 +67,62 @@ def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Sa
     return Saved(files, part.frontier, int(numbers[1]), int(numbers[3]), best)
 
 
-def load_part(part: Part, folder: str, saved: Saved) -> None:
-    """Reads what the part had saved; raises OSError."""
+def _write(table: pa.Table, folder: str, name: str) -> None:
+    """Writes a file whole or not at all; raises OSError."""
     from pyarrow import parquet
 
+    parquet.write_table(table, os.path.join(folder, name + ".tmp"), compression="zstd")
+    os.replace(os.path.join(folder, name + ".tmp"), os.path.join(folder, name))
+
+
+Edges = tuple[NDArray[np.int64], NDArray[np.uint16]]
+"""Two words an edge, and the part of each one's source."""
+
+
+def save_edges(edges: Edges, outs: NDArray[np.uint32], folder: str, name: str) -> None:
+    """Writes edges, and how many leave each of the states that were expanded; raises OSError."""
+    import pyarrow as pa
+
+    words, owners = edges
+    columns = {"ends": words[::2], "entry": words[1::2], "owner": owners}
+    _write(pa.table({key: pa.array(value) for key, value in columns.items()}), folder, name)
+    _write(pa.table({"out": pa.array(outs)}), folder, _outs_name(name))
+
+
+def read_edges(folder: str, name: str) -> tuple[Edges, NDArray[np.uint32]]:
+    """Edges as they were saved, and how many leave each state; raises OSError."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(os.path.join(folder, name))
+    ends, entries, owners = (table.column(key).to_numpy() for key in ("ends", "entry", "owner"))
+    words = np.stack([ends, entries], axis=1).reshape(-1)
+    outs = parquet.read_table(os.path.join(folder, _outs_name(name))).column("out").to_numpy()
+    return (words, owners), outs
+
+
+def _outs_name(name: str) -> str:
+    return name.replace("edges-", "outs-")
+
+
+def load_part(part: Part, folder: str, saved: Saved) -> None:
+    """Reads what the part had saved; raises OSError."""
     for name in saved.files:
-        table = parquet.read_table(os.path.join(folder, name)).combine_chunks()
-        column = table.column("row").chunk(0)
-        rows = np.frombuffer(column.buffers()[1], np.int64, offset=0)[: len(column) * part.word_count]
-        parents = table.column("parent").to_numpy().astype(np.uint32)
-        owners = table.column("owner").to_numpy().astype(np.uint16)
-        part.put_back(np.ascontiguousarray(rows), parents, owners)
+        part.put_back(*read_states(folder, name, part.word_count))
     part.go_on_from(saved.frontier, saved.transitions, saved.seen, [list(one) for one in saved.best])
+
+
+def read_states(
+    folder: str, name: str, word_count: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
+    """Rows, parents' indices and parents' parts of the states in a file; raises OSError."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(os.path.join(folder, name)).combine_chunks()
+    column = table.column("row").chunk(0)
+    rows = np.frombuffer(column.buffers()[1], np.int64, offset=0)[: len(column) * word_count]
+    parents = table.column("parent").to_numpy().astype(np.uint32)
+    owners = table.column("owner").to_numpy().astype(np.uint16)
+    return np.ascontiguousarray(rows), parents, owners
 
 
 def write_manifest(folder: str, manifest: Manifest) -> None:
@@ -119,8 +165,9 @@ def read_manifest(folder: str, digest: str, part_count: int) -> Manifest | None:
 
 def read_saved(found: dict[str, object]) -> Saved:
     """What a part said, as it was written down."""
-    files, best = found["files"], found["best"]
-    assert isinstance(files, list) and isinstance(best, list)
+    files, best, edges = found["files"], found["best"], found["edges"]
+    assert isinstance(files, list) and isinstance(best, list) and isinstance(edges, list)
     numbers = [found[key] for key in ("frontier", "transitions", "seen")]
     frontier, transitions, seen = (int(str(one)) for one in numbers)
-    return Saved(tuple(files), frontier, transitions, seen, tuple(tuple(one) for one in best))
+    bests = tuple(tuple(one) for one in best)
+    return Saved(tuple(files), frontier, transitions, seen, bests, tuple(edges))

@@ -19,6 +19,7 @@ from veristream.kernel.layout import Row
 from veristream.search import channel
 from veristream.search.channel import Message
 from veristream.search.checkpoint import Manifest, read_saved, write_manifest
+from veristream.search.expand import FAULT
 from veristream.search.explore import Hit, OutOfMemory
 from veristream.search.shared import Value
 from veristream.search.worker import Meeting, Say
@@ -110,11 +111,6 @@ class Crew:
         """The next message of each worker, by part; raises WorkerLostError."""
         return [self.hear(part) for part in range(self.part_count)]
 
-    def ask_all(self, question: Value) -> list[Value]:
-        """What each part answers, by part; raises WorkerLostError."""
-        self.tell_all(Say.ASK, 0, question)
-        return [message.json() for message in self.hear_all()]
-
     def close(self) -> None:
         """Lets the workers go."""
         for sock in self.workers.values():
@@ -181,11 +177,19 @@ class SharedExploration:
         self.frontier = sum(value["size"] for value in values)
         for part, value in enumerate(values):
             for kind, source, other in value["hits"]:
-                self.hits.append(Hit(kind, _global(part, source), _global(part, other)))
+                where = other if kind == FAULT else global_index(part, other)  # a fault tells its action
+                self.hits.append(Hit(kind, global_index(part, source), where))
         self.complete = self.frontier == 0
         self.depth += not self.complete
         if self.checkpoints is not None and not self.complete and not self.hits:
             self.checkpoints.level_done(self)
+
+    def ask_all(self, question: Value) -> list[Value]:
+        """What each part answers, by part; raises WorkerLostError, OutOfMemory and EnvironmentFailure."""
+        self.crew.tell_all(Say.ASK, 0, question)
+        told = self.crew.hear_all()
+        self.require_room(told)
+        return [message.json() for message in told]
 
     def require_room(self, told: list[Message]) -> None:
         """Raises OutOfMemory where a worker has no memory left, EnvironmentFailure where it has no disk."""
@@ -230,7 +234,7 @@ class SharedExploration:
     def best(self, measure: int) -> tuple[int, int] | None:
         """The best value of a measure and the state that has it."""
         found = [
-            (best[measure][0], _global(part, best[measure][1]))
+            (best[measure][0], global_index(part, best[measure][1]))
             for part, best in enumerate(self.bests)
             if best[measure][1] >= 0
         ]
@@ -245,27 +249,33 @@ class SharedExploration:
         """The states from the initial one to this one."""
         path = [index]
         while (parent := self._tell(path[-1])["parent"]) is not None:
-            path.append(_global(*parent))
+            path.append(global_index(*parent))
         return path[::-1]
 
     def _tell(self, index: int) -> dict[str, list[int] | None]:
-        part = index >> INDEX_BITS
-        self.crew.tell(part, Say.TELL, index & ((1 << INDEX_BITS) - 1))
+        part, place = split_index(index)
+        self.crew.tell(part, Say.TELL, place)
         told: dict[str, list[int] | None] = self.crew.hear(part).json()
         return told
 
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""
         self.unwatched.append(kind)
-        self.crew.ask_all({"unwatch": kind})
+        self.ask_all({"unwatch": kind})
 
     def count_orbits(self, orbit: int) -> int:
         """How many states those found stand for, by symmetry."""
-        return sum(answer["orbits"] for answer in self.crew.ask_all({"count": "orbits"}))
+        return sum(answer["orbits"] for answer in self.ask_all({"count": "orbits"}))
 
     def close(self) -> None:
         """Nothing to wait for: the workers stay to tell what they found."""
 
 
-def _global(part: int, index: int) -> int:
+def global_index(part: int, index: int) -> int:
+    """The index of a part's state among all."""
     return (part << INDEX_BITS) | index
+
+
+def split_index(index: int) -> tuple[int, int]:
+    """The part of a state, and its index there."""
+    return index >> INDEX_BITS, index & ((1 << INDEX_BITS) - 1)

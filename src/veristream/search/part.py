@@ -14,7 +14,7 @@ from veristream.search.checkpoint import Saved, load_part, read_saved, save_part
 from veristream.search.expand import Code, next_level
 from veristream.search.explore import Exploration, Hit, OutOfMemory, Plan, prepare
 from veristream.search.memory import Reserve, Spill, reserve, spill
-from veristream.search.partition import Sharing, absorb, owner_of, restore, scatter
+from veristream.search.partition import Sharing, absorb, owner_of, record_size, restore, scatter
 from veristream.search.shared import Value
 from veristream.search.visited import ROOT, fingerprint
 
@@ -57,10 +57,17 @@ class Part:
         self._saved = Saved()
         self._forgotten = 0
         self.hits: list[Hit] = []
+        self.edges = np.zeros(partition.EDGE_CONTROL, np.int64)
+        self.edges[partition.EDGE_LIMIT] = 1 << 62
         self._sharing = self._make_sharing()
 
+    @property
+    def record(self) -> int:
+        """Words of a record."""
+        return record_size(self.word_count, self.edges)
+
     def _make_sharing(self) -> Sharing:
-        record = self.word_count + 1
+        record = self.record
         own = self.exploration.own[0]
         room = max(OUTBOX_BYTES // (8 * record), 4 * own.out_actions.size) * record
         return Sharing(
@@ -71,6 +78,7 @@ class Part:
             np.zeros(self.count, np.int64),
             np.zeros(LATELY * record, np.int64),
             np.zeros(partition.SHARING_TALLY, np.int64),
+            self.edges,
         )
 
     def seed(self, initial: Row) -> bool:
@@ -79,7 +87,8 @@ class Part:
         address = int(row.ctypes.data)
         if owner_of(fingerprint(address, self.word_count), self.count) != self.number:
             return False
-        record = np.concatenate([row, np.array([ROOT], np.int64)])
+        record = np.zeros(self.record, np.int64)
+        record[: len(row)], record[len(row)] = row, ROOT
         self.take_in(self.number, record.tobytes())
         return True
 
@@ -100,6 +109,8 @@ class Part:
                     exploration.grow_table()
                 case partition.NEED_ARENA:
                     self._extend(own.out_actions.size)
+                case partition.NEED_EDGES:
+                    self._extend_edges(own.out_actions.size)
                 case _:
                     self._check_budget()
                     return int(reason)
@@ -121,11 +132,17 @@ class Part:
         exploration.work.control[native.ARENA_SIZE] = room
 
     def _make_room(self) -> None:
-        """More room for states, or for the table, whichever is lacking."""
-        if self.state_count + 1 > self.exploration.work.control[native.ARENA_SIZE]:
+        """More room for edges, for states, or for the table, whichever is lacking."""
+        if self.edges[partition.EDGE_COUNT] + 1 > self.edges[partition.EDGE_LIMIT]:
+            self._extend_edges(1)
+        elif self.state_count + 1 > self.exploration.work.control[native.ARENA_SIZE]:
             self._extend(1)
         else:
             self.exploration.grow_table()
+
+    def _extend_edges(self, more: int) -> None:
+        """Makes room for so many more edges; raises OutOfMemory and DiskFullError."""
+        raise OutOfMemory
 
     def _files(self) -> list[tuple[Spill, int]]:
         memory = self.exploration.memory
@@ -137,7 +154,7 @@ class Part:
         exploration = self.exploration
         files = self._files()
         if not files:
-            if exploration.byte_count > exploration.budget:
+            if self.byte_count > exploration.budget:
                 raise OutOfMemory
             return
         table = 8 * exploration.memory.slot_count
@@ -152,7 +169,7 @@ class Part:
     def outbox(self, part: int) -> bytes:
         """Takes the records that wait for another part."""
         room = self._sharing.outboxes.size // self.count
-        used = int(self._sharing.used[part]) * (self.word_count + 1)
+        used = int(self._sharing.used[part]) * self.record
         self._sharing.used[part] = 0
         first = part * room
         return self._sharing.outboxes[first : first + used].tobytes()
@@ -160,7 +177,7 @@ class Part:
     def take_in(self, sender: int, records: bytes) -> None:
         """Keeps the records of another part that are new here; raises OutOfMemory."""
         words = np.frombuffer(records, np.int64)
-        size = self.word_count + 1
+        size = self.record
         count, taken = len(words) // size, 0
         exploration = self.exploration
         while taken < count:
@@ -181,6 +198,11 @@ class Part:
     def state_count(self) -> int:
         """States found."""
         return self.exploration.state_count
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use."""
+        return self.exploration.byte_count
 
     @property
     def sent(self) -> int:
@@ -296,7 +318,7 @@ class Part:
                 exploration.transition_count,
                 self.sent,
                 exploration.seen,
-                exploration.byte_count,
+                self.byte_count,
             ],
             np.int64,
         )

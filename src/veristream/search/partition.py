@@ -13,7 +13,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import load_half, load_short, load_word, store_short, store_word
+from veristream.kernel.native import (
+    load_half,
+    load_short,
+    load_word,
+    store_half,
+    store_short,
+    store_word,
+)
 from veristream.search.expand import (
     ACTION_HIT,
     ARENA_SIZE,
@@ -30,12 +37,16 @@ from veristream.search.expand import (
     note_bits,
     take,
 )
-from veristream.search.visited import Store, find_or_add, fingerprint, same_row
+from veristream.search.visited import ROOT, Store, find_or_add, fingerprint, same_row
 
 # What `scatter` came back for.
-QUANTUM, LEVEL, FULL_OUTBOX, NEED_BUFFER, NEED_TABLE, NEED_ARENA = range(6)
+QUANTUM, LEVEL, FULL_OUTBOX, NEED_BUFFER, NEED_TABLE, NEED_ARENA, NEED_EDGES = range(7)
 
 SENT, SPARED, SHARING_TALLY = range(3)
+
+# Where edges are kept: addresses of the edges' words, of the parts that their sources belong to, and of the
+# number of edges that leave each state; how many edges there is room for, and how many there are.
+EDGE_WORDS, EDGE_OWNERS, EDGE_OUTS, EDGE_LIMIT, EDGE_COUNT, EDGE_CONTROL = range(6)
 
 
 class Sharing(NamedTuple):
@@ -43,6 +54,9 @@ class Sharing(NamedTuple):
 
     A record is a row and, in a word after it, its parent's index. `lately` remembers rows that were sent
     not long ago, so that most of those that are found again are not sent again.
+
+    Where edges are kept, they are with their targets: an edge is a word of target and source, and one of
+    its entry. Then a record has the entry too, and none is spared.
     """
 
     part: int
@@ -52,6 +66,7 @@ class Sharing(NamedTuple):
     used: NDArray[np.int64]  # per part: records in its outbox
     lately: NDArray[np.int64]  # rows, by fingerprint
     tally: NDArray[np.int64]
+    edges: NDArray[np.int64]  # EDGE_WORDS is 0 where they are not kept
 
 
 @njit(nogil=True, cache=True)
@@ -59,6 +74,23 @@ def owner_of(print_: int, part_count: int) -> int:
     """The part that a fingerprint belongs to, by bits that decide neither its place in a table nor all of
     its tag there."""
     return (((print_ >> 40) & 0xFFFF) * part_count) >> 16
+
+
+@njit(nogil=True, cache=True)
+def record_size(word_count: int, edges: NDArray[np.int64]) -> int:
+    """Words of a record."""
+    return word_count + 1 + (edges[EDGE_WORDS] != 0)  # type: ignore[no-any-return]
+
+
+@njit(nogil=True, cache=True)
+def _keep_edge(edges, target, source, sender, entry):  # type: ignore[no-untyped-def]
+    """Keeps an edge with its target."""
+    count = edges[EDGE_COUNT]
+    words = edges[EDGE_WORDS] + 16 * count
+    store_word(words, (target << 32) | source)
+    store_word(words + 8, entry)
+    store_short(edges[EDGE_OWNERS] + 2 * count, sender)
+    edges[EDGE_COUNT] = count + 1
 
 
 @njit(nogil=True, cache=True)
@@ -76,17 +108,20 @@ def _is_known(sharing, word_count, row, print_):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _send(sharing, word_count, row, print_, source, owner):  # type: ignore[no-untyped-def]
+def _send(sharing, word_count, row, print_, source, owner, entry):  # type: ignore[no-untyped-def]
     """Puts the row into its owner's outbox, unless the owner has had it lately."""
-    if _is_known(sharing, word_count, row, print_):
+    keeps_edges = sharing.edges[EDGE_WORDS] != 0
+    if not keeps_edges and _is_known(sharing, word_count, row, print_):
         sharing.tally[SPARED] += 1
         return
-    record = word_count + 1
+    record = record_size(word_count, sharing.edges)
     room = sharing.outboxes.size // sharing.part_count
     at = sharing.outboxes.ctypes.data + 8 * (owner * room + sharing.used[owner] * record)
     for k in range(word_count):
         store_word(at + 8 * k, load_word(row + 8 * k))
     store_word(at + 8 * word_count, source)
+    if keeps_edges:
+        store_word(at + 8 * word_count + 8, entry)
     sharing.used[owner] += 1
     sharing.tally[SENT] += 1
 
@@ -96,6 +131,7 @@ def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untype
     """Keeps or sends every successor in the buffer."""
     rows = own.out_rows.ctypes.data
     watch_actions = work.control[WATCH_ACTIONS]
+    keeps_edges = sharing.edges[EDGE_WORDS] != 0
     count = work.counts[0]
     for k in range(used):
         entry = own.out_actions[k]
@@ -107,11 +143,17 @@ def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untype
         print_ = own.prints[k]
         owner = owner_of(print_, sharing.part_count)
         if owner == sharing.part:
-            if keep(code, store, work, own, row, print_, source, count) == count:
+            index = keep(code, store, work, own, row, print_, source, count)
+            if index == count:
                 store_short(sharing.owners + 2 * count, sharing.part)
                 count += 1
+            if keeps_edges:
+                _keep_edge(sharing.edges, index, source, sharing.part, entry)
         else:
-            _send(sharing, store.word_count, row, print_, source, owner)
+            _send(sharing, store.word_count, row, print_, source, owner, entry)
+        if keeps_edges:
+            outs = sharing.edges[EDGE_OUTS] + 4 * source
+            store_half(outs, load_half(outs) + 1)
         hit = (entry >> 32) & watch_actions
         if hit != 0:
             note_bits(own, hit, ACTION_HIT, source, source)
@@ -122,7 +164,7 @@ def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untype
 @njit(nogil=True, cache=True)
 def _is_full(store, own, sharing):  # type: ignore[no-untyped-def]
     """Whether an outbox may not hold what the next states send."""
-    room = sharing.outboxes.size // sharing.part_count // (store.word_count + 1)
+    room = sharing.outboxes.size // sharing.part_count // record_size(store.word_count, sharing.edges)
     for part in range(sharing.part_count):
         if sharing.used[part] + own.out_actions.size > room:
             return True
@@ -138,6 +180,8 @@ def scatter(code: Code, store: Store, work: Work, own: Own, sharing: Sharing, qu
             return NEED_TABLE
         if work.counts[0] + own.out_actions.size > work.control[ARENA_SIZE]:
             return NEED_ARENA
+        if sharing.edges[EDGE_COUNT] + own.out_actions.size > sharing.edges[EDGE_LIMIT]:
+            return NEED_EDGES
         if _is_full(store, own, sharing):
             return FULL_OUTBOX
         if own.pending[0] >= own.pending[1] and not take(work, own, 0):
@@ -156,17 +200,23 @@ def absorb(
     code: Code, store: Store, work: Work, own: Own, sharing: Sharing, records: int, count: int, sender: int
 ) -> int:
     """Keeps the records at the address that are new, as far as there is room; gives how many it took."""
-    size = 8 * (store.word_count + 1)
+    size = 8 * record_size(store.word_count, sharing.edges)
+    keeps_edges = sharing.edges[EDGE_WORDS] != 0
     for k in range(count):
         fresh = work.counts[0]
         if fresh > work.control[TABLE_LIMIT] or fresh + 1 > work.control[ARENA_SIZE]:
             return k
+        if sharing.edges[EDGE_COUNT] + 1 > sharing.edges[EDGE_LIMIT]:
+            return k
         row = records + size * k
         print_ = fingerprint(row, store.word_count)
         source = load_word(row + 8 * store.word_count)
-        if keep(code, store, work, own, row, print_, source, fresh) == fresh:
+        index = keep(code, store, work, own, row, print_, source, fresh)
+        if index == fresh:
             store_short(sharing.owners + 2 * fresh, sender)
             work.counts[0] = fresh + 1
+        if keeps_edges and source != ROOT:
+            _keep_edge(sharing.edges, index, source, sender, load_word(row + 8 * store.word_count + 8))
     return count
 
 

@@ -162,9 +162,11 @@ class Worker:
                 case Say.GO:
                     self._level(message.number)
                 case Say.ASK:
-                    channel.send(self.driver, Say.ANSWER, 0, self.part.hear(message.json()))
+                    self._answer(message.json())
                 case Say.TELL:
                     channel.send(self.driver, Say.TOLD, 0, self.part.tell(message.number))
+                case Say.TAKE:
+                    self.part.accept(message.number, message.payload)
                 case Say.SAVE:
                     self._save(message.number, message.json())
                 case Say.STOP:
@@ -182,8 +184,7 @@ class Worker:
             self._take(block=True)
         self.ended.clear()
         if self.failure is not None:
-            disk = str(self.failure) if isinstance(self.failure, DiskFullError) else ""
-            channel.send(self.driver, Say.FAILED, level, {"disk": disk})
+            channel.send(self.driver, Say.FAILED, level, {"disk": _disk(self.failure)})
             return
         size = self.part.end_level()
         channel.send(self.driver, Say.DONE, level, {"size": size, **self.part.report()})
@@ -230,6 +231,14 @@ class Worker:
                 self.part.take_in(other, message.payload)
         return True
 
+    def _answer(self, question: Value) -> None:
+        try:
+            answer = self.part.hear(question)
+        except (OutOfMemory, DiskFullError) as error:
+            channel.send(self.driver, Say.FAILED, 0, {"disk": _disk(error)})
+            return
+        channel.send(self.driver, Say.ANSWER, 0, answer)
+
     def _save(self, level: int, folder: str) -> None:
         try:
             saved = self.part.save(folder, level)
@@ -237,6 +246,11 @@ class Worker:
             channel.send(self.driver, Say.FAILED, level, {"disk": str(error)})
             return
         channel.send(self.driver, Say.SAVED, level, saved)
+
+
+def _disk(failure: OutOfMemory | DiskFullError) -> str:
+    """What the disk said, where it is what is full."""
+    return str(failure) if isinstance(failure, DiskFullError) else ""
 
 
 def serve(meeting: Meeting, order: Order, number: int) -> None:

@@ -1,0 +1,219 @@
+"""Which states of a shared graph a fair accepting run can go on from for ever, in native code.
+
+States are taken away until none can be: those without a step to one that is left, and those from which
+something that a run must do again and again cannot be done by steps among those that are left. What is
+left in the end holds a fair accepting cycle, if anything is left at all: its terminal components are such
+cycles (Emerson and Lei, "Modalities for model checking", 1987; on shared graphs known as OWCTY, "one way
+catch them young": Fisler, Fraer, Kamhi, Vardi, Yang, 2001; Černá and Pelánek, 2003).
+
+Edges are with their targets, so both kinds of work go backwards. A part works off its queue and tells
+other parts what concerns their states, one word each; a wave is over when all queues are empty.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import load_short, load_word
+
+# What is done to the source of an edge.
+TRIM, REACH = range(2)
+
+# Where a wave is: what it does, the next of the queue and its end, the next edge of the state in hand, the
+# next state whose edges are looked through for a goal.
+MODE, HEAD, TAIL, EDGE, SEEDED, WAVE_CONTROL = range(6)
+
+WAVE_OVER, WAVE_FULL = range(2)
+
+
+class Backward(NamedTuple):
+    """The edges of a part by their targets: state v has the edges first[v]..first[v + 1] - 1."""
+
+    first: NDArray[np.int64]
+    sources: NDArray[np.uint32]
+    owners: NDArray[np.uint16]
+    entries: NDArray[np.int64]
+
+
+class Wave(NamedTuple):
+    """What is known of each state, the queue, and what waits for other parts."""
+
+    part: int
+    left: NDArray[np.bool_]
+    reached: NDArray[np.bool_]
+    outs: NDArray[np.uint32]  # steps to states that are left
+    queue: NDArray[np.uint32]
+    control: NDArray[np.int64]
+    outboxes: NDArray[np.int64]  # one row a part
+    used: NDArray[np.int64]
+
+
+class Goal(NamedTuple):
+    """What is to be reached: an edge with a mark, or with an action of a unit of fairness."""
+
+    mark: int  # a bit of the entry's upper half; 0 where a unit is meant
+    of_action: NDArray[np.int64]  # per action: units as bit words
+    word: int
+    bit: int
+
+
+NOWHERE = Goal(0, np.zeros((1, 1), np.int64), 0, 0)
+"""A goal that no edge meets."""
+
+
+@njit(nogil=True, cache=True)
+def sort_edges(words, owners, count, backward):  # type: ignore[no-untyped-def]
+    """Puts `count` edges, as `partition` keeps them, in the order of their targets."""
+    first = backward.first
+    first[:] = 0
+    for k in range(count):
+        first[((load_word(words + 16 * k) >> 32) & 0xFFFFFFFF) + 1] += 1
+    for v in range(first.size - 1):
+        first[v + 1] += first[v]
+    place = first[:-1].copy()
+    for k in range(count):
+        word = load_word(words + 16 * k)
+        target = (word >> 32) & 0xFFFFFFFF
+        at = place[target]
+        place[target] = at + 1
+        backward.sources[at] = word & 0xFFFFFFFF
+        backward.owners[at] = load_short(owners + 2 * k)
+        backward.entries[at] = load_word(words + 16 * k + 8)
+
+
+@njit(nogil=True, cache=True)
+def _push(wave, state):  # type: ignore[no-untyped-def]
+    wave.queue[wave.control[TAIL]] = state
+    wave.control[TAIL] += 1
+
+
+@njit(nogil=True, cache=True)
+def drop(wave, state):  # type: ignore[no-untyped-def]
+    """Takes a state away; its sources are told when its turn comes."""
+    wave.left[state] = False
+    _push(wave, state)
+
+
+@njit(nogil=True, cache=True)
+def touch(wave, state):  # type: ignore[no-untyped-def]
+    """Does to a state of this part what the wave does to the sources of edges."""
+    if wave.control[MODE] == TRIM:
+        wave.outs[state] -= np.uint32(1)
+        if wave.outs[state] == 0 and wave.left[state]:
+            drop(wave, state)
+    elif wave.left[state] and not wave.reached[state]:
+        wave.reached[state] = True
+        _push(wave, state)
+
+
+@njit(nogil=True, cache=True)
+def touch_all(wave, states):  # type: ignore[no-untyped-def]
+    """The same for states that other parts told."""
+    for k in range(states.size):
+        touch(wave, states[k])
+
+
+@njit(nogil=True, cache=True)
+def _touch_source(backward, wave, edge):  # type: ignore[no-untyped-def]
+    """The same for the source of an edge, wherever it is; False where its part's outbox is full."""
+    owner = backward.owners[edge]
+    if owner == wave.part:
+        touch(wave, backward.sources[edge])
+        return True
+    if wave.used[owner] == wave.outboxes.shape[1]:
+        return False
+    wave.outboxes[owner, wave.used[owner]] = backward.sources[edge]
+    wave.used[owner] += 1
+    return True
+
+
+@njit(nogil=True, cache=True)
+def begin_trim(wave):  # type: ignore[no-untyped-def]
+    """Every state is there; those without a step are the first to go."""
+    wave.left[:] = True
+    wave.control[:] = 0
+    wave.control[MODE] = TRIM
+    wave.control[EDGE] = -1
+    wave.control[SEEDED] = wave.left.size
+    for v in range(wave.left.size):
+        if wave.outs[v] == 0:
+            drop(wave, v)
+
+
+@njit(nogil=True, cache=True)
+def begin_reach(wave):  # type: ignore[no-untyped-def]
+    """Nothing is reached yet; the goal is looked for by `run_wave`."""
+    wave.reached[:] = False
+    wave.control[MODE] = REACH
+    wave.control[HEAD] = wave.control[TAIL] = wave.control[SEEDED] = 0
+    wave.control[EDGE] = -1
+
+
+@njit(nogil=True, cache=True)
+def begin_cut(wave, spared):  # type: ignore[no-untyped-def]
+    """Takes away what was not reached and is not spared; gives how many that are."""
+    wave.control[MODE] = TRIM
+    wave.control[HEAD] = wave.control[TAIL] = 0
+    wave.control[SEEDED] = wave.left.size
+    wave.control[EDGE] = -1
+    for v in range(wave.left.size):
+        if wave.left[v] and not wave.reached[v] and not spared[v]:
+            drop(wave, v)
+    return wave.control[TAIL]
+
+
+@njit(nogil=True, cache=True)
+def _meets(backward, goal, edge):  # type: ignore[no-untyped-def]
+    entry = backward.entries[edge]
+    if goal.mark != 0:
+        return (entry >> 32) & goal.mark != 0
+    action = entry & 0xFFFFFFFF
+    return action < goal.of_action.shape[0] and (goal.of_action[action, goal.word] >> goal.bit) & 1 != 0
+
+
+@njit(nogil=True, cache=True)
+def _look_through(backward, wave, goal, quantum):  # type: ignore[no-untyped-def]
+    """Looks for edges of the goal; gives WAVE_FULL where an outbox is, or the quantum is used up."""
+    control = wave.control
+    end = min(wave.left.size, control[SEEDED] + quantum)
+    while control[SEEDED] < end:
+        state = control[SEEDED]
+        if wave.left[state]:
+            edge = max(control[EDGE], backward.first[state])
+            while edge < backward.first[state + 1]:
+                if _meets(backward, goal, edge) and not _touch_source(backward, wave, edge):
+                    control[EDGE] = edge
+                    return WAVE_FULL
+                edge += 1
+        control[EDGE] = -1
+        control[SEEDED] = state + 1
+    return WAVE_FULL if end < wave.left.size else WAVE_OVER
+
+
+@njit(nogil=True, cache=True)
+def run_wave(backward: Backward, wave: Wave, goal: Goal, quantum: int) -> int:
+    """Goes on with the wave; gives WAVE_FULL where there is more to do once outboxes are empty."""
+    control = wave.control
+    if control[SEEDED] < wave.left.size:
+        if _look_through(backward, wave, goal, quantum) == WAVE_FULL:
+            return WAVE_FULL
+        control[EDGE] = -1
+    done = 0
+    while control[HEAD] < control[TAIL]:
+        if done == quantum:
+            return WAVE_FULL
+        state = wave.queue[control[HEAD]]
+        edge = max(control[EDGE], backward.first[state])
+        while edge < backward.first[state + 1]:
+            if not _touch_source(backward, wave, edge):
+                control[EDGE] = edge
+                return WAVE_FULL
+            edge += 1
+        control[EDGE] = -1
+        control[HEAD] += 1
+        done += 1
+    return WAVE_OVER

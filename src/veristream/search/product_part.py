@@ -1,0 +1,328 @@
+"""A worker's part of a product: it keeps the edges too, and finds out which states can go on for ever."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.search import elimination, partition
+from veristream.search.checkpoint import read_edges, save_edges
+from veristream.search.elimination import (
+    NOWHERE,
+    WAVE_FULL,
+    Backward,
+    Goal,
+    Wave,
+    begin_cut,
+    begin_reach,
+    begin_trim,
+    run_wave,
+    sort_edges,
+    touch,
+    touch_all,
+)
+from veristream.search.explore import OutOfMemory
+from veristream.search.fairness import Words, enabled_of
+from veristream.search.memory import Reserve, Spill, reserve, spill
+from veristream.search.part import CLAIMED_STATES, Part
+from veristream.search.product import Product
+from veristream.search.shared import Value
+from veristream.search.visited import ROOT, find_or_add, fingerprint
+
+WAVE_QUANTUM = 1 << 16
+WAVE_OUTBOX = 1 << 16
+_EDGE_BYTES = 16 + 2
+_SORTED_BYTES = 4 + 2 + 8
+
+
+class ProductPart(Part):
+    """The states of one part of a product, with the edges that lead to them.
+
+    Between two levels of the exploration the driver may ask for *looks*: waves that go through what is
+    explored so far (see `elimination`).
+    """
+
+    def __init__(
+        self,
+        product: Product,
+        number: int,
+        count: int,
+        memory_max_mib: int | None = None,
+        spill_folder: str | None = None,
+    ) -> None:
+        super().__init__(
+            product.code, product.width, product.plan, number, count, memory_max_mib, spill_folder
+        )
+        self.product, self.units = product, product.units
+        self._spill_folder = spill_folder
+        budget = self.exploration.budget
+        self._words, self._owners = self._lend(2 * budget), self._lend(budget)
+        self._outs = self._lend(4 * self.exploration.arena_size)
+        self.edges[partition.EDGE_WORDS] = self._words.address
+        self.edges[partition.EDGE_OWNERS] = self._owners.address
+        self.edges[partition.EDGE_OUTS] = self._outs.address
+        self._edges_max = 2 * budget // 16
+        self.edges[partition.EDGE_LIMIT] = 0 if spill_folder else self._edges_max
+        self._sharing = self._make_sharing()
+        self._edges_saved, self._outs_saved = 0, 0
+        self._edge_files: tuple[str, ...] = ()
+        self._look: Look | None = None
+        self._borrowed: list[Spill] = []  # for the look
+
+    def _lend(self, byte_count: int) -> Reserve | Spill:
+        if self._spill_folder is None:
+            return reserve(byte_count)
+        return spill(byte_count, self._spill_folder)
+
+    def _files(self) -> list[tuple[Spill, int]]:
+        files = super()._files()
+        return [*files, (self._outs, 4)] if isinstance(self._outs, Spill) else files
+
+    def _extend_edges(self, more: int) -> None:
+        room = min(self.edge_count + more + 8 * CLAIMED_STATES, self._edges_max)
+        if self.edge_count + more > room:
+            raise OutOfMemory
+        for array, size in ((self._words, 16), (self._owners, 2)):
+            if isinstance(array, Spill):
+                array.claim(size * room)
+        self.edges[partition.EDGE_LIMIT] = room
+
+    @property
+    def edge_count(self) -> int:
+        """Edges that lead to states of this part."""
+        return int(self.edges[partition.EDGE_COUNT])
+
+    @property
+    def byte_count(self) -> int:
+        """Memory in use, with the edges as they are kept and as they are sorted for a look."""
+        return super().byte_count + 4 * self.state_count + (_EDGE_BYTES + _SORTED_BYTES) * self.edge_count
+
+    def work(self, quantum: int = WAVE_QUANTUM) -> int:
+        """Goes on with the level, or with the wave of a look."""
+        if self._look is None:
+            return super().work()
+        return partition.FULL_OUTBOX if self._look.run() == WAVE_FULL else partition.LEVEL
+
+    def outbox(self, part: int) -> bytes:
+        """Takes the records that wait for another part: states of it that a wave touches, in a look."""
+        return super().outbox(part) if self._look is None else self._look.outbox(part)
+
+    def take_in(self, sender: int, records: bytes) -> None:
+        """Takes records of another part."""
+        if self._look is None:
+            super().take_in(sender, records)
+        else:
+            touch_all(self._look.wave, np.frombuffer(records, np.int64))
+
+    def end_level(self) -> int:
+        """Ends a level; in a look: how many states are still in the queue."""
+        return super().end_level() if self._look is None else self._look.waiting
+
+    def report(self) -> Value:
+        """What the driver is told: in a look, how many states are left."""
+        if self._look is None:
+            return super().report()
+        return {"left": self._look.left}
+
+    def hear(self, question: Value) -> Value:
+        """Begins or ends a look, or does what the driver says in it."""
+        match question:
+            case {"look": "begin"}:
+                self._look = Look(self, self._sort())
+                return {}
+            case {"look": "end"}:
+                self._end_look()
+                return {}
+            case _ if self._look is not None:
+                return self._look.hear(question)
+            case _:
+                return super().hear(question)
+
+    def save(self, folder: str, level: int) -> Value:
+        """Writes the states and edges that were found since the last checkpoint; raises OSError."""
+        value = super().save(folder, level)
+        first, last = self._edges_saved, self.edge_count
+        words = self._words.words[2 * first : 2 * last]
+        owners = self._owners.words.view(np.uint16)[first:last]
+        name = f"edges-{self.number}-{level}.parquet"
+        save_edges((words, owners), self.outs[self._outs_saved : self.frontier], folder, name)
+        self._edge_files = (*self._edge_files, name)
+        self._edges_saved, self._outs_saved = last, self.frontier
+        return {**value, "edges": self._edge_files}
+
+    def load(self, folder: str, saved: Value) -> None:
+        """Reads what was saved; raises OSError, OutOfMemory and DiskFullError."""
+        super().load(folder, saved)
+        for name in saved["edges"]:
+            (words, owners), outs = read_edges(folder, name)
+            first, last = self.edge_count, self.edge_count + owners.size
+            if last > self.edges[partition.EDGE_LIMIT]:
+                self._extend_edges(owners.size)
+            self._words.words[2 * first : 2 * last] = words
+            self._owners.words.view(np.uint16)[first:last] = owners
+            self.outs[self._outs_saved : self._outs_saved + outs.size] = outs
+            self.edges[partition.EDGE_COUNT] = self._edges_saved = last
+            self._outs_saved += outs.size
+        self._edge_files = tuple(saved["edges"])
+
+    def accept(self, count: int, blob: bytes) -> None:
+        """In a look: takes away states of which the driver knows that no fair run stays in them."""
+        if self._look is None:
+            super().accept(count, blob)
+        else:
+            self._look.strike(self._indices(np.frombuffer(blob, np.int64)))
+
+    def _indices(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The states with these rows, all of which are here."""
+        store, size = self.exploration.store(), 8 * self.word_count
+        found = np.empty(rows.nbytes // size, np.int64)
+        for k in range(found.size):
+            row = int(rows.ctypes.data) + size * k
+            found[k] = find_or_add(store, row, fingerprint(row, self.word_count), self.state_count, ROOT)
+        assert (found < self.state_count).all(), "only states that were found are taken away"
+        return found
+
+    def _sort(self) -> Backward:
+        """The edges so far, by their targets; raises DiskFullError."""
+        states, edges = self.state_count, self.edge_count
+        backward = Backward(
+            self._borrow(states + 1, 8).view(np.int64)[: states + 1],
+            self._borrow(edges, 4).view(np.uint32)[:edges],
+            self._borrow(edges, 2).view(np.uint16)[:edges],
+            self._borrow(edges, 8).view(np.int64)[:edges],
+        )
+        sort_edges(self._words.address, self._owners.address, edges, backward)
+        return backward
+
+    def _borrow(self, count: int, size: int) -> NDArray[np.int64]:
+        """Room for so many items of a look, where states and edges are kept too."""
+        lent = self._lend(size * count)
+        if isinstance(lent, Spill):
+            self._borrowed.append(lent)
+            lent.claim(size * count)
+        return lent.words
+
+    def _end_look(self) -> None:
+        self._look = None
+        for lent in self._borrowed:
+            lent.close()
+        self._borrowed.clear()
+
+    def enabled(self, states: Words) -> Words:
+        """The units of fairness that are enabled in each of the states, as bit words."""
+        rows, successors = self.exploration.memory.rows.address, self.product.kernel.successors
+        return enabled_of(self.units, successors, rows, self.word_count, states)
+
+    @property
+    def outs(self) -> NDArray[np.uint32]:
+        """How many edges leave each state."""
+        return self._outs.words.view(np.uint32)[: self.state_count]
+
+
+class Look:
+    """One search for fair accepting runs in what is explored: waves, and what they found so far."""
+
+    def __init__(self, part: ProductPart, backward: Backward) -> None:
+        self.part, self.backward = part, backward
+        states = part.state_count
+        self.wave = Wave(
+            part.number,
+            np.empty(states, np.bool_),
+            np.zeros(states, np.bool_),
+            part.outs.copy(),
+            np.empty(states, np.uint32),
+            np.zeros(elimination.WAVE_CONTROL, np.int64),
+            np.empty((part.count, WAVE_OUTBOX), np.int64),
+            np.zeros(part.count, np.int64),
+        )
+        self.goal = Goal(0, part.units.of_action, 0, 0)
+        self._kept: NDArray[np.bool_] | None = None
+        self._enabled: Words | None = None
+        self._struck = np.zeros(states, np.bool_)
+        begin_trim(self.wave)
+
+    def hear(self, question: Value) -> Value:
+        """Does what the driver says between two waves."""
+        match question:
+            case {"reach": "mark", "bit": bit}:
+                self._reach(Goal(1 << bit, self.part.units.of_action, 0, 0))
+            case {"reach": "unit", "unit": unit}:
+                self._reach_unit(unit)
+            case {"reach": "state", "state": [part, index]}:
+                self._reach(NOWHERE)
+                if part == self.part.number:
+                    touch(self.wave, index)
+            case {"cut": "unreached", "unit": unit}:
+                return {"cut": int(begin_cut(self.wave, self._spared(unit)))}
+            case {"cut": "struck"}:
+                self.wave.reached[:] = ~self._struck
+                self._struck[:] = False
+                begin_cut(self.wave, np.zeros(self.wave.left.size, np.bool_))
+            case {"cut": "reached"}:
+                self.wave.left[self.wave.reached] = False
+            case {"left": "keep"}:
+                self._kept = self.wave.left.copy()
+            case {"left": "restore"}:
+                assert self._kept is not None
+                self.wave.left[:] = self._kept
+            case {"left": "first"}:
+                places = np.flatnonzero(self.wave.left)[:1]
+                return {"first": int(places[0]) if places.size else None}
+            case {"enabled": "somewhere"}:
+                words = np.bitwise_or.reduce(self._enabled_units()[self.wave.left], axis=0)
+                return {"words": words.tolist()}
+            case _:
+                raise AssertionError(f"the driver asks {question}")
+        return {}
+
+    def _reach(self, goal: Goal) -> None:
+        self.goal = goal
+        begin_reach(self.wave)
+
+    def _reach_unit(self, unit: int) -> None:
+        """Who can take the unit again; of a weak one, or come to where it is not enabled."""
+        word, bit = divmod(unit, 63)
+        self._reach(Goal(0, self.part.units.of_action, word, bit))
+        if not self.part.units.strong[word] >> bit & 1:
+            touch_all(self.wave, np.flatnonzero(self.wave.left & ~self._enables(unit)))
+
+    def _spared(self, unit: int | None) -> NDArray[np.bool_]:
+        """States that need not reach a strong unit: those that do not enable it."""
+        if unit is None or not self.part.units.strong[unit // 63] >> unit % 63 & 1:
+            return np.zeros(self.wave.left.size, np.bool_)
+        return ~self._enables(unit)
+
+    def _enables(self, unit: int) -> NDArray[np.bool_]:
+        return (self._enabled_units()[:, unit // 63] >> unit % 63 & 1).astype(np.bool_)
+
+    def _enabled_units(self) -> Words:
+        """Of every state that is left, the units that are enabled; found out once in a look."""
+        if self._enabled is None:
+            left = np.flatnonzero(self.wave.left)
+            self._enabled = np.zeros((self.wave.left.size, self.part.units.weak.size), np.int64)
+            self._enabled[left] = self.part.enabled(left)
+        return self._enabled
+
+    def strike(self, states: Words) -> None:
+        """Notes states that are to be taken away."""
+        self._struck[states] = True
+
+    def run(self) -> int:
+        """Goes on with the wave."""
+        return int(run_wave(self.backward, self.wave, self.goal, WAVE_QUANTUM))
+
+    def outbox(self, part: int) -> bytes:
+        """Takes what waits for another part."""
+        used = int(self.wave.used[part])
+        self.wave.used[part] = 0
+        return self.wave.outboxes[part, :used].tobytes()
+
+    @property
+    def waiting(self) -> int:
+        """How many states are in the queue."""
+        return int(self.wave.control[elimination.TAIL] - self.wave.control[elimination.HEAD])
+
+    @property
+    def left(self) -> int:
+        """How many states are left."""
+        return int(self.wave.left.sum())

@@ -1,0 +1,239 @@
+"""Properties of infinite runs whose product workers share.
+
+The product is explored in parts, with its edges. Whenever it has doubled, and at the end, the parts take
+away what no fair accepting run can go on from for ever (see `elimination`). If nothing is left, no run
+breaks the property. Else a run is looked for here, from a state that is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+import numpy as np
+
+from veristream.ir.network import Network
+from veristream.ir.property import Fairness, Property, TemporalUnary
+from veristream.kernel.emit import Watch
+from veristream.search import channel
+from veristream.search.buchi import translate
+from veristream.search.crew import SharedExploration, global_index, split_index
+from veristream.search.explore import Exploration, OutOfMemory
+from veristream.search.fairness import Words
+from veristream.search.limits import Limits, Report
+from veristream.search.liveness import LocalRuns, decide, kind_of
+from veristream.search.order import Opened, Order, digest_of, text_of
+from veristream.search.partition import share as share_out
+from veristream.search.product import Product, formula_of, watch_of
+from veristream.search.product_part import ProductPart
+from veristream.search.session import Session
+from veristream.search.worker import Say
+from veristream.verdict import Result, Violated
+
+Share = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]
+"""Has an order, made for a number of parts, explored by workers that begin with the initial state."""
+
+TOO_LARGE = "some run breaks it; the states that it stays in do not fit into the driver's memory"
+PIECE = 1 << 16
+
+
+def make_runs_order(
+    network: Network,
+    property_: Property,
+    part_count: int,
+    memory_max_mib: int | None,
+    spill_folder: str | None = None,
+) -> Order:
+    """The order for one temporal property."""
+    text = text_of(network, [property_])
+    digest = digest_of(network, _watch(network, property_))
+    return Order(_open_product, text, digest, part_count, memory_max_mib, spill_folder)
+
+
+def _watch(network: Network, property_: Property) -> Watch:
+    return watch_of(translate(TemporalUnary("!", formula_of(property_))), property_)
+
+
+def _open_product(order: Order, number: int) -> Opened:
+    """The numbered part of a product, with its kernel compiled or loaded."""
+    network = order.network(lambda read: _watch(read, read.properties[0]))
+    product = Product(network, network.properties[0])
+    part = ProductPart(product, number, order.part_count, order.memory_max_mib, order.spill_folder)
+    return Opened(part, product.initial, product.kernel)
+
+
+def check_shared_runs(
+    network: Network,
+    property_: Property,
+    limits: Limits,
+    report: Report,
+    share: Share,
+    start_states: int | None,
+    spill_folder: str | None = None,
+) -> Result:
+    """The result of a temporal property: explored here first, and shared once it is large."""
+    started = time.monotonic()
+    product = Product(network, property_)
+    kind = kind_of(property_)
+    if start_states != 0:
+        runs = LocalRuns(product, product.initial, limits.memory_max_mib)
+        few = replace(limits, states_max=least(limits.states_max, start_states))
+        session = Session(runs.exploration, few, report, property_.name, started)
+        verdict = decide(product, session, lambda _: runs.look())
+        if not session.stopped or not is_large(session, limits, start_states):
+            return Result(property_.name, kind, verdict, session.effort())
+
+    def order(part_count: int) -> Order:
+        return make_runs_order(network, property_, part_count, limits.memory_max_mib, spill_folder)
+
+    with share(order) as shared:
+        sharing = Session(shared, limits, report, property_.name, started)
+        look = SharedLook(product, shared, limits.memory_max_mib).look
+        verdict = decide(product, sharing, look)
+        return Result(property_.name, kind, verdict, sharing.effort())
+
+
+def least(one: int | None, other: int | None) -> int | None:
+    """The smaller of two bounds; None is no bound."""
+    return min((bound for bound in (one, other) if bound is not None), default=None)
+
+
+def is_large(session: Session[Exploration], limits: Limits, start_states: int | None) -> bool:
+    """Whether it was not a bound of the user's that stopped the exploration here, but its size."""
+    if session.stopped == session.out_of_memory:
+        return True
+    states = session.exploration.state_count
+    within = limits.states_max is None or states < limits.states_max
+    return start_states is not None and start_states <= states and within
+
+
+class SharedLook:
+    """The driver's end of looks for a run that breaks the property."""
+
+    def __init__(self, product: Product, shared: SharedExploration, memory_max_mib: int | None) -> None:
+        self.product, self.shared, self.crew = product, shared, shared.crew
+        self.memory_max_mib = memory_max_mib
+        self.is_of_steps = product.property.fairness is Fairness.STRONG_GLOBAL
+
+    def look(self, complete: bool) -> Violated | None:
+        """A run that breaks the property, in what is explored so far."""
+        if self.is_of_steps and not complete:
+            return None  # whether all steps are taken again shows only when all are known
+        self.shared.ask_all({"look": "begin"})
+        try:
+            left = self._settle(self._wave())
+            return self._find() if left else None
+        finally:
+            self.shared.ask_all({"look": "end"})
+
+    def _wave(self) -> int:
+        """Lets a wave run to its end; gives how many states are left."""
+        while True:
+            self.crew.tell_all(Say.GO, 0)
+            told = self.crew.hear_all()
+            self.shared.require_room(told)
+            values = [message.json() for message in told]
+            if not any(value["size"] for value in values):
+                return sum(value["left"] for value in values)
+
+    def _settle(self, left: int) -> int:
+        """Takes states away until every one that is left can do, again and again, all that it must."""
+        goals = [*self._marks(), *self._units()] if left else []
+        unchanged = turn = 0
+        while left and unchanged < len(goals):
+            question, unit = goals[turn % len(goals)]
+            turn += 1
+            self.shared.ask_all(question)
+            self._wave()
+            cut = sum(answer["cut"] for answer in self.shared.ask_all({"cut": "unreached", "unit": unit}))
+            unchanged = 0 if cut else unchanged + 1
+            left = self._wave()
+        return left
+
+    def _marks(self) -> Iterator[tuple[dict[str, object], int | None]]:
+        for bit in range(self.product.automaton.acceptance_count):
+            yield {"reach": "mark", "bit": bit}, None
+
+    def _units(self) -> Iterator[tuple[dict[str, object], int | None]]:
+        """Units of fairness; one that is enabled nowhere asks for nothing."""
+        units = self.product.units
+        if not units.exist:
+            return
+        told = [answer["words"] for answer in self.shared.ask_all({"enabled": "somewhere"})]
+        somewhere = np.bitwise_or.reduce(np.array(told, np.int64), axis=0)
+        for unit in bits_of((units.weak | units.strong) & somewhere):
+            yield {"reach": "unit", "unit": unit}, unit
+
+    def _find(self) -> Violated | None:
+        """A run from a state that is left. Only where fairness is of single steps there may be none."""
+        if self.is_of_steps:
+            return self._find_closed()
+        try:
+            found = self._search_from(self._nearest())[1]
+        except OutOfMemory:
+            try:
+                found = self._search_from(self._innermost())[1]
+            except OutOfMemory:
+                return Violated(TOO_LARGE)
+        assert found is not None, "what is left holds a run that breaks the property"
+        return found
+
+    def _find_closed(self) -> Violated | None:
+        """A run whose states, those that come again and again, are closed under all their steps: what a
+        state that is left leads to is searched whole, and taken away where it holds no such run.
+        Raises OutOfMemory."""
+        while True:
+            self.shared.ask_all({"left": "keep"})
+            runs, found = self._search_from(self._innermost())
+            if found is not None:
+                return found
+            self.shared.ask_all({"left": "restore"})
+            self._strike(runs.exploration)
+            self.shared.ask_all({"cut": "struck"})
+            if not self._settle(self._wave()):
+                return None
+
+    def _search_from(self, index: int) -> tuple[LocalRuns, Violated | None]:
+        """Searches all that a state leads to; raises OutOfMemory."""
+        rows = [self.shared.row(one) for one in self.shared.path(index)]
+        prefix = self.product.edges_along(rows)
+        runs = LocalRuns(self.product, rows[-1], self.memory_max_mib, prefix)
+        return runs, runs.search()
+
+    def _firsts(self) -> list[int]:
+        """The first state that is left in each part that has one."""
+        told = [answer["first"] for answer in self.shared.ask_all({"left": "first"})]
+        return [global_index(part, first) for part, first in enumerate(told) if first is not None]
+
+    def _nearest(self) -> int:
+        """A state that is left, near to the initial one."""
+        return min(self._firsts(), key=lambda index: len(self.shared.path(index)))
+
+    def _innermost(self) -> int:
+        """A state that all it leads to lead back to; of what is left, nothing stays left."""
+        state = -1
+        while firsts := self._firsts():
+            state = firsts[0]
+            self.shared.ask_all({"reach": "state", "state": split_index(state)})
+            self._wave()
+            self.shared.ask_all({"cut": "reached"})
+        return state
+
+    def _strike(self, exploration: Exploration) -> None:
+        """Tells the parts which of their states were explored here."""
+        count, width = exploration.state_count, exploration.word_count
+        owners, places = np.zeros(count, np.uint16), np.zeros(count, np.uint32)
+        share_out(exploration.store(), count, self.crew.part_count, owners, places)
+        rows = exploration.memory.rows.words[: count * width].reshape(-1, width)
+        for part in range(self.crew.part_count):
+            mine = np.flatnonzero(owners == part)
+            for begin in range(0, mine.size, PIECE):
+                some = mine[begin : begin + PIECE]
+                self.crew.give(part, channel.frame(Say.TAKE, some.size, rows[some].tobytes()))
+
+
+def bits_of(words: Words) -> list[int]:
+    """The numbers of the bits that are set, 63 a word."""
+    return [63 * k + bit for k, word in enumerate(words) for bit in range(63) if int(word) >> bit & 1]

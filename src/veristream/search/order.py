@@ -49,7 +49,8 @@ class Order:
     def network(self, watch_of: Callable[[Network], Watch]) -> Network:
         """The network, which must read here as it did where the order was made."""
         network = read_network(Source("<network>", self.text), {})
-        assert digest_of(network, watch_of(network)) == self.digest, "the worker reads another network"
+        digest = digest_of(network, watch_of(network), self.reduced, self.reach)
+        assert digest == self.digest, "the worker reads another network"
         return network
 
 
@@ -58,9 +59,9 @@ def text_of(network: Network, properties: Sequence[Property]) -> str:
     return print_network(replace(network, properties=tuple(properties)))
 
 
-def digest_of(network: Network, watch: Watch) -> str:
+def digest_of(network: Network, watch: Watch, reduced: bool = False, reach: int = 0) -> str:
     """Of all that must be alike wherever a part is explored: not of the kernel, since machines differ."""
-    parts = (replace(network, properties=()), watch, lay_out(network))
+    parts = (replace(network, properties=()), watch, lay_out(network), reduced, reach)
     return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
 
 
@@ -74,7 +75,7 @@ def make_order(
 ) -> Order:
     """The order for the safety properties of one batch."""
     text = text_of(network, [case.property for case in batch.cases])
-    digest = digest_of(network, batch.watch())
+    digest = digest_of(network, batch.watch(), reduced)
     return Order(_open_states, text, digest, part_count, memory_max_mib, spill_folder, reduced)
 
 

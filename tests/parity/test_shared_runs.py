@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +19,7 @@ from veristream.ir.read import read_network
 from veristream.library import load
 from veristream.search.limits import Limits, silent
 from veristream.search.local import check
-from veristream.search.shared_runs import check_shared_runs
+from veristream.search.shared_runs import SharedLook, check_shared_runs
 from veristream.source import Source
 from veristream.verdict import Holds, Result, Unknown, Violated, word
 
@@ -32,10 +34,13 @@ def shared(
     start_states: int = 0,
     folder: str | None = None,
     spill: str | None = None,
+    apart: bool = True,
 ) -> Result:
-    """The result of a property whose product threads share, from the beginning if nothing else is said."""
+    """The result of a property whose product threads share, from the beginning if nothing else is said;
+    what is left stays apart, as if it were too large for the driver, or is brought together."""
     share = sharing_with_threads(part_count, folder=folder)
-    return check_shared_runs(network, property_, limits or Limits(), silent, share, start_states, spill)
+    with mock.patch.object(SharedLook, "_fits", not apart):
+        return check_shared_runs(network, property_, limits or Limits(), silent, share, start_states, spill)
 
 
 SOME = 5
@@ -52,7 +57,8 @@ SOME = 5
 )
 def test_known_verdicts(pair: Pair) -> None:
     network, property_ = read_pair(pair)
-    found = shared(network, property_, 1 + len(pair.name) % 3)
+    number = len(pair.name)
+    found = shared(network, property_, 1 + number % 3, apart=bool(number & 1))
     assert isinstance(found.verdict, Holds if pair.holds else Violated)
     if pair.holds:
         (local,) = check(network, [property_], Limits())
@@ -116,21 +122,25 @@ property p: ltl <> {P@good} under strong-global
 """
 
 
+@pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("part_count", [1, 2, 3])
 @pytest.mark.parametrize("order", [("left", "kept"), ("kept", "left")])
-def test_a_component_that_is_left_again_hides_no_other(order: tuple[str, str], part_count: int) -> None:
+def test_a_component_that_is_left_again_hides_no_other(
+    order: tuple[str, str], part_count: int, apart: bool
+) -> None:
     text = LEFT_OR_KEPT.replace("FIRST", order[0]).replace("SECOND", order[1])
     network = read_network(Source("model.net", text))
-    found = shared(network, network.properties[0], part_count).verdict
+    found = shared(network, network.properties[0], part_count, apart=apart).verdict
     assert isinstance(found, Violated) and found.trace is not None
     assert found.trace.steps[-1].action == "stay"
 
 
+@pytest.mark.parametrize("apart", [True, False])
 @pytest.mark.parametrize("part_count", [1, 2, 3])
-def test_components_that_are_left_again_are_no_runs(part_count: int) -> None:
+def test_components_that_are_left_again_are_no_runs(part_count: int, apart: bool) -> None:
     text = LEFT_OR_KEPT.replace("FIRST", "left").replace("SECOND", "good")
     network = read_network(Source("model.net", text))
-    assert isinstance(shared(network, network.properties[0], part_count).verdict, Holds)
+    assert isinstance(shared(network, network.properties[0], part_count, apart=apart).verdict, Holds)
 
 
 def test_bounds_of_the_user_are_kept(philosophers: tuple[Network, Property]) -> None:
@@ -142,4 +152,6 @@ def test_bounds_of_the_user_are_kept(philosophers: tuple[Network, Property]) -> 
 @given(st.data())
 def test_random_networks_agree_with_the_oracle(data: st.DataObject) -> None:
     network = data.draw(dense_networks())
-    compare(network, data.draw(properties(network)), data.draw(looks), shared)
+    parts, apart = data.draw(st.integers(1, 3)), data.draw(st.booleans())
+    search = partial(shared, part_count=parts, apart=apart)
+    compare(network, data.draw(properties(network)), data.draw(looks), search)

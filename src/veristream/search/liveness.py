@@ -23,7 +23,7 @@ from veristream.kernel.layout import Row
 from veristream.search import expand as native
 from veristream.search.explore import Exploration, Hit, OutOfMemory, Plan, begin
 from veristream.search.fairness import FairComponent, System, find_fair
-from veristream.search.graph import NONE, Graph, Letters, source_of
+from veristream.search.graph import NONE, Graph, source_of
 from veristream.search.lasso import STEPS_SHOWN, loop_edges
 from veristream.search.limits import Limits, Report
 from veristream.search.product import Edge, Lasso, Product
@@ -130,20 +130,7 @@ class LocalRuns:
         system = System(self.product.kernel.successors, memory.rows.address, width)
         if self.product.property.fairness is not Fairness.STRONG_GLOBAL:
             return system
-        return replace(system, letters=self._letters(), words=memory.rows.words)
-
-    def _letters(self) -> Letters:
-        """What tells which step an edge of the product stands for."""
-        automaton = self.product.automaton
-        return Letters(
-            self.product.kernel.successors,
-            self.product.kernel.propositions,
-            self.exploration.memory.rows.address,
-            self.exploration.word_count,
-            np.array(automaton.first, np.int64),
-            np.array(automaton.positive, np.int64),
-            np.array(automaton.negative, np.int64),
-        )
+        return replace(system, letters=self.product.letters(memory.rows.address), words=memory.rows.words)
 
     def _graph(self) -> Graph:
         """The part of the product whose states are expanded."""

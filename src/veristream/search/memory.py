@@ -39,7 +39,7 @@ class Reserve:
 
 def reserve(byte_count: int) -> Reserve:
     """Reserves zeroed memory; pages are taken when they are first written."""
-    size = max(mmap.PAGESIZE, byte_count)
+    size = max(mmap.PAGESIZE, -(-byte_count // 8) * 8)  # whole words
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     try:
         mapping = mmap.mmap(-1, size, flags=flags)

@@ -35,6 +35,7 @@ from veristream.search.buchi import Automaton, translate
 from veristream.search.expand import Code
 from veristream.search.explore import Hit, Plan, begin
 from veristream.search.fairness import list_units
+from veristream.search.graph import Letters
 from veristream.search.lasso import STEPS_SHOWN, satisfies
 from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
 from veristream.search.vacuity import true_from_the_start, unmet_premise
@@ -114,6 +115,18 @@ class Product:
     def width(self) -> int:
         """Words of a row."""
         return len(self.initial)
+
+    def letters(self, rows: int) -> Letters:
+        """What tells which step an edge stands for, of states whose rows are at the address."""
+        return Letters(
+            self.kernel.successors,
+            self.kernel.propositions,
+            rows,
+            self.width,
+            np.array(self.automaton.first, np.int64),
+            np.array(self.automaton.positive, np.int64),
+            np.array(self.automaton.negative, np.int64),
+        )
 
     def state(self, row: Row) -> tuple[State, int]:
         """A product state: the Network's state and the automaton's."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ from veristream.search.elimination import (
 )
 from veristream.search.explore import OutOfMemory
 from veristream.search.fairness import Words, enabled_of
+from veristream.search.gathered import Share
 from veristream.search.memory import Reserve, Spill, reserve, spill
 from veristream.search.part import CLAIMED_STATES, Part
 from veristream.search.product import Product
@@ -122,7 +125,7 @@ class ProductPart(Part):
         """What the driver is told: in a look, how many states are left."""
         if self._look is None:
             return super().report()
-        return {"left": self._look.left}
+        return {"left": self._look.left, "edges": self._look.edge_count}
 
     def hear(self, question: Value) -> Value:
         """Begins or ends a look, or does what the driver says in it."""
@@ -207,6 +210,23 @@ class ProductPart(Part):
         for lent in self._borrowed:
             lent.close()
         self._borrowed.clear()
+
+    def share(self) -> Iterator[bytes]:
+        """What is left, in a look: states, rows, and the edges that lead to them."""
+        assert self._look is not None
+        backward, left = self._look.backward, self._look.wave.left
+        states = np.flatnonzero(left)
+        rows = self.exploration.memory.rows.words[: self.state_count * self.word_count]
+        inside = np.repeat(left, np.diff(backward.first))
+        targets = np.repeat(np.arange(left.size, dtype=np.uint32), np.diff(backward.first))[inside]
+        yield from Share(
+            states.astype(np.uint32),
+            rows.reshape(-1, self.word_count)[states],
+            targets,
+            backward.sources[inside],
+            backward.owners[inside],
+            backward.entries[inside],
+        ).pieces()
 
     def enabled(self, states: Words) -> Words:
         """The units of fairness that are enabled in each of the states, as bit words."""
@@ -321,6 +341,11 @@ class Look:
     def waiting(self) -> int:
         """How many states are in the queue."""
         return int(self.wave.control[elimination.TAIL] - self.wave.control[elimination.HEAD])
+
+    @property
+    def edge_count(self) -> int:
+        """How many edges lead to states that are left."""
+        return int(np.diff(self.backward.first)[self.wave.left].sum())
 
     @property
     def left(self) -> int:

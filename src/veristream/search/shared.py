@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
 
 from veristream.kernel.layout import Row
 
@@ -53,3 +54,11 @@ class SharedPart(Protocol):
 
     def load(self, folder: str, saved: Value) -> None:
         """Reads what was saved; raises OutOfMemory, DiskFullError and OSError."""
+
+
+@runtime_checkable
+class Giving(Protocol):
+    """A part that can give the driver what is left of it."""
+
+    def share(self) -> Iterator[bytes]:
+        """Arrays, as the driver knows them."""

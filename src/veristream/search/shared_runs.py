@@ -21,9 +21,11 @@ from veristream.search import channel
 from veristream.search.buchi import translate
 from veristream.search.crew import SharedExploration, global_index, split_index
 from veristream.search.explore import Exploration, OutOfMemory
-from veristream.search.fairness import Words
+from veristream.search.fairness import System, Words, find_fair
+from veristream.search.gathered import EDGE_BYTES, STATE_BYTES, gather
 from veristream.search.limits import Limits, Report
 from veristream.search.liveness import LocalRuns, decide, kind_of
+from veristream.search.memory import MIB, default_budget_mib
 from veristream.search.order import Opened, Order, digest_of, text_of
 from veristream.search.partition import share as share_out
 from veristream.search.product import Product, formula_of, watch_of
@@ -115,7 +117,9 @@ class SharedLook:
     def __init__(self, product: Product, shared: SharedExploration, memory_max_mib: int | None) -> None:
         self.product, self.shared, self.crew = product, shared, shared.crew
         self.memory_max_mib = memory_max_mib
+        self.budget = MIB * (memory_max_mib or default_budget_mib())
         self.is_of_steps = product.property.fairness is Fairness.STRONG_GLOBAL
+        self.left = self.edges = 0
 
     def look(self, complete: bool) -> Violated | None:
         """A run that breaks the property, in what is explored so far."""
@@ -123,34 +127,55 @@ class SharedLook:
             return None  # whether all steps are taken again shows only when all are known
         self.shared.ask_all({"look": "begin"})
         try:
-            left = self._settle(self._wave())
-            return self._find() if left else None
+            self._wave()
+            self._settle()
+            if self.left == 0:
+                return None
+            return self._find_here() if self._fits else self._find()
         finally:
             self.shared.ask_all({"look": "end"})
 
-    def _wave(self) -> int:
-        """Lets a wave run to its end; gives how many states are left."""
+    def _wave(self) -> None:
+        """Lets a wave run to its end."""
         while True:
             self.crew.tell_all(Say.GO, 0)
             told = self.crew.hear_all()
             self.shared.require_room(told)
             values = [message.json() for message in told]
             if not any(value["size"] for value in values):
-                return sum(value["left"] for value in values)
+                self.left, self.edges = (sum(value[key] for value in values) for key in ("left", "edges"))
+                return
 
-    def _settle(self, left: int) -> int:
-        """Takes states away until every one that is left can do, again and again, all that it must."""
-        goals = [*self._marks(), *self._units()] if left else []
+    @property
+    def _fits(self) -> bool:
+        """Whether what is left can be brought together here."""
+        each = STATE_BYTES + 8 * self.product.width
+        return self.left * each + self.edges * EDGE_BYTES <= self.budget
+
+    def _settle(self) -> None:
+        """Takes states away until what is left fits here, or until every one that is left can do, again
+        and again, all that it must."""
+        goals = [] if self._fits else [*self._marks(), *self._units()]
         unchanged = turn = 0
-        while left and unchanged < len(goals):
+        while unchanged < len(goals) and not self._fits:
             question, unit = goals[turn % len(goals)]
-            turn += 1
             self.shared.ask_all(question)
             self._wave()
             cut = sum(answer["cut"] for answer in self.shared.ask_all({"cut": "unreached", "unit": unit}))
-            unchanged = 0 if cut else unchanged + 1
-            left = self._wave()
-        return left
+            self._wave()
+            turn, unchanged = turn + 1, 0 if cut else unchanged + 1
+
+    def _find_here(self) -> Violated | None:
+        """A run in what is left, whose components are found here."""
+        gathered, product = gather(self.shared), self.product
+        address = int(gathered.rows.ctypes.data)
+        system = System(product.kernel.successors, address, product.width)
+        if self.is_of_steps:
+            system = replace(system, letters=product.letters(address), words=gathered.rows)
+        fair = find_fair(gathered.graph, product.all_marks, product.units, system)
+        if fair is None:
+            return None
+        return self._tell(min(int(index) for index in gathered.indices[fair.nodes]))
 
     def _marks(self) -> Iterator[tuple[dict[str, object], int | None]]:
         for bit in range(self.product.automaton.acceptance_count):
@@ -172,12 +197,18 @@ class SharedLook:
             return self._find_closed()
         try:
             found = self._search_from(self._nearest())[1]
+            assert found is not None, "what is left holds a run that breaks the property"
+            return found
         except OutOfMemory:
-            try:
-                found = self._search_from(self._innermost())[1]
-            except OutOfMemory:
-                return Violated(TOO_LARGE)
-        assert found is not None, "what is left holds a run that breaks the property"
+            return self._tell(self._innermost())
+
+    def _tell(self, index: int) -> Violated:
+        """A run that stays in the component of a state."""
+        try:
+            found = self._search_from(index)[1]
+        except OutOfMemory:
+            return Violated(TOO_LARGE)
+        assert found is not None, "a fair component holds a run that breaks the property"
         return found
 
     def _find_closed(self) -> Violated | None:
@@ -192,7 +223,9 @@ class SharedLook:
             self.shared.ask_all({"left": "restore"})
             self._strike(runs.exploration)
             self.shared.ask_all({"cut": "struck"})
-            if not self._settle(self._wave()):
+            self._wave()
+            self._settle()
+            if self.left == 0:
                 return None
 
     def _search_from(self, index: int) -> tuple[LocalRuns, Violated | None]:

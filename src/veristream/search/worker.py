@@ -21,7 +21,7 @@ from veristream.search.channel import Message
 from veristream.search.explore import OutOfMemory
 from veristream.search.memory import DiskFullError
 from veristream.search.order import Order
-from veristream.search.shared import SharedPart, Value
+from veristream.search.shared import Giving, SharedPart, Value
 
 
 class Say(IntEnum):
@@ -43,6 +43,7 @@ class Say(IntEnum):
     ANSWER = 13
     TAKE = 14
     TAKEN = 15
+    SHARE = 16
 
 
 INBOX_BYTES_MAX = 64 << 20
@@ -125,6 +126,7 @@ class Worker:
     def __init__(self, part: SharedPart, exchange: Exchange, driver: socket.socket) -> None:
         self.part, self.exchange, self.driver = part, exchange, driver
         self.ended: set[int] = set()
+        self.sent_bytes = 0
         self.failure: OutOfMemory | DiskFullError | None = None
 
     def begin(self, initial: Row, folder: str, saved: Value | None, handed: bool) -> None:
@@ -167,6 +169,8 @@ class Worker:
                     channel.send(self.driver, Say.TOLD, 0, self.part.tell(message.number))
                 case Say.TAKE:
                     self.part.accept(message.number, message.payload)
+                case Say.SHARE:
+                    self._share()
                 case Say.SAVE:
                     self._save(message.number, message.json())
                 case Say.STOP:
@@ -187,7 +191,8 @@ class Worker:
             channel.send(self.driver, Say.FAILED, level, {"disk": _disk(self.failure)})
             return
         size = self.part.end_level()
-        channel.send(self.driver, Say.DONE, level, {"size": size, **self.part.report()})
+        told = {"size": size, "sent_bytes": self.sent_bytes, **self.part.report()}
+        channel.send(self.driver, Say.DONE, level, told)
 
     def _expand(self) -> None:
         while self.failure is None:
@@ -210,6 +215,7 @@ class Worker:
     def _send(self, other: int, data: bytes) -> None:
         """Sends without ever standing still: while the other cannot take more, what came in is taken in."""
         sock = self.exchange.peers[other]
+        self.sent_bytes += len(data)
         view = memoryview(data)
         while view:
             try:
@@ -238,6 +244,12 @@ class Worker:
             channel.send(self.driver, Say.FAILED, 0, {"disk": _disk(error)})
             return
         channel.send(self.driver, Say.ANSWER, 0, answer)
+
+    def _share(self) -> None:
+        """Gives the driver what is left of the part, array by array."""
+        assert isinstance(self.part, Giving)
+        for piece in self.part.share():
+            self.driver.sendall(channel.frame(Say.SHARE, 0, piece))
 
     def _save(self, level: int, folder: str) -> None:
         try:

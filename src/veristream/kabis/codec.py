@@ -1,0 +1,274 @@
+"""Deterministic bytes for everything that is signed, hashed, stored or sent.
+
+One value has one encoding, and only that encoding decodes: signatures and hashes are over encodings. An
+encoding begins with its domain tag, `kabis/1/<kind>`, so that a signature for one kind of statement never
+counts for another. Integers are big endian; bytes and texts carry their length in front.
+
+Whatever comes from outside is decoded here. A decoder raises `DecodeError` and nothing else, and checks
+every length against a limit and against the bytes that are there before it allocates.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import ClassVar, Self, TypeVar
+
+DIGEST_BYTES = 32
+SIGNATURE_BYTES = 64
+PUBLIC_KEY_BYTES = 32
+NAME_BYTES_MAX = 249
+"""The longest name of a topic, producer, party, group or chain: Kafka's limit for topics."""
+
+ZERO_DIGEST = bytes(DIGEST_BYTES)
+
+_U16 = struct.Struct(">H")
+_U32 = struct.Struct(">I")
+_U64 = struct.Struct(">Q")
+
+Item = TypeVar("Item")
+
+
+class DecodeError(Exception):
+    """The bytes are not an encoding of what they were taken for."""
+
+
+def domain_tag(kind: str) -> bytes:
+    """What an encoding of this kind begins with, its length in front."""
+    tag = b"kabis/1/" + kind.encode("ascii")
+    return _U32.pack(len(tag)) + tag
+
+
+class Writer:
+    """Collects the parts of one encoding; a value that could not be read back is a ValueError."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, kind: str) -> None:
+        self._parts = [domain_tag(kind)]
+
+    def u8(self, value: int) -> None:
+        """One byte."""
+        self._parts.append(bytes((value,)))
+
+    def u16(self, value: int) -> None:
+        """Two bytes."""
+        self._pack(_U16, value)
+
+    def u32(self, value: int) -> None:
+        """Four bytes."""
+        self._pack(_U32, value)
+
+    def u64(self, value: int) -> None:
+        """Eight bytes."""
+        self._pack(_U64, value)
+
+    def flag(self, value: bool) -> None:
+        """A truth value, as 0 or 1."""
+        self._parts.append(b"\x01" if value else b"\x00")
+
+    def fixed(self, value: bytes, length: int) -> None:
+        """Bytes whose length both sides know."""
+        if len(value) != length:
+            raise ValueError(f"{len(value)} bytes where {length} belong")
+        self._parts.append(value)
+
+    def digest(self, value: bytes) -> None:
+        """A SHA-256 digest."""
+        self.fixed(value, DIGEST_BYTES)
+
+    def signature(self, value: bytes) -> None:
+        """An Ed25519 signature."""
+        self.fixed(value, SIGNATURE_BYTES)
+
+    def blob(self, value: bytes, length_max: int) -> None:
+        """Bytes with their length in front."""
+        if len(value) > length_max:
+            raise ValueError(f"{len(value)} bytes, at most {length_max}")
+        self._parts.append(_U32.pack(len(value)))
+        self._parts.append(value)
+
+    def text(self, value: str, length_max: int = NAME_BYTES_MAX) -> None:
+        """A text, as the UTF-8 bytes with their length in front."""
+        self.blob(value.encode("utf-8"), length_max)
+
+    def items(self, values: Iterable[Item], count_max: int, write: Callable[[Item], object]) -> None:
+        """A count, then each value as `write` writes it."""
+        values = tuple(values)
+        if len(values) > count_max:
+            raise ValueError(f"{len(values)} items, at most {count_max}")
+        self.u32(len(values))
+        for value in values:
+            write(value)
+
+    def option(self, value: Item | None, write: Callable[[Item], object]) -> None:
+        """A presence byte, then the value if there is one."""
+        self.flag(value is not None)
+        if value is not None:
+            write(value)
+
+    def raw(self, value: bytes) -> None:
+        """Bytes that run to the end of the encoding, or whose length was written before."""
+        self._parts.append(value)
+
+    def to_bytes(self) -> bytes:
+        """The encoding."""
+        return b"".join(self._parts)
+
+    def _pack(self, form: struct.Struct, value: int) -> None:
+        try:
+            self._parts.append(form.pack(value))
+        except struct.error as error:
+            raise ValueError(f"{value} does not fit {form.size} bytes") from error
+
+
+class Reader:
+    """Takes one encoding apart, front to back; every method raises DecodeError where it does not fit."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes, kind: str) -> None:
+        tag = domain_tag(kind)
+        if not data.startswith(tag):
+            raise DecodeError(f"this is no encoded {kind}")
+        self._data = data
+        self._at = len(tag)
+
+    @property
+    def remaining(self) -> int:
+        """How many bytes are left."""
+        return len(self._data) - self._at
+
+    def fixed(self, length: int) -> bytes:
+        """The next `length` bytes."""
+        end = self._at + length
+        if end > len(self._data):
+            raise DecodeError(f"cut off: {length} bytes expected, {self.remaining} left")
+        taken = self._data[self._at : end]
+        self._at = end
+        return taken
+
+    def u8(self) -> int:
+        """One byte."""
+        return self.fixed(1)[0]
+
+    def u16(self) -> int:
+        """Two bytes."""
+        return int.from_bytes(self.fixed(2), "big")
+
+    def u32(self) -> int:
+        """Four bytes."""
+        return int.from_bytes(self.fixed(4), "big")
+
+    def u64(self) -> int:
+        """Eight bytes."""
+        return int.from_bytes(self.fixed(8), "big")
+
+    def flag(self) -> bool:
+        """A truth value; any byte but 0 and 1 is an error, so that there is one encoding."""
+        value = self.u8()
+        if value > 1:
+            raise DecodeError(f"a truth value of {value}")
+        return value == 1
+
+    def digest(self) -> bytes:
+        """A SHA-256 digest."""
+        return self.fixed(DIGEST_BYTES)
+
+    def signature(self) -> bytes:
+        """An Ed25519 signature."""
+        return self.fixed(SIGNATURE_BYTES)
+
+    def blob(self, length_max: int) -> bytes:
+        """Bytes with their length in front."""
+        length = self.u32()
+        if length > length_max:
+            raise DecodeError(f"{length} bytes, at most {length_max}")
+        return self.fixed(length)
+
+    def text(self, length_max: int = NAME_BYTES_MAX) -> str:
+        """A text in UTF-8."""
+        try:
+            return self.blob(length_max).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DecodeError("a text that is not UTF-8") from error
+
+    def items(self, count_max: int, read: Callable[[], Item]) -> tuple[Item, ...]:
+        """A count, then as many values, each of one byte at least."""
+        count = self.u32()
+        if count > count_max:
+            raise DecodeError(f"{count} items, at most {count_max}")
+        if count > self.remaining:
+            raise DecodeError(f"cut off: {count} items expected, {self.remaining} bytes left")
+        return tuple([read() for _ in range(count)])
+
+    def option(self, read: Callable[[], Item]) -> Item | None:
+        """A value, or None."""
+        return read() if self.flag() else None
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.remaining:
+            raise DecodeError(f"{self.remaining} bytes too many")
+
+
+class Encoded(ABC):
+    """A value with one encoding of its own; `write` is also how it stands inside others."""
+
+    __slots__ = ()
+
+    KIND: ClassVar[str]
+
+    @abstractmethod
+    def write(self, writer: Writer) -> None:
+        """Appends the value, without a tag."""
+
+    def encode(self) -> bytes:
+        """The value's only encoding."""
+        writer = Writer(self.KIND)
+        self.write(writer)
+        return writer.to_bytes()
+
+
+class Coded(Encoded):
+    """A value that is also read back, from bytes that anybody may have made."""
+
+    __slots__ = ()
+
+    BYTES_MAX: ClassVar[int] = 1 << 24
+    """The longest encoding that is even looked at."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes what `write` appended."""
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """The value with this encoding; raises DecodeError and nothing else."""
+        if len(data) > cls.BYTES_MAX:
+            raise DecodeError(f"{len(data)} bytes, at most {cls.BYTES_MAX} for a {cls.KIND}")
+        reader = Reader(data, cls.KIND)
+        value = cls.read(reader)
+        reader.end()
+        return value
+
+
+Kind = TypeVar("Kind", bound=Coded)
+
+
+def require_ascending(keys: Iterable[object], what: str) -> None:
+    """Raises DecodeError unless each key is above the one before, so that a set has one encoding."""
+    if any(not earlier < later for earlier, later in pairwise(keys)):  # type: ignore[operator]
+        raise DecodeError(f"{what} that do not ascend, or one of them twice")
+
+
+def decode_one_of(tags: Mapping[bytes, type[Kind]], data: bytes) -> Kind:
+    """The value whose domain tag is one of these."""
+    length = int.from_bytes(data[:4], "big")
+    kind = tags.get(data[: 4 + min(length, 64)])
+    if kind is None:
+        raise DecodeError("this is no transaction that we know")
+    return kind.decode(data)

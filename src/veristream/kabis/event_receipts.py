@@ -1,0 +1,354 @@
+"""The receipt of one event: who pushed what, where and when, for somebody who has only the genesis.
+
+It holds the event's leaf with its path to the batch's root, the producer's signed header with the storage
+receipts, the path of that transaction to the block's root, the block's header, and the certificate. What
+shows that the producer's key was valid at that height is a `KeyProof`: the key's entry in the state that a
+certified header names, that of the event's own block or of a later one. So neither the validators nor the
+registry are asked, and a receipt also shows a key that has ended since.
+
+The file is JSON: facts for people, and the proof that they follow from. Verifying decodes the proof, checks
+all of it, and writes the file anew; it must be the same bytes. So no byte of it can be changed.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Self
+
+from veristream.kabis.batch import Batch
+from veristream.kabis.blocks import Block, BlockHeader
+from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.key_proofs import KeyProof
+from veristream.kabis.keys import SignatureError, Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.merkle import (
+    PATH_MAX,
+    ProofError,
+    hash_leaf,
+    hash_leaves,
+    prove_inclusion,
+    verify_inclusion,
+)
+from veristream.kabis.receipts import (
+    CertificateError,
+    CommitCertificate,
+    NotEnoughVotesError,
+    StorageReceipt,
+    UnknownValidatorError,
+)
+from veristream.kabis.records import LEAF_BYTES_MAX, Event, decode_leaf
+from veristream.kabis.transactions import Submit, decode_transaction
+
+RECEIPT_BYTES_MAX = 4 << 20
+_FORMAT = "receipt/1"
+
+
+class ReceiptFault(Enum):
+    """Every way in which a receipt proves nothing."""
+
+    MALFORMED = "the file is no receipt, or it is damaged"
+    ALTERED = "the facts in the file are not those that its proof shows"
+    OTHER_CHAIN = "it is of another chain"
+    OTHER_BLOCK = "the certificate is for another block"
+    UNKNOWN_VALIDATOR = "somebody voted who is no validator of this chain"
+    BAD_VOTE = "a vote is not signed by its validator"
+    NOT_ENOUGH_VOTES = "two thirds of the validators or fewer voted for the block"
+    NOT_IN_BLOCK = "the batch is not in the block"
+    NOT_IN_BATCH = "the event is not in the batch"
+    UNKNOWN_KEY = "the producer's key is not shown to be registered"
+    OLD_KEY_PROOF = "what is said of the key was said before the event's block"
+    KEY_NOT_YET_VALID = "the producer's key became valid after the event's block"
+    REVOKED_KEY = "the producer's key was revoked, replaced or fenced before the event's block"
+    BAD_SIGNATURE = "the batch is not signed by the producer's key"
+    UNKNOWN_STORAGE = "a storage receipt is of somebody who is no storage party of this chain"
+    BAD_STORAGE_RECEIPT = "a storage receipt is for another batch or not signed by its party"
+    NOT_ENOUGH_STORAGE = "F storage parties or fewer vouch for the batch"
+
+
+class ReceiptError(Exception):
+    """The receipt proves nothing; `fault` says why."""
+
+    def __init__(self, fault: ReceiptFault, detail: str = "") -> None:
+        super().__init__(fault.value + (f": {detail}" if detail else ""))
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedHeader(Coded):
+    """A block's header and the votes that decided it."""
+
+    KIND: ClassVar[str] = "certified-header"
+
+    header: BlockHeader
+    certificate: CommitCertificate
+
+    def verify(self, genesis: Genesis, check: Verify) -> None:
+        """Raises ReceiptError unless the validators of this chain decided the block."""
+        if self.header.chain_id != genesis.chain_id:
+            raise ReceiptError(ReceiptFault.OTHER_CHAIN, self.header.chain_id)
+        certified = (self.certificate.height, self.certificate.block_id)
+        if certified != (self.header.height, self.header.block_id()):
+            raise ReceiptError(ReceiptFault.OTHER_BLOCK)
+        try:
+            self.certificate.verify(genesis.chain_id, genesis.validator_keys, check)
+        except NotEnoughVotesError as error:
+            raise ReceiptError(ReceiptFault.NOT_ENOUGH_VOTES, str(error)) from error
+        except UnknownValidatorError as error:
+            raise ReceiptError(ReceiptFault.UNKNOWN_VALIDATOR, str(error)) from error
+        except CertificateError as error:
+            raise ReceiptError(ReceiptFault.BAD_VOTE, str(error)) from error
+
+    def write(self, writer: Writer) -> None:
+        """Appends header and certificate."""
+        self.header.write(writer)
+        self.certificate.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes header and certificate."""
+        return cls(BlockHeader.read(reader), CommitCertificate.read(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class EventReceipt(Coded):
+    """The proof of one event: `position` in its batch, and the `number` of the transaction in its block.
+
+    Without a `key_block` the key proof is from the state that `block` names.
+    """
+
+    KIND: ClassVar[str] = "event-receipt"
+    BYTES_MAX: ClassVar[int] = RECEIPT_BYTES_MAX
+
+    leaf: bytes
+    position: int
+    leaf_path: tuple[bytes, ...]
+    submit: Submit
+    number: int
+    transaction_path: tuple[bytes, ...]
+    block: CertifiedHeader
+    key_proof: KeyProof
+    key_block: CertifiedHeader | None = None
+
+    def write(self, writer: Writer) -> None:
+        """Appends the receipt."""
+        writer.blob(self.leaf, LEAF_BYTES_MAX)
+        writer.u32(self.position)
+        writer.items(self.leaf_path, PATH_MAX, writer.digest)
+        self.submit.write(writer)
+        writer.u32(self.number)
+        writer.items(self.transaction_path, PATH_MAX, writer.digest)
+        self.block.write(writer)
+        self.key_proof.write(writer)
+        writer.option(self.key_block, lambda block: block.write(writer))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the receipt."""
+        return cls(
+            leaf=reader.blob(LEAF_BYTES_MAX),
+            position=reader.u32(),
+            leaf_path=reader.items(PATH_MAX, reader.digest),
+            submit=Submit.read(reader),
+            number=reader.u32(),
+            transaction_path=reader.items(PATH_MAX, reader.digest),
+            block=CertifiedHeader.read(reader),
+            key_proof=KeyProof.read(reader),
+            key_block=reader.option(lambda: CertifiedHeader.read(reader)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedReceipt:
+    """What a good receipt shows; `event` is as it was stored, sealed if it was sealed.
+
+    Events of a partition are ordered by height, `number` and `position`. `time_ms` is the block's.
+    `key_ended_height` is set if the key was valid then and has ended since, as far as the receipt knows.
+    """
+
+    chain_id: str
+    topic: str
+    partition: int
+    producer: str
+    key_epoch: int
+    public: bytes
+    sequence: int
+    event: Event
+    digest: bytes
+    height: int
+    number: int
+    position: int
+    time_ms: int
+    validators: tuple[str, ...]
+    storage: tuple[str, ...]
+    key_ended_height: int | None
+
+
+def make_receipt(
+    batch: Batch,
+    position: int,
+    block: Block,
+    certificate: CommitCertificate,
+    key: tuple[KeyProof, CertifiedHeader],
+) -> EventReceipt:
+    """The receipt of the batch's event at `position`; raises ValueError if the block lacks the batch.
+
+    `key` is what `Ledger.prove_key` gave and the certified header of the ledger's last block.
+    """
+    digest = batch.digest()
+    number, submit = find_submit(block.transactions, digest)
+    key_proof, key_block = key
+    return EventReceipt(
+        leaf=batch.leaves[position],
+        position=position,
+        leaf_path=prove_inclusion(hash_leaves(batch.leaves), position),
+        submit=submit,
+        number=number,
+        transaction_path=prove_inclusion(hash_leaves(block.transactions), number),
+        block=CertifiedHeader(block.header, certificate),
+        key_proof=key_proof,
+        key_block=None if key_block.header == block.header else key_block,
+    )
+
+
+def find_submit(transactions: Sequence[bytes], digest: bytes) -> tuple[int, Submit]:
+    """The transaction that admitted a batch, and its number in the block; raises ValueError if none did."""
+    for number, encoded in enumerate(transactions):
+        transaction = decode_transaction(encoded)
+        if isinstance(transaction, Submit) and transaction.signed.digest() == digest:
+            return number, transaction
+    raise ValueError("the block does not have this batch")
+
+
+def export_receipt(receipt: EventReceipt) -> bytes:
+    """The receipt as the bytes of its file."""
+    header = receipt.submit.signed.header
+    facts = {
+        "kabis": _FORMAT,
+        "chain_id": header.chain_id,
+        "topic": header.topic,
+        "partition": header.partition,
+        "producer": header.producer,
+        "key_epoch": header.key_epoch,
+        "sequence": header.first_sequence + receipt.position,
+        "height": receipt.block.header.height,
+        "time_ms": receipt.block.header.time_ms,
+        "batch": header.digest().hex(),
+        "proof": b64encode(receipt.encode()).decode("ascii"),
+    }
+    return (json.dumps(facts, indent=2) + "\n").encode("ascii")
+
+
+def verify_receipt(data: bytes, genesis: Genesis, check: Verify = verify_signature) -> VerifiedReceipt:
+    """What the receipt in a file shows to somebody who trusts this genesis; raises ReceiptError."""
+    receipt = _read_file(data)
+    header = receipt.submit.signed.header
+    if header.chain_id != genesis.chain_id:
+        raise ReceiptError(ReceiptFault.OTHER_CHAIN, header.chain_id)
+    receipt.block.verify(genesis, check)
+    _verify_paths(receipt)
+    _verify_key(receipt, genesis, check)
+    _verify_storage(receipt.submit.receipts, header.digest(), genesis, check)
+    if export_receipt(receipt) != data:
+        raise ReceiptError(ReceiptFault.ALTERED)
+    return _show(receipt, genesis)
+
+
+def _read_file(data: bytes) -> EventReceipt:
+    if len(data) > 2 * RECEIPT_BYTES_MAX:
+        raise ReceiptError(ReceiptFault.MALFORMED, f"{len(data)} bytes")
+    try:
+        facts = json.loads(data)
+        if not isinstance(facts, dict) or facts.get("kabis") != _FORMAT:
+            raise ValueError(f"it does not say that it is a {_FORMAT}")
+        proof = facts.get("proof")
+        if not isinstance(proof, str):
+            raise ValueError("it has no proof")
+        return EventReceipt.decode(b64decode(proof, validate=True))
+    except (ValueError, RecursionError, DecodeError) as error:
+        raise ReceiptError(ReceiptFault.MALFORMED, str(error)) from error
+
+
+def _verify_paths(receipt: EventReceipt) -> None:
+    block, header = receipt.block.header, receipt.submit.signed.header
+    transaction = hash_leaf(receipt.submit.encode())
+    try:
+        verify_inclusion(transaction, receipt.number, block.count, receipt.transaction_path, block.root)
+    except ProofError as error:
+        raise ReceiptError(ReceiptFault.NOT_IN_BLOCK, str(error)) from error
+    leaf = hash_leaf(receipt.leaf)
+    try:
+        verify_inclusion(leaf, receipt.position, header.count, receipt.leaf_path, header.root)
+    except ProofError as error:
+        raise ReceiptError(ReceiptFault.NOT_IN_BATCH, str(error)) from error
+
+
+def _verify_key(receipt: EventReceipt, genesis: Genesis, check: Verify) -> None:
+    signed, height = receipt.submit.signed, receipt.block.header.height
+    key_block = receipt.key_block or receipt.block
+    if key_block is not receipt.block:
+        key_block.verify(genesis, check)
+    if key_block.header.height < height:
+        raise ReceiptError(ReceiptFault.OLD_KEY_PROOF, f"height {key_block.header.height}, not {height}")
+    producer, key = signed.header.producer, receipt.key_proof.key
+    try:
+        receipt.key_proof.verify(producer, signed.header.key_epoch, key_block.header.state)
+    except ProofError as error:
+        raise ReceiptError(ReceiptFault.UNKNOWN_KEY, f"{producer}, {error}") from error
+    if key.registered_height >= height:
+        raise ReceiptError(ReceiptFault.KEY_NOT_YET_VALID, f"registered at height {key.registered_height}")
+    if not key.valid_at(height):
+        raise ReceiptError(ReceiptFault.REVOKED_KEY, f"ended at height {key.ended_height}")
+    try:
+        signed.verify(key.public, check)
+    except SignatureError as error:
+        raise ReceiptError(ReceiptFault.BAD_SIGNATURE, producer) from error
+
+
+def _verify_storage(
+    receipts: Sequence[StorageReceipt], digest: bytes, genesis: Genesis, check: Verify
+) -> None:
+    keys = {party.name: party.public for party in genesis.storage}
+    for receipt in receipts:
+        if receipt.party not in keys:
+            raise ReceiptError(ReceiptFault.UNKNOWN_STORAGE, receipt.party)
+        if receipt.digest != digest:
+            raise ReceiptError(ReceiptFault.BAD_STORAGE_RECEIPT, receipt.party)
+        try:
+            receipt.verify(genesis.chain_id, keys[receipt.party], check)
+        except SignatureError as error:
+            raise ReceiptError(ReceiptFault.BAD_STORAGE_RECEIPT, receipt.party) from error
+    if len(receipts) < genesis.receipts_needed:
+        raise ReceiptError(ReceiptFault.NOT_ENOUGH_STORAGE, f"{len(receipts)}")
+
+
+def _show(receipt: EventReceipt, genesis: Genesis) -> VerifiedReceipt:
+    header, block = receipt.submit.signed.header, receipt.block
+    try:
+        event = decode_leaf(receipt.leaf)
+    except DecodeError as error:
+        raise ReceiptError(
+            ReceiptFault.MALFORMED, f"the producer signed what is no event: {error}"
+        ) from error
+    return VerifiedReceipt(
+        chain_id=header.chain_id,
+        topic=header.topic,
+        partition=header.partition,
+        producer=header.producer,
+        key_epoch=header.key_epoch,
+        public=receipt.key_proof.key.public,
+        sequence=header.first_sequence + receipt.position,
+        event=event,
+        digest=header.digest(),
+        height=block.header.height,
+        number=receipt.number,
+        position=receipt.position,
+        time_ms=block.header.time_ms,
+        validators=tuple(genesis.validators[voter].name for voter, _ in block.certificate.signatures),
+        storage=tuple(each.party for each in receipt.submit.receipts),
+        key_ended_height=receipt.key_proof.key.ended_height,
+    )

@@ -1,0 +1,252 @@
+"""The genesis: what all parties of a chain agree on before it begins, a JSON file that they share.
+
+It names the chain, how many faulty parties it stands (F), the validators, the storage parties, the admins
+who set topics and register keys, and clients whose keys are registered from the start. Its digest is the
+`previous` of the first block, so that every certificate vouches for the genesis too. Addresses have no part
+in the digest: a party may move. Validators, storage parties and admins stay what they are for the life of
+the chain; only clients' keys change.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.codec import NAME_BYTES_MAX, PUBLIC_KEY_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.receipts import PARTIES_MAX, quorum
+
+CLIENTS_MAX = 10_000
+ADDRESS_BYTES_MAX = 300
+GENESIS_BYTES_MAX = 4 << 20
+
+_NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_BYTES_MAX}}}")
+
+
+def is_name(name: str) -> bool:
+    """Whether a topic, party, client, group or chain may be called so: Kafka's rule for topics."""
+    return _NAME.fullmatch(name) is not None and name not in (".", "..")
+
+
+class StorageMode(Enum):
+    """How many storage parties there are: enough for F silent ones, or the paper's F+1, none silent."""
+
+    TOLERANT = "2F+1"
+    PAPER = "F+1"
+
+
+@dataclass(frozen=True, slots=True)
+class Party(Coded):
+    """A validator, storage party, admin or client: name, Ed25519 key, and where it listens, if it does."""
+
+    KIND: ClassVar[str] = "party"
+
+    name: str
+    public: bytes
+    address: str = ""
+
+    def write(self, writer: Writer) -> None:
+        """Appends name and key, which is what the chain's identity is made of."""
+        writer.text(self.name)
+        writer.fixed(self.public, PUBLIC_KEY_BYTES)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes name and key."""
+        return cls(reader.text(), reader.fixed(PUBLIC_KEY_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Genesis(Coded):
+    """A chain before its first block; the order of the validators is the order of their votes."""
+
+    KIND: ClassVar[str] = "genesis"
+    BYTES_MAX: ClassVar[int] = GENESIS_BYTES_MAX
+
+    chain_id: str
+    time_ms: int
+    faults: int
+    storage_mode: StorageMode
+    validators: tuple[Party, ...]
+    storage: tuple[Party, ...]
+    admins: tuple[Party, ...]
+    clients: tuple[Party, ...] = ()
+
+    def digest(self) -> bytes:
+        """What the first block refers to."""
+        return sha256(self.encode()).digest()
+
+    @property
+    def validator_keys(self) -> tuple[bytes, ...]:
+        """The validators' public keys, in their order."""
+        return tuple(party.public for party in self.validators)
+
+    @property
+    def votes_needed(self) -> int:
+        """How many validators certify a block."""
+        return quorum(len(self.validators))
+
+    @property
+    def receipts_needed(self) -> int:
+        """How many storage receipts a batch needs: one more than there may be liars."""
+        return self.faults + 1
+
+    def write(self, writer: Writer) -> None:
+        """Appends all but the addresses."""
+        writer.text(self.chain_id)
+        writer.u64(self.time_ms)
+        writer.u16(self.faults)
+        writer.flag(self.storage_mode is StorageMode.PAPER)
+        for parties, count_max in self._groups():
+            writer.items(parties, count_max, lambda party: party.write(writer))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a genesis, without addresses; one that breaks a rule does not decode."""
+        chain_id, time_ms, faults = reader.text(), reader.u64(), reader.u16()
+        mode = StorageMode.PAPER if reader.flag() else StorageMode.TOLERANT
+        groups = [
+            reader.items(limit, lambda: Party.read(reader)) for limit in (PARTIES_MAX,) * 3 + (CLIENTS_MAX,)
+        ]
+        genesis = cls(chain_id, time_ms, faults, mode, *groups)
+        problem = find_problem(genesis)
+        if problem:
+            raise DecodeError(problem)
+        return genesis
+
+    def _groups(self) -> Iterable[tuple[tuple[Party, ...], int]]:
+        yield self.validators, PARTIES_MAX
+        yield self.storage, PARTIES_MAX
+        yield self.admins, PARTIES_MAX
+        yield self.clients, CLIENTS_MAX
+
+
+def find_problem(genesis: Genesis) -> str:
+    """Which rule the genesis breaks, in words; empty if none."""
+    faults = genesis.faults
+    if not is_name(genesis.chain_id):
+        return f"the chain id {genesis.chain_id!r} is no name: letters, digits, '.', '_' and '-'"
+    if not 0 <= faults < PARTIES_MAX or not 0 <= genesis.time_ms < 1 << 63:
+        return "F or the time is out of range"
+    if len(genesis.validators) != 3 * faults + 1:
+        return f"{len(genesis.validators)} validators, but F = {faults} needs {3 * faults + 1}"
+    storage = len(genesis.storage)
+    if genesis.storage_mode is StorageMode.PAPER and storage != faults + 1:
+        return f"{storage} storage parties, but the paper's F+1 are {faults + 1}"
+    if genesis.storage_mode is StorageMode.TOLERANT and storage < 2 * faults + 1:
+        return f"{storage} storage parties, but F = {faults} needs {2 * faults + 1}"
+    if not genesis.admins:
+        return "no admin: nobody could create a topic"
+    return _find_double(genesis)
+
+
+def _find_double(genesis: Genesis) -> str:
+    for role, parties in (
+        ("validators", genesis.validators),
+        ("storage parties", genesis.storage),
+        ("admins and clients", genesis.admins + genesis.clients),
+    ):
+        wrong = next((party.name for party in parties if not is_name(party.name)), None)
+        if wrong is not None:
+            return f"{wrong!r} among the {role} is no name: letters, digits, '.', '_' and '-'"
+        if len({party.name for party in parties}) < len(parties):
+            return f"two {role} have one name"
+        if len({party.public for party in parties}) < len(parties):
+            return f"two {role} have one key"
+        if any(len(party.public) != PUBLIC_KEY_BYTES for party in parties):
+            return f"a key among the {role} has not {PUBLIC_KEY_BYTES} bytes"
+    return ""
+
+
+def to_json(genesis: Genesis) -> str:
+    """The genesis as the text of its file."""
+
+    def parties(group: Iterable[Party]) -> list[dict[str, str]]:
+        return [
+            {"name": party.name, "public": party.public.hex()}
+            | ({"address": party.address} if party.address else {})
+            for party in group
+        ]
+
+    fields = {
+        "kabis": "genesis/1",
+        "chain_id": genesis.chain_id,
+        "time_ms": genesis.time_ms,
+        "faults": genesis.faults,
+        "storage_mode": genesis.storage_mode.value,
+        "validators": parties(genesis.validators),
+        "storage": parties(genesis.storage),
+        "admins": parties(genesis.admins),
+        "clients": parties(genesis.clients),
+    }
+    return json.dumps(fields, indent=2) + "\n"
+
+
+def from_json(text: str, name: str = "the genesis") -> Genesis:
+    """The genesis in the text of a file; `name` is what an error calls it."""
+    try:
+        genesis = _read_fields(json.loads(text))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise ModelError(
+            f"{name} is no genesis file: {reason}", hint="write one with `veristream kabis up`"
+        ) from error
+    problem = find_problem(genesis)
+    if problem:
+        raise ModelError(f"{name}: {problem}", hint="all parties need the same, complete file")
+    return genesis
+
+
+def load_genesis(path: Path) -> Genesis:
+    """The genesis in a file."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(GENESIS_BYTES_MAX + 1)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot read the genesis {path}: {error.strerror}") from error
+    if len(data) > GENESIS_BYTES_MAX:
+        raise ModelError(f"{path} is no genesis file: it has more than {GENESIS_BYTES_MAX} bytes")
+    return from_json(data.decode("utf-8", errors="replace"), str(path))
+
+
+def _read_fields(fields: Any) -> Genesis:
+    if not isinstance(fields, dict) or fields.get("kabis") != "genesis/1":
+        raise ValueError('it does not say "kabis": "genesis/1"')
+    for field in ("time_ms", "faults"):
+        if type(fields[field]) is not int:
+            raise ValueError(f"{field} is no whole number")
+    if not isinstance(fields["chain_id"], str):
+        raise ValueError("chain_id is no text")
+    return Genesis(
+        chain_id=fields["chain_id"],
+        time_ms=fields["time_ms"],
+        faults=fields["faults"],
+        storage_mode=StorageMode(fields["storage_mode"]),
+        validators=_read_parties(fields["validators"]),
+        storage=_read_parties(fields["storage"]),
+        admins=_read_parties(fields["admins"]),
+        clients=_read_parties(fields.get("clients", [])),
+    )
+
+
+def _read_parties(listed: Any) -> tuple[Party, ...]:
+    if not isinstance(listed, list) or len(listed) > CLIENTS_MAX:
+        raise ValueError(f"parties are a list of at most {CLIENTS_MAX}")
+    return tuple(_read_party(item) for item in listed)
+
+
+def _read_party(item: Any) -> Party:
+    if not isinstance(item, dict):
+        raise ValueError("a party has a name and a public key")
+    name, public, address = item["name"], item["public"], item.get("address", "")
+    if not isinstance(name, str) or not isinstance(public, str) or not isinstance(address, str):
+        raise ValueError("a party's name, key and address are texts")
+    if len(address) > ADDRESS_BYTES_MAX:
+        raise ValueError(f"the address of {name} is longer than {ADDRESS_BYTES_MAX}")
+    return Party(name, bytes.fromhex(public), address)

@@ -1,0 +1,104 @@
+"""The rules of consumer groups: joining, leaving, commits, and members that have gone silent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from veristream.kabis.actions import CommitOffsets, JoinGroup, LeaveGroup
+from veristream.kabis.genesis import is_name
+from veristream.kabis.groups import (
+    GROUP_MEMBERS_MAX,
+    SESSION_MS_MAX,
+    SESSION_MS_MIN,
+    Group,
+    Member,
+    assign,
+)
+from veristream.kabis.outcomes import Done, Outcome, Reason, require
+from veristream.kabis.state import Index, State
+from veristream.kabis.transactions import Evict
+
+GROUPS_PER_CLIENT_MAX = 1000
+NO_GROUP = Group(0, ())
+
+
+def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outcome:
+    """A new member, or one with other topics, makes a new generation; the same one again is only alive."""
+    require(is_name(action.group) and is_name(action.instance), Reason.BAD_NAME)
+    require(SESSION_MS_MIN <= action.session_ms <= SESSION_MS_MAX, Reason.OUT_OF_RANGE, "session")
+    before = state.groups.get(action.group)
+    group = before or NO_GROUP
+    present = group.find((name, action.instance))
+    require(present is not None or len(group.members) < GROUP_MEMBERS_MAX, Reason.TOO_MANY, "members")
+    if before is None:
+        _count_group(state, name)
+    changed = present is None or present.topics != action.topics
+    member = Member(name, action.instance, action.topics, action.session_ms, time_ms)
+    state.groups.put(action.group, group.replace(member, group.generation + changed))
+    return Done()
+
+
+def leave_group(state: State, name: str, action: LeaveGroup) -> Outcome:
+    """The member's partitions go to the others."""
+    group = state.groups.get(action.group) or NO_GROUP
+    require(group.find((name, action.instance)) is not None, Reason.NO_SUCH_MEMBER)
+    state.groups.put(action.group, group.remove((name, action.instance), group.generation + 1))
+    return Done()
+
+
+def evict(state: State, time_ms: int, transaction: Evict) -> Outcome:
+    """A member that has been silent for longer than its session is taken out."""
+    group = state.groups.get(transaction.group) or NO_GROUP
+    member = group.find((transaction.name, transaction.instance))
+    require(member is not None, Reason.NO_SUCH_MEMBER)
+    assert member is not None
+    require(time_ms > member.seen_ms + member.session_ms, Reason.STILL_ALIVE)
+    state.groups.put(transaction.group, group.remove(member.member_id, group.generation + 1))
+    return Done()
+
+
+def commit_offsets(state: State, time_ms: int, name: str, action: CommitOffsets) -> Outcome:
+    """Only a member of the present generation commits, and only for partitions that are its own."""
+    group = state.groups.get(action.group) or NO_GROUP
+    member = group.find((name, action.instance))
+    require(member is not None, Reason.NO_SUCH_MEMBER)
+    assert member is not None
+    require(action.generation == group.generation, Reason.WRONG_GENERATION, str(action.generation))
+    assigned = assign(group, topic_partitions(state, group))
+    for topic, partition, index in action.offsets:
+        require(assigned.get((topic, partition)) == member.member_id, Reason.NOT_ASSIGNED, topic)
+        require(_may_commit(state, topic, partition, index), Reason.OUT_OF_RANGE, f"{topic} {index}")
+    for topic, partition, index in action.offsets:
+        state.offsets.put((action.group, topic, partition), Index(index))
+    state.groups.put(action.group, group.replace(replace(member, seen_ms=time_ms), group.generation))
+    return Done()
+
+
+def topic_changed(state: State, topic: str) -> None:
+    """Groups that read a topic with a new number of partitions get a new generation."""
+    for name, group in list(state.groups.items()):
+        if group.reads(topic):
+            state.groups.put(name, replace(group, generation=group.generation + 1))
+
+
+def topic_partitions(state: State, group: Group) -> dict[str, int]:
+    """How many partitions each topic has that the group reads."""
+    named = {topic for member in group.members for topic in member.topics}
+    found = {name: state.topics.get(name) for name in named}
+    return {name: topic.partitions for name, topic in found.items() if topic is not None}
+
+
+def _may_commit(state: State, topic: str, partition: int, index: int) -> bool:
+    """A commit is not past the end; where a topic is not validated, the ledger does not know the end."""
+    policy = state.topics.get(topic)
+    if policy is not None and not policy.validated:
+        return True
+    known = state.partitions.get((topic, partition))
+    return index <= (0 if known is None else known.next_index)
+
+
+def _count_group(state: State, name: str) -> None:
+    account = state.accounts.get(name)
+    assert account is not None, f"an action of {name} without an account"
+    require(account.groups < GROUPS_PER_CLIENT_MAX, Reason.TOO_MANY, "groups")
+    state.accounts.put(name, replace(account, groups=account.groups + 1))

@@ -1,0 +1,111 @@
+"""Consumer groups: who reads which partition follows from the ledger alone.
+
+Members, topics and partitions are on the ledger, and the assignment is a function of them; so no
+coordinator can give a partition to two members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heapify, heapreplace
+from types import MappingProxyType
+from typing import ClassVar
+
+from veristream.kabis.codec import Encoded, Writer
+
+GROUP_MEMBERS_MAX = 1000
+SESSION_MS_MIN = 1_000
+SESSION_MS_MAX = 3_600_000
+
+MemberId = tuple[str, str]
+"""A client's name and the instance of its consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Encoded):
+    """A consumer in a group; `seen_ms` is the time of the block in which it last said something."""
+
+    KIND: ClassVar[str] = "member"
+
+    name: str
+    instance: str
+    topics: tuple[str, ...]
+    session_ms: int
+    seen_ms: int
+
+    @property
+    def member_id(self) -> MemberId:
+        """What tells it from the others."""
+        return self.name, self.instance
+
+    def write(self, writer: Writer) -> None:
+        """Appends the member."""
+        writer.text(self.name)
+        writer.text(self.instance)
+        writer.items(self.topics, len(self.topics), writer.text)
+        writer.u32(self.session_ms)
+        writer.u64(self.seen_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Group(Encoded):
+    """Members by id, ascending; the generation grows whenever the assignment may have changed."""
+
+    KIND: ClassVar[str] = "group"
+
+    generation: int
+    members: tuple[Member, ...]
+
+    def write(self, writer: Writer) -> None:
+        """Appends the group."""
+        writer.u64(self.generation)
+        writer.items(self.members, GROUP_MEMBERS_MAX, lambda member: member.write(writer))
+
+    def find(self, member_id: MemberId) -> Member | None:
+        """The member with this id."""
+        return next((member for member in self.members if member.member_id == member_id), None)
+
+    def replace(self, member: Member, generation: int) -> Group:
+        """The group with this member in place of the one with its id, if any."""
+        others = self.remove(member.member_id, generation).members
+        return Group(generation, tuple(sorted((*others, member), key=lambda each: each.member_id)))
+
+    def remove(self, member_id: MemberId, generation: int) -> Group:
+        """The group without this member."""
+        return Group(generation, tuple(each for each in self.members if each.member_id != member_id))
+
+    def reads(self, topic: str) -> bool:
+        """Whether some member subscribes to the topic."""
+        return any(topic in member.topics for member in self.members)
+
+
+def assign(group: Group, partitions: Mapping[str, int]) -> Mapping[tuple[str, int], MemberId]:
+    """Which member reads each partition of the topics that somebody in the group subscribes to.
+
+    `partitions` says how many each topic has. Each partition, in ascending order, goes to the subscriber
+    with the fewest so far, the first of them by id.
+    """
+    members = tuple((member.member_id, member.topics) for member in group.members)
+    subscribed = {topic for _, topics in members for topic in topics}
+    counts = tuple((topic, partitions[topic]) for topic in sorted(subscribed) if topic in partitions)
+    return _assign(members, counts)
+
+
+@lru_cache(maxsize=256)
+def _assign(
+    members: tuple[tuple[MemberId, tuple[str, ...]], ...], counts: tuple[tuple[str, int], ...]
+) -> Mapping[tuple[str, int], MemberId]:
+    # Remembered, because every commit of a member asks again while the assignment stays what it is.
+    loads = {member_id: 0 for member_id, _ in members}
+    assigned: dict[tuple[str, int], MemberId] = {}
+    for topic, partitions in counts:
+        by_load = [(loads[member_id], member_id) for member_id, topics in members if topic in topics]
+        heapify(by_load)
+        for partition in range(partitions):
+            load, member_id = by_load[0]
+            heapreplace(by_load, (load + 1, member_id))
+            loads[member_id] = load + 1
+            assigned[topic, partition] = member_id
+    return MappingProxyType(assigned)

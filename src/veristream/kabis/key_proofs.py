@@ -1,0 +1,75 @@
+"""Proof that a client's key stands in the ledger with its span of heights.
+
+A block's header has the hash of the state before it, and a certificate vouches for the header. A Merkle
+path from the key's entry to that hash therefore shows, with the genesis alone, which key a producer had,
+since when and until when. Entries are never removed, so that a proof from any later block serves as well,
+and shows in addition whether the key has ended since.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from veristream.kabis.codec import Coded, Reader, Writer
+from veristream.kabis.merkle import PATH_MAX, ProofError, prove_inclusion, verify_inclusion
+from veristream.kabis.state import (
+    KEYS_SECTION,
+    SECTIONS,
+    Key,
+    SectionRoot,
+    Tree,
+    encode_key,
+    hash_entry,
+    hash_sections,
+    section_roots,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyProof(Coded):
+    """A key's entry, its Merkle path among the keys, and the roots of all sections of the state."""
+
+    KIND: ClassVar[str] = "key-proof"
+    BYTES_MAX: ClassVar[int] = 8192
+
+    key: Key
+    index: int
+    path: tuple[bytes, ...]
+    roots: tuple[SectionRoot, ...]
+
+    def verify(self, name: str, key_epoch: int, state: bytes) -> None:
+        """Raises ProofError unless the state with this hash has the key under this name and epoch."""
+        if hash_sections(self.roots) != state:
+            raise ProofError("the sections are not those of the state that the block names")
+        count, root = self.roots[KEYS_SECTION]
+        leaf = hash_entry(encode_key((name, key_epoch)), self.key)
+        verify_inclusion(leaf, self.index, count, self.path, root)
+
+    def write(self, writer: Writer) -> None:
+        """Appends the proof."""
+        self.key.write(writer)
+        writer.u64(self.index)
+        writer.items(self.path, PATH_MAX, writer.digest)
+        for count, root in self.roots:
+            writer.u64(count)
+            writer.digest(root)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the proof."""
+        key, index, path = Key.read(reader), reader.u64(), reader.items(PATH_MAX, reader.digest)
+        return cls(key, index, path, tuple((reader.u64(), reader.digest()) for _ in range(SECTIONS)))
+
+
+def prove_key(trees: tuple[Tree, ...], name: str, key_epoch: int) -> KeyProof | None:
+    """The proof that a key stands in the hashed state; None if it does not."""
+    tree = trees[KEYS_SECTION]
+    encoded = encode_key((name, key_epoch))
+    index = bisect_left(tree.keys, encoded)
+    if index == len(tree.keys) or tree.keys[index] != encoded:
+        return None
+    key = tree.values[index]
+    assert isinstance(key, Key), "the section of the keys holds keys"
+    return KeyProof(key, index, prove_inclusion(tree.hashes, index), section_roots(trees))

@@ -1,0 +1,136 @@
+"""Ed25519 keys: signing, verifying, and the files that keep them.
+
+Verification raises. `Verify` is a parameter of whatever checks signatures, so that a simulation may put a
+cheap function in its place and a validator may remember what it has verified already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
+from nacl.exceptions import CryptoError
+
+from veristream.errors import ModelError
+from veristream.kabis.codec import PUBLIC_KEY_BYTES, SIGNATURE_BYTES, Writer
+from veristream.kabis.private_files import read_private, write_private
+
+SEED_BYTES = 32
+_FILE_HEAD = "kabis/1/secret-key"
+
+
+class SignatureError(Exception):
+    """The signature is not this key's over this message."""
+
+
+Verify = Callable[[bytes, bytes, bytes], None]
+"""Takes a public key, a message and a signature; raises SignatureError."""
+
+
+class Signer(Protocol):
+    """Whoever can sign: a key, or a simulation's cheap stand-in."""
+
+    @property
+    def public(self) -> bytes:
+        """The public key."""
+
+    def sign(self, message: bytes) -> bytes:
+        """The signature over a message."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretKey:
+    """An Ed25519 key; it never shows its secret."""
+
+    public: bytes
+    _secret: bytes
+
+    def sign(self, message: bytes) -> bytes:
+        """The signature over a message; the same each time."""
+        return crypto_sign(message, self._secret)[:SIGNATURE_BYTES]
+
+    @property
+    def seed(self) -> bytes:
+        """The 32 bytes that the key is made from."""
+        return self._secret[:SEED_BYTES]
+
+    def __repr__(self) -> str:
+        return f"SecretKey(public={self.public.hex()})"
+
+
+def make_key(seed: bytes) -> SecretKey:
+    """The key made from 32 bytes, which the caller draws at random."""
+    public, secret = crypto_sign_seed_keypair(seed)
+    return SecretKey(public, secret)
+
+
+def verify(public: bytes, message: bytes, signature: bytes) -> None:
+    """Raises SignatureError unless the signature is this key's over this message."""
+    if len(public) != PUBLIC_KEY_BYTES or len(signature) != SIGNATURE_BYTES:
+        raise SignatureError("a key or signature of a wrong length")
+    try:
+        crypto_sign_open(signature + message, public)
+    except CryptoError as error:
+        raise SignatureError(f"not a signature of the key {public.hex()[:16]}") from error
+
+
+class Remembering:
+    """Verifies as the given function does, and passes at once what was good before.
+
+    A validator sees a signature when a client submits it, when a peer passes it on and in a proposal.
+    The two halves are dropped in turn, so that at most `entries_max` digests are kept.
+    """
+
+    def __init__(self, check: Verify, entries_max: int = 65_536) -> None:
+        self._check = check
+        self._half_max = max(1, entries_max // 2)
+        self._young: set[bytes] = set()
+        self._old: set[bytes] = set()
+
+    def __call__(self, public: bytes, message: bytes, signature: bytes) -> None:
+        """Raises SignatureError unless the signature is good."""
+        # Lengths are fixed for what passes the check, so that joining the three is unambiguous.
+        seen = sha256(public + signature + message).digest()
+        if len(public) == PUBLIC_KEY_BYTES and (seen in self._young or seen in self._old):
+            return
+        self._check(public, message, signature)
+        if len(public) != PUBLIC_KEY_BYTES or len(signature) != SIGNATURE_BYTES:
+            return
+        if len(self._young) >= self._half_max:
+            self._old, self._young = self._young, set()
+        self._young.add(seen)
+
+
+def possession_bytes(chain_id: str, name: str, key_epoch: int) -> bytes:
+    """What a new key signs, so that nobody registers a key that is somebody else's."""
+    writer = Writer("possession")
+    writer.text(chain_id)
+    writer.text(name)
+    writer.u32(key_epoch)
+    return writer.to_bytes()
+
+
+def save_key(path: Path, key: SecretKey) -> None:
+    """Writes the key to a new file that only its owner may read."""
+    write_private(path, f"{_FILE_HEAD}\n{key.seed.hex()}\n")
+
+
+def load_key(path: Path) -> SecretKey:
+    """The key in a file that `save_key` wrote; refuses one that others may read."""
+    lines = read_private(path).splitlines()
+    if len(lines) != 2 or lines[0] != _FILE_HEAD or len(lines[1]) != 2 * SEED_BYTES:
+        raise _not_a_key(path)
+    try:
+        return make_key(bytes.fromhex(lines[1]))
+    except ValueError as error:
+        raise _not_a_key(path) from error
+
+
+def _not_a_key(path: Path) -> ModelError:
+    return ModelError(
+        f"{path} is no key file", hint=f"its first line is {_FILE_HEAD}, its second 64 hex digits"
+    )

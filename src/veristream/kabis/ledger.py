@@ -1,0 +1,317 @@
+"""The replicated ledger: a state machine that every validator, and whoever follows the chain, runs alike.
+
+It is pure: no clock, no file, no thread. `check` says what a block would do, or why it must not be voted
+for; `apply` does it. A block holds only transactions that take effect, so that standing in a certified
+block is being admitted: some correct validator among those who voted has checked every rule of `rules`.
+
+What is decided where the paper is silent:
+
+- A key begins and ends to be valid with the block after (`state.Key`); validity is judged at the height.
+- A hole is skipped when all storage parties that vouched for the batch say that they do not have it, or
+  when an admin orders it. Statements of any F+1 parties would not do: F liars and one honest party that
+  never got the batch could then remove a batch that an honest party has.
+- A validator caught voting twice is recorded, once; the validator set does not change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from veristream.kabis.actions import LowWater
+from veristream.kabis.blocks import (
+    BLOCK_BYTES_MAX,
+    TRANSACTION_BYTES_MAX,
+    TRANSACTIONS_MAX,
+    Block,
+    BlockHeader,
+    transactions_root,
+)
+from veristream.kabis.codec import ZERO_DIGEST, DecodeError
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.group_rules import NO_GROUP, topic_partitions
+from veristream.kabis.groups import Group, MemberId, assign
+from veristream.kabis.key_proofs import KeyProof, prove_key
+from veristream.kabis.keys import Remembering, Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.outcomes import Admitted, Already, Effect, Outcome, Reason, Refused
+from veristream.kabis.rules import EMPTY_PARTITION, FRESH_CURSOR, Context, apply_transaction, find_covering
+from veristream.kabis.state import (
+    Account,
+    Accusation,
+    Admission,
+    Cursor,
+    Key,
+    Partition,
+    State,
+    Topic,
+    Tree,
+    hash_sections,
+    section_roots,
+)
+from veristream.kabis.transactions import BatchConflict, Signed, Submit, decode_transaction
+
+_BLOCK_ROOM = BLOCK_BYTES_MAX - 4096
+"""What a block has for transactions, each with four bytes for its length."""
+
+
+class BlockFault(Enum):
+    """Every way in which a block is not the next one."""
+
+    OTHER_CHAIN = "it is for another chain"
+    HEIGHT = "it has another height"
+    PREVIOUS = "it does not follow our last block"
+    TIME = "its time is not after the last block's"
+    PROPOSER = "its proposer is no validator"
+    STATE = "it was made on another state"
+    ROOT = "its transactions are not those under its root"
+    TOO_LARGE = "it has too many transactions"
+    TRANSACTION = "one of its transactions has no effect"
+
+
+class InvalidBlockError(Exception):
+    """The block must be neither voted for nor applied."""
+
+    def __init__(self, fault: BlockFault, detail: str = "") -> None:
+        super().__init__(fault.value + (f": {detail}" if detail else ""))
+        self.fault = fault
+
+
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    """A transaction of a block and what it did."""
+
+    transaction: object
+    effect: Effect
+
+
+class Ledger:
+    """The state after some blocks; it begins with the genesis, at height 0."""
+
+    def __init__(self, genesis: Genesis, check: Verify = verify_signature) -> None:
+        self.genesis = genesis
+        self.height = 0
+        self.time_ms = genesis.time_ms
+        self.last_id = genesis.digest()
+        self._verify = Remembering(check)
+        self._state = State()
+        self._starts: dict[tuple[str, int], list[int]] = {}
+        self._certified: tuple[Tree, ...] | None = None
+        for party in genesis.admins + genesis.clients:
+            self._state.accounts.put(party.name, Account(0, 0, ZERO_DIGEST, 0))
+            self._state.keys.put((party.name, 0), Key(party.public, 0))
+            self._state.publics.put(party.public, (party.name, 0))
+        self._state.commit()
+
+    def state_hash(self) -> bytes:
+        """The hash of the state, which the next block names."""
+        return hash_sections(section_roots(self._state.trees()))
+
+    def check(self, block: Block) -> tuple[Effect, ...]:
+        """What the block would do to this state; raises InvalidBlockError if it may not follow."""
+        try:
+            return tuple(applied.effect for applied in self._try(block))
+        finally:
+            self._state.discard()
+
+    def apply(self, block: Block) -> tuple[Effect, ...]:
+        """Does what the block says and gives each transaction's effect; on an error nothing has changed."""
+        trees = self._state.trees()
+        try:
+            applied = self._try(block)
+        except BaseException:
+            self._state.discard()
+            raise
+        self._state.commit()
+        self._certified = trees
+        self.height, self.time_ms = block.header.height, block.header.time_ms
+        self.last_id = block.block_id()
+        for each in applied:
+            self._follow(each)
+        return tuple(each.effect for each in applied)
+
+    def preview(self, encoded: bytes, time_ms: int) -> Outcome:
+        """What would become of a transaction alone in the next block; for admission to a mempool."""
+        try:
+            return self._apply_one(self._context(time_ms), encoded)[1]
+        finally:
+            self._state.discard()
+
+    def select(self, candidates: Iterable[bytes], time_ms: int) -> tuple[bytes, ...]:
+        """The candidates that take effect one after the other in the next block, as many as fit.
+
+        Batches that come before an earlier one of their producer wait for it.
+        """
+        context, room = self._context(time_ms), _BLOCK_ROOM
+        chosen: list[bytes] = []
+        waiting: dict[tuple[str, str, int, int], bytes] = {}
+        try:
+            for candidate in candidates:
+                following: bytes | None = candidate
+                while following is not None and len(chosen) < TRANSACTIONS_MAX:
+                    encoded, following = following, None
+                    if len(encoded) > TRANSACTION_BYTES_MAX or len(encoded) + 4 > room:
+                        break
+                    transaction, outcome = self._apply_one(context, encoded)
+                    if isinstance(transaction, Submit) and isinstance(outcome, Refused):
+                        if outcome.reason is Reason.EARLY:
+                            waiting[_sequence(transaction)] = encoded
+                    elif not isinstance(outcome, Already | Refused):
+                        chosen.append(encoded)
+                        room -= len(encoded) + 4
+                        if isinstance(transaction, Submit):
+                            following = waiting.pop(_next_sequence(transaction), None)
+        finally:
+            self._state.discard()
+        return tuple(chosen)
+
+    def propose(self, candidates: Iterable[bytes], clock_ms: int, proposer: str) -> Block:
+        """The next block, made of those candidates that take effect; its time never goes back."""
+        time_ms = max(self.time_ms + 1, clock_ms)
+        transactions = self.select(candidates, time_ms)
+        return Block(self._next_header(transactions, time_ms, proposer), transactions)
+
+    def _next_header(self, transactions: Sequence[bytes], time_ms: int, proposer: str) -> BlockHeader:
+        return BlockHeader(
+            chain_id=self.genesis.chain_id,
+            height=self.height + 1,
+            time_ms=time_ms,
+            previous=self.last_id,
+            proposer=proposer,
+            count=len(transactions),
+            root=transactions_root(transactions),
+            state=self.state_hash(),
+        )
+
+    def _try(self, block: Block) -> list[_Applied]:
+        self._require_next(block)
+        context = self._context(block.header.time_ms)
+        applied = []
+        for number, encoded in enumerate(block.transactions):
+            transaction, outcome = self._apply_one(context, encoded)
+            if isinstance(outcome, Already | Refused):
+                raise InvalidBlockError(BlockFault.TRANSACTION, f"number {number}, {outcome}")
+            applied.append(_Applied(transaction, outcome))
+        return applied
+
+    def _require_next(self, block: Block) -> None:
+        header = block.header
+        names = [party.name for party in self.genesis.validators]
+        for fault, good in (
+            (BlockFault.OTHER_CHAIN, header.chain_id == self.genesis.chain_id),
+            (BlockFault.HEIGHT, header.height == self.height + 1),
+            (BlockFault.PREVIOUS, header.previous == self.last_id),
+            (BlockFault.TIME, header.time_ms > self.time_ms),
+            (BlockFault.PROPOSER, header.proposer in names),
+            (BlockFault.TOO_LARGE, len(block.transactions) <= TRANSACTIONS_MAX),
+            (BlockFault.STATE, header.state == self.state_hash()),
+        ):
+            if not good:
+                raise InvalidBlockError(fault)
+        if header.count != len(block.transactions) or header.root != transactions_root(block.transactions):
+            raise InvalidBlockError(BlockFault.ROOT)
+
+    def _context(self, time_ms: int) -> Context:
+        return Context(self.genesis, self._state, self._verify, self.height + 1, time_ms)
+
+    @staticmethod
+    def _apply_one(context: Context, encoded: bytes) -> tuple[object, Outcome]:
+        try:
+            transaction = decode_transaction(encoded)
+        except DecodeError as error:
+            return None, Refused(Reason.MALFORMED, str(error))
+        return transaction, apply_transaction(context, transaction)
+
+    def _follow(self, applied: _Applied) -> None:
+        """Keeps the list of where batches begin, by which an index is found."""
+        match applied:
+            case _Applied(Submit() as submit, Admitted(first_index)):
+                header = submit.signed.header
+                self._starts.setdefault((header.topic, header.partition), []).append(first_index)
+            case _Applied(Signed(action=LowWater(topic, partition)), _):
+                starts = self._starts[topic, partition]
+                del starts[: bisect_right(starts, self.partition(topic, partition).oldest - 1)]
+
+    # What the state says.
+
+    def topics(self) -> dict[str, Topic]:
+        """All topics by name."""
+        return dict(sorted(self._state.topics.items()))
+
+    def topic(self, name: str) -> Topic | None:
+        """A topic's policy."""
+        return self._state.topics.get(name)
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """How far a partition is; one without events is at 0."""
+        return self._state.partitions.get((topic, partition)) or EMPTY_PARTITION
+
+    def cursor(self, producer: str, topic: str, partition: int) -> Cursor:
+        """How far a producer is in a partition, from which it goes on after a restart."""
+        return self._state.cursors.get((producer, topic, partition)) or FRESH_CURSOR
+
+    def key(self, name: str, key_epoch: int) -> Key | None:
+        """A client's or admin's key of one epoch."""
+        return self._state.keys.get((name, key_epoch))
+
+    def account(self, name: str) -> Account | None:
+        """A client's or admin's latest key epoch and last number."""
+        return self._state.accounts.get(name)
+
+    def group(self, name: str) -> Group:
+        """A consumer group; one that nobody joined has no members and generation 0."""
+        return self._state.groups.get(name) or NO_GROUP
+
+    def assignment(self, name: str) -> Mapping[tuple[str, int], MemberId]:
+        """Which member of a group reads which partition."""
+        group = self.group(name)
+        return assign(group, topic_partitions(self._state, group))
+
+    def committed(self, group: str, topic: str, partition: int) -> int | None:
+        """The index that a group goes on from."""
+        offset = self._state.offsets.get((group, topic, partition))
+        return None if offset is None else offset.index
+
+    def accusations(self) -> dict[tuple[str, str], Accusation]:
+        """Who was caught: role and name, with where the evidence stands."""
+        return dict(sorted(self._state.accusations.items()))
+
+    def admissions(self, topic: str, partition: int, index: int) -> Iterator[Admission]:
+        """The admitted batches from the one that has this index on, as of now; holes are marked.
+
+        Raises IndexError below the low-water mark.
+        """
+        if index < self.partition(topic, partition).low_water:
+            raise IndexError(f"index {index} of {topic}-{partition} is below the low-water mark")
+        starts = self._starts.get((topic, partition), [])
+        for start in starts[max(0, bisect_right(starts, index) - 1) :]:
+            admission = self._state.admissions.get((topic, partition, start))
+            if admission is not None and index < admission.next_index:
+                yield admission
+
+    def find_conflict(self, submit: Submit) -> BatchConflict | None:
+        """The evidence against a producer whose batch was refused for a conflict, if it is evidence."""
+        admission = find_covering(self._state, submit.signed)
+        if admission is None or admission.signed.header == submit.signed.header:
+            return None
+        if admission.signed.header.key_epoch != submit.signed.header.key_epoch:
+            return None
+        return BatchConflict(admission.signed, submit.signed)
+
+    def prove_key(self, name: str, key_epoch: int) -> KeyProof | None:
+        """The proof that a key stands in the state that the last applied block's header names."""
+        if self._certified is None:
+            return None
+        return prove_key(self._certified, name, key_epoch)
+
+
+def _sequence(submit: Submit) -> tuple[str, str, int, int]:
+    header = submit.signed.header
+    return header.producer, header.topic, header.partition, header.first_sequence
+
+
+def _next_sequence(submit: Submit) -> tuple[str, str, int, int]:
+    header = submit.signed.header
+    return header.producer, header.topic, header.partition, header.next_sequence

@@ -1,0 +1,93 @@
+"""What becomes of a transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Reason(Enum):
+    """Every way in which a transaction is refused."""
+
+    MALFORMED = "the bytes are no transaction"
+    OTHER_CHAIN = "it is for another chain"
+    UNKNOWN_TOPIC = "there is no such topic"
+    UNVALIDATED_TOPIC = "the topic is not validated"
+    UNKNOWN_PARTITION = "the topic has no such partition"
+    UNKNOWN_KEY = "no such key is registered"
+    KEY_NOT_YET_VALID = "the key becomes valid with a later block"
+    KEY_ENDED = "the key was revoked, replaced or fenced"
+    BAD_SIGNATURE = "a signature is not that key's"
+    EARLY = "batches before it are missing"
+    OLD = "its sequence number is used up, and by whom is no longer known"
+    CONFLICT = "the sequence number belongs to another batch"
+    WRONG_PREVIOUS = "it does not follow the producer's last batch"
+    UNKNOWN_PARTY = "there is no such storage party"
+    WRONG_RECEIPT = "a storage receipt is for another batch"
+    TOO_FEW_RECEIPTS = "too few storage receipts"
+    NOT_ADMIN = "only an admin may do this"
+    REPLAYED = "the author has used a higher number"
+    BAD_NAME = "names have letters, digits, '.', '_' and '-'"
+    OUT_OF_RANGE = "a number is out of range"
+    KEY_IN_USE = "the key is or was registered already"
+    WRONG_EPOCH = "it is not the next key epoch"
+    NO_SUCH_MEMBER = "the group has no such member"
+    WRONG_GENERATION = "the group has changed since"
+    NOT_ASSIGNED = "the partition is another member's"
+    STILL_ALIVE = "the member's session has not run out"
+    TOO_MANY = "a limit is reached"
+    NO_SUCH_BATCH = "no such batch was admitted, or it is below the low-water mark"
+    NOT_ABSENT = "not all who vouched for the batch say that they do not have it"
+    STALE_ABSENCE = "a statement is older than the admission"
+    NO_CONFLICT = "the two do not contradict each other"
+    UNKNOWN_VALIDATOR = "there is no such validator"
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The batch's events have the indices from the first on."""
+
+    first_index: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The action took effect."""
+
+
+@dataclass(frozen=True, slots=True)
+class Already:
+    """It took effect before; nothing changed now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing changed, and this is why."""
+
+    reason: Reason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return self.reason.value + (f": {self.detail}" if self.detail else "")
+
+
+NOT_YET = frozenset((Reason.EARLY, Reason.KEY_NOT_YET_VALID))
+"""The reasons that time may cure: such a transaction is worth keeping for a while."""
+
+Outcome = Admitted | Done | Already | Refused
+Effect = Admitted | Done
+
+
+class RefusedError(Exception):
+    """Raised by a rule that a transaction breaks, before anything has changed."""
+
+    def __init__(self, reason: Reason, detail: str = "") -> None:
+        super().__init__(reason.value)
+        self.refused = Refused(reason, detail)
+
+
+def require(condition: bool, reason: Reason, detail: str = "") -> None:
+    """Refuses unless the condition holds."""
+    if not condition:
+        raise RefusedError(reason, detail)

@@ -1,0 +1,264 @@
+"""Signed statements of storage parties and validators, and the certificates made of votes.
+
+The receipt of one event, for an auditor or a court, is made of these: see `event_receipts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from typing import ClassVar, Self
+
+from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.keys import SignatureError, Signer, Verify
+from veristream.kabis.keys import verify as verify_signature
+
+PARTIES_MAX = 1024
+"""The most validators, and the most storage parties, that a chain has."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageReceipt(Coded):
+    """A storage party says that the batch with this header digest is durable in its log."""
+
+    KIND: ClassVar[str] = "storage-receipt"
+    BYTES_MAX: ClassVar[int] = 1024
+
+    party: str
+    digest: bytes
+    signature: bytes
+
+    def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
+        """Raises SignatureError unless the party's key signed it for this chain."""
+        check(public, storage_receipt_bytes(chain_id, self.party, self.digest), self.signature)
+
+    def write(self, writer: Writer) -> None:
+        """Appends the receipt."""
+        writer.text(self.party)
+        writer.digest(self.digest)
+        writer.signature(self.signature)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a receipt."""
+        return cls(reader.text(), reader.digest(), reader.signature())
+
+
+def storage_receipt_bytes(chain_id: str, party: str, digest: bytes) -> bytes:
+    """What a storage party signs when a batch is durable."""
+    writer = Writer("stored")
+    writer.text(chain_id)
+    writer.text(party)
+    writer.digest(digest)
+    return writer.to_bytes()
+
+
+def sign_storage_receipt(chain_id: str, party: str, digest: bytes, signer: Signer) -> StorageReceipt:
+    """The receipt that a party gives once the batch is durable, never before."""
+    return StorageReceipt(party, digest, signer.sign(storage_receipt_bytes(chain_id, party, digest)))
+
+
+@dataclass(frozen=True, slots=True)
+class StorageAbsence(Coded):
+    """A storage party says that at this height it did not have the batch with this header digest.
+
+    The height is one that the party itself has seen certified. Otherwise somebody could ask early, with a
+    height to come, and use the true answer against a batch that was stored later.
+    """
+
+    KIND: ClassVar[str] = "storage-absence"
+    BYTES_MAX: ClassVar[int] = 1024
+
+    party: str
+    digest: bytes
+    height: int
+    signature: bytes
+
+    def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
+        """Raises SignatureError unless the party's key signed it for this chain."""
+        check(public, storage_absence_bytes(chain_id, self.party, self.digest, self.height), self.signature)
+
+    def write(self, writer: Writer) -> None:
+        """Appends the statement."""
+        writer.text(self.party)
+        writer.digest(self.digest)
+        writer.u64(self.height)
+        writer.signature(self.signature)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a statement."""
+        return cls(reader.text(), reader.digest(), reader.u64(), reader.signature())
+
+
+def storage_absence_bytes(chain_id: str, party: str, digest: bytes, height: int) -> bytes:
+    """What a storage party signs when it does not have a batch."""
+    writer = Writer("absent")
+    writer.text(chain_id)
+    writer.text(party)
+    writer.digest(digest)
+    writer.u64(height)
+    return writer.to_bytes()
+
+
+def sign_storage_absence(
+    chain_id: str, party: str, digest: bytes, height: int, signer: Signer
+) -> StorageAbsence:
+    """The statement of a party that does not have the batch at this height, which it has seen certified."""
+    signature = signer.sign(storage_absence_bytes(chain_id, party, digest, height))
+    return StorageAbsence(party, digest, height, signature)
+
+
+class VoteKind(Enum):
+    """The two steps of a round in which validators vote."""
+
+    PREVOTE = 1
+    PRECOMMIT = 2
+
+
+def vote_bytes(
+    chain_id: str, kind: VoteKind, height: int, round_number: int, block_id: bytes | None
+) -> bytes:
+    """What a validator signs when it votes; without a block id it votes for none."""
+    writer = Writer("prevote" if kind is VoteKind.PREVOTE else "precommit")
+    writer.text(chain_id)
+    writer.u64(height)
+    writer.u32(round_number)
+    writer.option(block_id, writer.digest)
+    return writer.to_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class SignedVote(Coded):
+    """A vote with its signature; `validator` is the number in the genesis, counted from 0."""
+
+    KIND: ClassVar[str] = "signed-vote"
+    BYTES_MAX: ClassVar[int] = 512
+
+    validator: int
+    kind: VoteKind
+    height: int
+    round_number: int
+    block_id: bytes | None
+    signature: bytes
+
+    def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
+        """Raises SignatureError unless the validator's key signed it for this chain."""
+        message = vote_bytes(chain_id, self.kind, self.height, self.round_number, self.block_id)
+        check(public, message, self.signature)
+
+    def write(self, writer: Writer) -> None:
+        """Appends the vote."""
+        writer.u16(self.validator)
+        writer.u8(self.kind.value)
+        writer.u64(self.height)
+        writer.u32(self.round_number)
+        writer.option(self.block_id, writer.digest)
+        writer.signature(self.signature)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a vote."""
+        validator, kind = reader.u16(), reader.u8()
+        if kind not in (VoteKind.PREVOTE.value, VoteKind.PRECOMMIT.value):
+            raise DecodeError(f"a vote of kind {kind}")
+        return cls(
+            validator,
+            VoteKind(kind),
+            reader.u64(),
+            reader.u32(),
+            reader.option(reader.digest),
+            reader.signature(),
+        )
+
+
+class CertificateError(Exception):
+    """The votes do not decide the block."""
+
+
+class NotEnoughVotesError(CertificateError):
+    """Good votes, but of two thirds of the validators or fewer."""
+
+
+class UnknownValidatorError(CertificateError):
+    """A vote of somebody who is no validator of this chain."""
+
+
+class VoteSignatureError(CertificateError):
+    """A vote whose signature is not that validator's."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitCertificate(Coded):
+    """Precommits of one height and round for one block: validators' numbers, ascending, and signatures."""
+
+    KIND: ClassVar[str] = "commit-certificate"
+    BYTES_MAX: ClassVar[int] = 1 << 17
+
+    height: int
+    round_number: int
+    block_id: bytes
+    signatures: tuple[tuple[int, bytes], ...]
+
+    def verify(self, chain_id: str, validators: Sequence[bytes], check: Verify = verify_signature) -> None:
+        """Raises CertificateError unless more than two thirds of these validators precommitted the block.
+
+        A single bad vote spoils it: no honest party builds such a certificate.
+        """
+        message = vote_bytes(chain_id, VoteKind.PRECOMMIT, self.height, self.round_number, self.block_id)
+        voters = [validator for validator, _ in self.signatures]
+        if any(later <= earlier for earlier, later in pairwise(voters)):
+            raise CertificateError("votes out of the validators' order, or one of them twice")
+        for validator, signature in self.signatures:
+            if validator >= len(validators):
+                raise UnknownValidatorError(f"there is no validator {validator}")
+            try:
+                check(validators[validator], message, signature)
+            except SignatureError as error:
+                raise VoteSignatureError(
+                    f"the vote of validator {validator} is not signed by it"
+                ) from error
+        if len(voters) < quorum(len(validators)):
+            raise NotEnoughVotesError(f"{len(voters)} votes of {len(validators)} validators")
+
+    def write(self, writer: Writer) -> None:
+        """Appends the certificate."""
+
+        def write_signature(item: tuple[int, bytes]) -> None:
+            writer.u16(item[0])
+            writer.signature(item[1])
+
+        writer.u64(self.height)
+        writer.u32(self.round_number)
+        writer.digest(self.block_id)
+        writer.items(self.signatures, PARTIES_MAX, write_signature)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a certificate; its validators ascend, so that it has one encoding."""
+        height, round_number, block_id = reader.u64(), reader.u32(), reader.digest()
+        signatures = reader.items(PARTIES_MAX, lambda: (reader.u16(), reader.signature()))
+        if any(later[0] <= earlier[0] for earlier, later in pairwise(signatures)):
+            raise DecodeError("votes out of the validators' order, or one of them twice")
+        return cls(height, round_number, block_id, signatures)
+
+
+def quorum(validators: int) -> int:
+    """The fewest validators that are more than two thirds."""
+    return 2 * validators // 3 + 1
+
+
+def certify(votes: Sequence[SignedVote]) -> CommitCertificate:
+    """The certificate of precommits that agree; two of one validator count once."""
+    first = votes[0]
+    decided = (first.kind, first.height, first.round_number, first.block_id)
+    if first.block_id is None or first.kind is not VoteKind.PRECOMMIT:
+        raise ValueError("only precommits for a block certify it")
+    if any((vote.kind, vote.height, vote.round_number, vote.block_id) != decided for vote in votes):
+        raise ValueError("these votes do not agree")
+    signatures = {vote.validator: vote.signature for vote in votes}
+    return CommitCertificate(
+        first.height, first.round_number, first.block_id, tuple(sorted(signatures.items()))
+    )

@@ -1,0 +1,386 @@
+"""The ledger's state: tables whose changes are pending until committed, and their hash.
+
+The hash is over sections, each a Merkle tree over its entries in the order of their encoded keys. So it
+depends on what the state is, never on how or in which order it came about, and one entry can be proved to
+stand in it: that is how a receipt shows that a producer's key was valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from hashlib import sha256
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from veristream.kabis.batch import SignedHeader
+from veristream.kabis.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Reader, Writer
+from veristream.kabis.groups import Group
+from veristream.kabis.merkle import compute_root, hash_leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Topic(Encoded):
+    """A topic's policy."""
+
+    KIND: ClassVar[str] = "topic"
+
+    partitions: int
+    validated: bool
+
+    def write(self, writer: Writer) -> None:
+        """Appends the policy."""
+        writer.u32(self.partitions)
+        writer.flag(self.validated)
+
+
+class Ending(Enum):
+    """Why a key is no longer valid."""
+
+    REVOKED = 1
+    REPLACED = 2
+    FENCED = 3
+    """Its owner signed two batches with one sequence number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Key(Coded):
+    """A client's key of one epoch, valid after the height it was registered at up to where it ended."""
+
+    KIND: ClassVar[str] = "key"
+    BYTES_MAX: ClassVar[int] = 256
+
+    public: bytes
+    registered_height: int
+    ended_height: int | None = None
+    ending: Ending | None = None
+
+    def valid_at(self, height: int) -> bool:
+        """Whether what it signed may be admitted in the block of this height.
+
+        A key begins and ends with the block after: the state before a block decides for the whole block.
+        """
+        return self.registered_height < height and (
+            self.ended_height is None or height <= self.ended_height
+        )
+
+    def write(self, writer: Writer) -> None:
+        """Appends the key and its span."""
+        writer.fixed(self.public, PUBLIC_KEY_BYTES)
+        writer.u64(self.registered_height)
+        writer.option(self.ended_height, writer.u64)
+        writer.option(self.ending, lambda ending: writer.u8(ending.value))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the key and its span; an end has a reason."""
+        public, registered_height = reader.fixed(PUBLIC_KEY_BYTES), reader.u64()
+        ended_height, ending = reader.option(reader.u64), reader.option(reader.u8)
+        if (ended_height is None) != (ending is None) or ending not in (None, 1, 2, 3):
+            raise DecodeError("a key that ends without a reason, or for an unknown one")
+        return cls(public, registered_height, ended_height, None if ending is None else Ending(ending))
+
+
+@dataclass(frozen=True, slots=True)
+class Account(Encoded):
+    """An admin or client: its latest key epoch, its last action, and how many groups it began."""
+
+    KIND: ClassVar[str] = "account"
+
+    key_epoch: int
+    number: int
+    last: bytes
+    groups: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the account."""
+        writer.u32(self.key_epoch)
+        writer.u64(self.number)
+        writer.digest(self.last)
+        writer.u32(self.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor(Encoded):
+    """How far a producer is in a partition: the next sequence number, and its last batch."""
+
+    KIND: ClassVar[str] = "cursor"
+
+    next_sequence: int
+    last: bytes
+    last_first_sequence: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the cursor."""
+        writer.u64(self.next_sequence)
+        writer.digest(self.last)
+        writer.u64(self.last_first_sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Encoded):
+    """A partition: the next index, the first that may be read, and a hash chain over all that happened.
+
+    `oldest` is where the first batch that is kept begins; it may reach below the low-water mark.
+    """
+
+    KIND: ClassVar[str] = "partition"
+
+    next_index: int
+    low_water: int
+    oldest: int
+    chain: bytes
+
+    def write(self, writer: Writer) -> None:
+        """Appends the partition."""
+        writer.u64(self.next_index)
+        writer.u64(self.low_water)
+        writer.u64(self.oldest)
+        writer.digest(self.chain)
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Encoded):
+    """An index in a partition."""
+
+    KIND: ClassVar[str] = "index"
+
+    index: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the index."""
+        writer.u64(self.index)
+
+
+@dataclass(frozen=True, slots=True)
+class Accusation(Encoded):
+    """Somebody was caught, by the transaction with this digest, at this height."""
+
+    KIND: ClassVar[str] = "accusation"
+
+    height: int
+    transaction: bytes
+
+    def write(self, writer: Writer) -> None:
+        """Appends the accusation."""
+        writer.u64(self.height)
+        writer.digest(self.transaction)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A batch that was admitted: where it stands, who vouched for its storage, and whether it is a hole.
+
+    `earlier_sequence` is where the producer's batch before it begins, if there was one.
+    """
+
+    first_index: int
+    signed: SignedHeader
+    digest: bytes
+    parties: tuple[str, ...]
+    height: int
+    time_ms: int
+    earlier_sequence: int | None
+    skipped: bool = False
+
+    @property
+    def next_index(self) -> int:
+        """The index after its last event."""
+        return self.first_index + self.signed.header.count
+
+
+KeyType = TypeVar("KeyType", bound=str | bytes | tuple[str | int, ...])
+Value = TypeVar("Value")
+EncodedValue = TypeVar("EncodedValue", bound=Encoded)
+
+
+class Table(Generic[KeyType, Value]):
+    """A map; changes are seen at once, and are kept by `commit` or forgotten by `discard`."""
+
+    __slots__ = ("_changes", "_kept")
+
+    def __init__(self) -> None:
+        self._kept: dict[KeyType, Value] = {}
+        self._changes: dict[KeyType, Value | None] = {}
+
+    def get(self, key: KeyType) -> Value | None:
+        """The value of a key, if it has one."""
+        return self._changes[key] if key in self._changes else self._kept.get(key)
+
+    def put(self, key: KeyType, value: Value) -> None:
+        """Gives a key a value."""
+        self._changes[key] = value
+
+    def drop(self, key: KeyType) -> None:
+        """Takes a key's value away."""
+        self._changes[key] = None
+
+    def items(self) -> Iterator[tuple[KeyType, Value]]:
+        """All keys with their values, in no particular order."""
+        for key, value in self._kept.items():
+            if key not in self._changes:
+                yield key, value
+        for key, changed in self._changes.items():
+            if changed is not None:
+                yield key, changed
+
+    def commit(self) -> None:
+        """Keeps the changes."""
+        for key, value in self._changes.items():
+            self._note(key, value)
+            if value is None:
+                self._kept.pop(key, None)
+            else:
+                self._kept[key] = value
+        self._changes.clear()
+
+    def discard(self) -> None:
+        """Forgets the changes."""
+        self._changes.clear()
+
+    def _note(self, key: KeyType, value: Value | None) -> None:
+        """Called for each change that is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A section as it was hashed: encoded keys, ascending, with values and hashes, and the root."""
+
+    keys: tuple[bytes, ...]
+    values: tuple[Encoded, ...]
+    hashes: tuple[bytes, ...]
+    root: bytes
+
+
+class Section(Table[KeyType, EncodedValue]):
+    """A table that is part of the state's hash."""
+
+    __slots__ = ("_entries", "_tree")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: dict[bytes, tuple[EncodedValue, bytes]] = {}
+        self._tree: Tree | None = None
+
+    def tree(self) -> Tree:
+        """The Merkle tree over what is kept; pending changes have no part in it."""
+        if self._tree is None:
+            keys = tuple(sorted(self._entries))
+            entries = [self._entries[key] for key in keys]
+            hashes = tuple([hashed for _, hashed in entries])
+            values = tuple([value for value, _ in entries])
+            self._tree = Tree(keys, values, hashes, compute_root(hashes))
+        return self._tree
+
+    def _note(self, key: KeyType, value: EncodedValue | None) -> None:
+        encoded = encode_key(key)
+        if value is None:
+            self._entries.pop(encoded, None)
+        else:
+            self._entries[encoded] = (value, hash_entry(encoded, value))
+        self._tree = None
+
+
+STATE_NAME_BYTES_MAX = 1024
+"""More than a name has, since an accused producer's has its key epoch behind it."""
+
+
+def encode_key(key: str | bytes | tuple[str | int, ...]) -> bytes:
+    """The only encoding of a table's key."""
+    writer = Writer("state-key")
+    for part in key if isinstance(key, tuple) else (key,):
+        if isinstance(part, str):
+            writer.u8(1)
+            writer.text(part, STATE_NAME_BYTES_MAX)
+        elif isinstance(part, int):
+            writer.u8(2)
+            writer.u64(part)
+        else:
+            writer.u8(3)
+            writer.blob(part, PUBLIC_KEY_BYTES)
+    return writer.to_bytes()
+
+
+def hash_entry(encoded_key: bytes, value: Encoded) -> bytes:
+    """The leaf that stands for one entry of a section."""
+    writer = Writer("state-entry")
+    writer.blob(encoded_key, 4096)
+    writer.raw(value.encode())
+    return hash_leaf(writer.to_bytes())
+
+
+SectionRoot = tuple[int, bytes]
+"""How many entries a section has, and their Merkle root."""
+
+
+def hash_sections(roots: tuple[SectionRoot, ...]) -> bytes:
+    """The state's hash, from its sections in their order."""
+    writer = Writer("state")
+    for count, root in roots:
+        writer.u64(count)
+        writer.digest(root)
+    return sha256(writer.to_bytes()).digest()
+
+
+SECTIONS = 8
+KEYS_SECTION = 0
+"""Where the keys stand among the sections; a receipt leans on it."""
+
+
+def _section() -> Section[KeyType, EncodedValue]:
+    return Section()
+
+
+def _table() -> Table[KeyType, Value]:
+    return Table()
+
+
+@dataclass(slots=True)
+class State:
+    """All that validators agree on. The last three tables follow from the others' history.
+
+    Admissions are in the hash by their partitions' hash chains.
+    """
+
+    keys: Section[tuple[str, int], Key] = field(default_factory=_section)
+    accounts: Section[str, Account] = field(default_factory=_section)
+    topics: Section[str, Topic] = field(default_factory=_section)
+    partitions: Section[tuple[str, int], Partition] = field(default_factory=_section)
+    cursors: Section[tuple[str, str, int], Cursor] = field(default_factory=_section)
+    groups: Section[str, Group] = field(default_factory=_section)
+    offsets: Section[tuple[str, str, int], Index] = field(default_factory=_section)
+    accusations: Section[tuple[str, str], Accusation] = field(default_factory=_section)
+
+    publics: Table[bytes, tuple[str, int]] = field(default_factory=_table)
+    admissions: Table[tuple[str, int, int], Admission] = field(default_factory=_table)
+    sequences: Table[tuple[str, str, int, int], int] = field(default_factory=_table)
+
+    def commit(self) -> None:
+        """Keeps all pending changes."""
+        self._each(Table.commit)
+
+    def discard(self) -> None:
+        """Forgets all pending changes."""
+        self._each(Table.discard)
+
+    def trees(self) -> tuple[Tree, ...]:
+        """The sections as they are hashed, in their order."""
+        return (
+            self.keys.tree(),
+            self.accounts.tree(),
+            self.topics.tree(),
+            self.partitions.tree(),
+            self.cursors.tree(),
+            self.groups.tree(),
+            self.offsets.tree(),
+            self.accusations.tree(),
+        )
+
+    def _each(self, act: Callable[[Table[Any, Any]], None]) -> None:
+        for name in self.__slots__:
+            act(getattr(self, name))
+
+
+def section_roots(trees: tuple[Tree, ...]) -> tuple[SectionRoot, ...]:
+    """Count and root of each section."""
+    return tuple((len(tree.keys), tree.root) for tree in trees)

@@ -1,0 +1,220 @@
+"""What validators order: batches, topics, keys, groups, marks and evidence.
+
+A transaction is signed by whom it concerns. A `Submit` is by its header's signature; an action of an admin
+or client travels in `Signed`, whose number only grows, so that it cannot be replayed; a skip, an eviction
+and evidence prove themselves and need no author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from veristream.kabis.actions import Action, Hole, TransactionPart, decode_action
+from veristream.kabis.batch import SignedHeader
+from veristream.kabis.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.codec import Reader, Writer, decode_one_of, domain_tag, require_ascending
+from veristream.kabis.keys import Signer, Verify, possession_bytes
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
+
+ACTION_BYTES_MAX = TRANSACTION_BYTES_MAX - 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Submit(TransactionPart):
+    """A producer asks for its batch to be admitted; the storage receipts ascend by party."""
+
+    KIND: ClassVar[str] = "submit"
+
+    signed: SignedHeader
+    receipts: tuple[StorageReceipt, ...]
+
+    def write(self, writer: Writer) -> None:
+        """Appends header and receipts."""
+        self.signed.write(writer)
+        writer.items(self.receipts, PARTIES_MAX, lambda receipt: receipt.write(writer))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes header and receipts, of different parties."""
+        signed = SignedHeader.read(reader)
+        receipts = reader.items(PARTIES_MAX, lambda: StorageReceipt.read(reader))
+        require_ascending([receipt.party for receipt in receipts], "storage receipts")
+        return cls(signed, receipts)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed(TransactionPart):
+    """An action of an admin or client; its number is above that of the author's last one."""
+
+    KIND: ClassVar[str] = "signed"
+
+    author: str
+    key_epoch: int
+    number: int
+    action: Action
+    signature: bytes
+
+    def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
+        """Raises SignatureError unless the author's key signed it for this chain."""
+        check(public, signed_bytes(chain_id, self), self.signature)
+
+    def write(self, writer: Writer) -> None:
+        """Appends the action and who wants it."""
+        writer.text(self.author)
+        writer.u32(self.key_epoch)
+        writer.u64(self.number)
+        writer.blob(self.action.encode(), ACTION_BYTES_MAX)
+        writer.signature(self.signature)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the action and who wants it."""
+        author, key_epoch, number = reader.text(), reader.u32(), reader.u64()
+        action = decode_action(reader.blob(ACTION_BYTES_MAX))
+        return cls(author, key_epoch, number, action, reader.signature())
+
+
+@dataclass(frozen=True, slots=True)
+class Skip(TransactionPart):
+    """A hole that the storage parties themselves confess: all who gave a receipt say so."""
+
+    KIND: ClassVar[str] = "skip"
+
+    hole: Hole
+    absences: tuple[StorageAbsence, ...]
+
+    def write(self, writer: Writer) -> None:
+        """Appends the hole and the confessions."""
+        self.hole.write(writer)
+        writer.items(self.absences, PARTIES_MAX, lambda absence: absence.write(writer))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the hole and the confessions, of different parties."""
+        hole = Hole.read(reader)
+        absences = reader.items(PARTIES_MAX, lambda: StorageAbsence.read(reader))
+        require_ascending([absence.party for absence in absences], "statements")
+        return cls(hole, absences)
+
+
+@dataclass(frozen=True, slots=True)
+class Evict(TransactionPart):
+    """A member of a group has said nothing for longer than its session; anybody may point it out."""
+
+    KIND: ClassVar[str] = "evict"
+
+    group: str
+    name: str
+    instance: str
+
+    def write(self, writer: Writer) -> None:
+        """Appends who is gone."""
+        writer.text(self.group)
+        writer.text(self.name)
+        writer.text(self.instance)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes who is gone."""
+        return cls(reader.text(), reader.text(), reader.text())
+
+
+@dataclass(frozen=True, slots=True)
+class BatchConflict(TransactionPart):
+    """Evidence: one producer's key signed two batches with a sequence number in common."""
+
+    KIND: ClassVar[str] = "batch-conflict"
+
+    first: SignedHeader
+    second: SignedHeader
+
+    def write(self, writer: Writer) -> None:
+        """Appends both headers."""
+        self.first.write(writer)
+        self.second.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes both headers."""
+        return cls(SignedHeader.read(reader), SignedHeader.read(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class VoteConflict(TransactionPart):
+    """Evidence: one validator voted for two blocks in one step."""
+
+    KIND: ClassVar[str] = "vote-conflict"
+
+    first: SignedVote
+    second: SignedVote
+
+    def write(self, writer: Writer) -> None:
+        """Appends both votes."""
+        self.first.write(writer)
+        self.second.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes both votes."""
+        return cls(SignedVote.read(reader), SignedVote.read(reader))
+
+
+Transaction = Submit | Signed | Skip | Evict | BatchConflict | VoteConflict
+
+_TRANSACTIONS: tuple[type[Transaction], ...] = (Submit, Signed, Skip, Evict, BatchConflict, VoteConflict)
+_TRANSACTION_TAGS: Mapping[bytes, type[Transaction]] = {
+    domain_tag(kind.KIND): kind for kind in _TRANSACTIONS
+}
+
+
+def decode_transaction(data: bytes) -> Transaction:
+    """The transaction with this encoding, of whichever kind."""
+    return decode_one_of(_TRANSACTION_TAGS, data)
+
+
+def signed_bytes(chain_id: str, transaction: Signed) -> bytes:
+    """What the author of an action signs."""
+    writer = Writer("signed-action")
+    writer.text(chain_id)
+    writer.text(transaction.author)
+    writer.u32(transaction.key_epoch)
+    writer.u64(transaction.number)
+    writer.blob(transaction.action.encode(), ACTION_BYTES_MAX)
+    return writer.to_bytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who acts: an admin or client on one chain, with the key of one epoch."""
+
+    chain_id: str
+    name: str
+    key_epoch: int
+    signer: Signer
+
+
+def sign_action(author: Author, number: int, action: Action) -> Signed:
+    """The action as a transaction; the number is above all that the author has used."""
+    unsigned = Signed(author.name, author.key_epoch, number, action, b"")
+    signature = author.signer.sign(signed_bytes(author.chain_id, unsigned))
+    return Signed(author.name, author.key_epoch, number, action, signature)
+
+
+def prove_possession(chain_id: str, name: str, key_epoch: int, signer: Signer) -> bytes:
+    """The new key's own signature, for `RegisterKey` and `RotateKey`."""
+    return signer.sign(possession_bytes(chain_id, name, key_epoch))
+
+
+def submit(signed: SignedHeader, receipts: Iterable[StorageReceipt]) -> Submit:
+    """The transaction that asks for a batch to be admitted."""
+    by_party = {receipt.party: receipt for receipt in receipts}
+    return Submit(signed, tuple(by_party[party] for party in sorted(by_party)))
+
+
+def skip(hole: Hole, absences: Iterable[StorageAbsence]) -> Skip:
+    """The transaction that asks for a hole to be skipped."""
+    by_party = {absence.party: absence for absence in absences}
+    return Skip(hole, tuple(by_party[party] for party in sorted(by_party)))

@@ -6,8 +6,12 @@ import os
 import resource
 import subprocess
 import sys
+import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -183,6 +187,42 @@ def test_a_failed_flush_is_never_forgotten(tmp_path: Path, monkeypatch: pytest.M
         assert log.end == 1  # the system had it after all; nobody was told that it was durable
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="/proc names the open files")
+def test_names_and_bytes_reach_the_disk_in_this_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment is whole before it has its name; a mark is written after the flush that it speaks of."""
+    calls: list[str] = []
+
+    def watch(name: str, describe: Callable[..., str]) -> None:
+        real = getattr(os, name)
+
+        def watched(*arguments: Any) -> Any:
+            calls.append(describe(*arguments))
+            return real(*arguments)
+
+        monkeypatch.setattr(os, name, watched)
+
+    def named(descriptor: int) -> str:
+        return Path(os.readlink(f"/proc/self/fd/{descriptor}")).name
+
+    watch("fsync", lambda descriptor: f"flush {named(descriptor)}")
+    watch("fdatasync", lambda descriptor: f"flush {named(descriptor)}")
+    watch("replace", lambda _old, new: f"name {Path(new).name}")
+    watch("pwrite", lambda _descriptor, _data, offset: f"write at {offset}")
+    watch("pwritev", lambda _descriptor, _buffers, offset: f"append at {offset}")
+    folder = tmp_path / "log"
+    segment = f"{0:020d}.segment"
+    with Log(folder) as log:
+        assert calls[1:] == [f"flush {segment}.new", f"name {segment}", "flush log", f"flush {segment}"]
+        calls.clear()
+        log.append(b"record")
+        log.sync()
+        assert calls == [f"append at {HEADER_BYTES}", f"flush {segment}", "write at 512"]
+        calls.clear()
+    assert calls == [f"flush {segment}", f"flush {segment}"]
+
+
 def test_a_closed_log_takes_nothing(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.close()
@@ -255,6 +295,42 @@ def test_an_iterator_survives_retention(tmp_path: Path) -> None:
         assert [next(records).position for _ in range(6)] == [1, 2, 3, 4, 5, 6]  # its file is still open
         with pytest.raises(BelowRetention):
             next(records)
+
+
+def test_reading_holds_little_memory(tmp_path: Path) -> None:
+    with Log(tmp_path, LogOptions(segment_bytes_max=4 << 20)) as log:
+        for number in range(150):
+            log.append(payload(number, 100_000))
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in log.records()) == 150
+            assert all(log.read(number)[3] == number for number in range(150))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 2_000_000  # of fifteen million bytes
+
+
+def test_a_thread_may_sync_while_another_appends(tmp_path: Path) -> None:
+    options = LogOptions(segment_bytes_max=HEADER_BYTES + 20_000)
+    with Log(tmp_path, options) as log, ThreadPoolExecutor(1) as thread:
+        stop = threading.Event()
+
+        def sync_for_ever() -> list[int]:
+            marks = [0]
+            while not stop.is_set():
+                marks.append(log.sync())
+            return marks
+
+        syncing = thread.submit(sync_for_ever)
+        for number in range(2000):
+            assert log.append(payload(number)) == number
+        stop.set()
+        marks = syncing.result(timeout=60)
+        assert marks == sorted(marks) and marks[-1] <= log.end
+        assert log.sync() == 2000
+    with Log(tmp_path, options) as log:
+        assert list(log.records()) == [Record(number, payload(number)) for number in range(2000)]
 
 
 def test_two_processes_cannot_have_one_folder(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veristream.kabis.storage.log import Gap, Log, LogOptions, Lost, Record
+from veristream.kabis.storage.log import Flush, Gap, Log, LogOptions, Lost, Record
 from veristream.kabis.storage.opening import Torn, scan
 from veristream.kabis.storage.repair import LostRange, check, repair
 from veristream.kabis.storage.segment import FRAME_BYTES, HEADER_BYTES, SECTOR_BYTES, Damaged
@@ -160,6 +161,22 @@ def test_every_flipped_bit_after_a_crash_is_damage_beneath_the_mark_and_a_tear_a
         assert (found.damage(str(path)) is not None) == (survivors < 3), offset
 
 
+def test_a_frame_in_another_place_is_damage(tmp_path: Path) -> None:
+    """Two whole frames of one size, exchanged: every checksum is good, the order is not."""
+    path = segmented(tmp_path, 5)[0]
+    size = FRAME_BYTES + 40
+    data = bytearray(path.read_bytes())
+    first, second = HEADER_BYTES + size, HEADER_BYTES + 2 * size
+    data[first : first + size], data[second : second + size] = (
+        data[second : second + size],
+        data[first : first + size],
+    )
+    path.write_bytes(data)
+    with pytest.raises(Damaged, match="record 2 stands where record 1 belongs") as caught:
+        Log(tmp_path)
+    assert (caught.value.offset, caught.value.position) == (first, 1)
+
+
 def test_neither_mark_whole_is_damage(tmp_path: Path) -> None:
     path = write_crashed(tmp_path, durable=3)
     whole = path.read_bytes()
@@ -284,4 +301,40 @@ def test_a_file_of_junk_is_damage_and_nothing_else(junk: bytes, tmp_path_factory
     (folder / f"{0:020d}.segment").write_bytes(junk)
     with pytest.raises(Damaged):
         Log(folder)
+    shutil.rmtree(folder)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_when_the_power_fails_what_was_flushed_is_there(seed: int, tmp_path_factory) -> None:
+    """After the last flush every sector may be old or new, and the file of any size between the two."""
+    generator = random.Random(seed)
+    folder = tmp_path_factory.mktemp("power")
+    path = folder / f"{0:020d}.segment"
+    log = Log(folder, LogOptions(flush=Flush.ALWAYS))
+    written: list[bytes] = []
+
+    def append_some() -> None:
+        for _ in range(generator.randrange(4)):
+            written.append(generator.randbytes(generator.choice((0, 5, 300, 2000))))
+            log.append(written[-1])
+
+    flushed, durable = path.read_bytes(), 0
+    for _ in range(generator.randrange(4)):
+        append_some()
+        flushed = path.read_bytes()  # what the flush of this sync makes durable: no mark of its own yet
+        durable = log.sync()
+    append_some()
+    unflushed = path.read_bytes()
+    log.close()
+    size = generator.randint(len(flushed), len(unflushed))
+    old = flushed.ljust(len(unflushed), b"\0")
+    sectors = [
+        (old if generator.random() < 0.5 else unflushed)[at : at + SECTOR_BYTES]
+        for at in range(0, len(unflushed), SECTOR_BYTES)
+    ]
+    path.write_bytes(b"".join(sectors)[:size])
+    with Log(folder) as log:
+        assert durable <= log.end <= len(written)
+        assert list(log.records()) == [Record(n, written[n]) for n in range(log.end)]
     shutil.rmtree(folder)

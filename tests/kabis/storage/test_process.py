@@ -31,6 +31,7 @@ from tests.kabis.storage.chain import (
 from veristream.kabis.genesis import Party, to_json
 from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.keys import SecretKey, make_key, save_key
+from veristream.kabis.receipts import sign_storage_receipt
 from veristream.kabis.records import encode_leaf
 from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
@@ -222,10 +223,15 @@ def test_strangers_are_told_why_they_are_not_let_in(party: PartyProcess) -> None
 
     run(test)
     party.end(signal.SIGTERM)
-    (party.folder / "clients.json").write_text(json.dumps([{"name": "eve", "public": eve.public.hex()}]))
+    (party.folder / "clients.json").write_text("[]")
     party.start("--anonymous", "--clients", str(party.folder / "clients.json"))
 
     async def welcome() -> None:
+        await refused(Role.CONSUMER, "eve", eve, "'eve' is not registered with this key as consumer")
+        (party.folder / "clients.json").write_text(
+            json.dumps([{"name": "eve", "public": eve.public.hex()}])
+        )
+        await refused(Role.ADMIN, "eve", eve, "'eve' is not registered with this key as admin")
         one = batch(0, stream=replace(STREAM, producer="eve"), key=eve)
         async with calling(party, name="eve", key=eve) as client:
             await client.store(one.encode(), one.digest())
@@ -260,6 +266,10 @@ def test_what_is_wrong_at_the_start_is_said(party: PartyProcess) -> None:
     os.close(descriptor)
     damaged = party.run()
     assert (damaged.returncode, f"{segment} is damaged at byte 0" in damaged.stderr) == (3, True)
+    assert "start it with --repair" in damaged.stderr
+    party.start("--repair")
+    run(wait)
+    assert party.end(signal.SIGTERM) == 0
 
 
 async def store_until_refused(alice: StorageClient, reason: str) -> int:
@@ -306,8 +316,14 @@ def lie(answer: bytes) -> Handlers:
 def test_a_party_that_lies_is_found_out() -> None:
     one, other = batch(0), batch(0, [b"other"])
     forged = replace(one, leaves=other.leaves * 2)
+    receipts = [
+        sign_storage_receipt(CHAIN, "s0", other.digest(), STORES[0]),
+        sign_storage_receipt(CHAIN, "s1", one.digest(), STORES[1]),
+        sign_storage_receipt(CHAIN, "s0", one.digest(), STORES[1]),
+        sign_storage_receipt("other", "s0", one.digest(), STORES[0]),
+    ]
     wrong = {
-        "store": [b"\0junk", b"\1", b"", b"\x09"],
+        "store": [b"\0junk", b"\1", b"", b"\x09", *(b"\0" + receipt.encode() for receipt in receipts)],
         "digest": [b"\0" + other.encode(), b"\0" + forged.encode(), b"\0" + one.encode()[:-1]],
     }
 

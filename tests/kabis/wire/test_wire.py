@@ -37,7 +37,9 @@ from veristream.kabis.wire import (
 LOOPBACK = Address("127.0.0.1", 0)
 SERVER = Identity("chain", Role.STORAGE, "store", make_key(b"s" * 32))
 CLIENT = Identity("chain", Role.PRODUCER, "alice", make_key(b"c" * 32))
-QUICK = Limits(handshake_s=0.2, stall_s=0.2, idle_s=30.0, frame_bytes_max=1 << 20)
+SMALL = Limits(frame_bytes_max=1 << 20)
+IMPATIENT = replace(SMALL, handshake_s=0.2)  # with callers who never finish the handshake
+STRICT = replace(SMALL, stall_s=0.3)  # with peers who stop halfway
 Test = Callable[[], Coroutine[Any, Any, None]]
 
 
@@ -112,8 +114,8 @@ def test_many_requests_are_answered_each_with_its_own_answer(run: Run, encrypt: 
 
 def test_large_frames_and_the_largest(run: Run) -> None:
     async def test() -> None:
-        async with serving(limits=QUICK) as server:
-            connection = await call(server, limits=QUICK)
+        async with serving(limits=SMALL) as server:
+            connection = await call(server, limits=SMALL)
             for size in (0, 1, 70_000, 1 << 20):
                 assert await connection.request(bytes(size)) == bytes(size)
             with pytest.raises(WireError, match="do not fit"):
@@ -274,7 +276,7 @@ async def welcome(stream: Stream, session: Session) -> None:
 )
 def test_a_peer_that_breaks_the_rules_is_cut_off(run: Run, misdeed: Misdeed) -> None:
     async def test() -> None:
-        async with serving(limits=QUICK) as server:
+        async with serving(limits=STRICT) as server:
             stream, session = await open_session(server)
             other = await call(server)
             await misdeed(stream, session)
@@ -291,7 +293,7 @@ def test_a_peer_that_breaks_the_rules_is_cut_off(run: Run, misdeed: Misdeed) -> 
 )
 def test_a_peer_that_does_not_prove_its_key_is_cut_off(run: Run, said: bytes) -> None:
     async def test() -> None:
-        async with serving(limits=QUICK) as server:
+        async with serving(limits=IMPATIENT) as server:
             reader, writer = await open_raw(server)
             writer.write(said)
             await expect_end(reader)
@@ -302,7 +304,7 @@ def test_a_peer_that_does_not_prove_its_key_is_cut_off(run: Run, said: bytes) ->
 
 def test_bytes_that_trickle_in_win_no_time(run: Run) -> None:
     async def test() -> None:
-        async with serving(limits=QUICK) as server:
+        async with serving(limits=IMPATIENT) as server:
             reader, writer = await open_raw(server)
             ended = asyncio.ensure_future(expect_end(reader))
             writer.write((2000).to_bytes(4, "big"))
@@ -320,7 +322,7 @@ def test_a_silent_server_is_given_up(run: Run) -> None:
         silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
         address = Address(*silent.sockets[0].getsockname()[:2])
         with pytest.raises(WireError, match="the handshake takes too long"):
-            await connect(address, CLIENT, SERVER.peer, limits=QUICK)
+            await connect(address, CLIENT, SERVER.peer, limits=IMPATIENT)
         silent.close()
 
     run(test)
@@ -335,7 +337,7 @@ def test_a_peer_that_asks_and_does_not_read_is_cut_off_and_holds_little(run: Run
         return bytes(1 << 20)
 
     async def test() -> None:
-        limits = replace(QUICK, write_bytes_max=1 << 16)
+        limits = replace(STRICT, write_bytes_max=1 << 16)
         async with serving(Handlers(answer), limits) as server:
             (_reader, writer), session = await open_session(server)
             writer.write(b"".join(request(session, number, b"more") for number in range(200)))
@@ -379,10 +381,10 @@ def test_work_in_hand_is_bounded_by_number_and_by_bytes(run: Run) -> None:
 
 def test_a_peer_that_lives_is_not_taken_for_silent(run: Run) -> None:
     async def test() -> None:
-        limits = Limits(idle_s=0.2)
+        limits = Limits(idle_s=0.8)
         async with serving(limits=limits) as server:
             connection = await call(server, limits=Limits(idle_s=1000))
-            await asyncio.sleep(0.6)
+            await asyncio.sleep(1.8)
             assert await connection.request(b"here") == b"here"
             stream, _session = await open_session(server)  # answers no ping
             await until(lambda: len(server.connections) == 1)

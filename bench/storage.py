@@ -1,0 +1,206 @@
+"""Kabis' wire and storage on one machine: round trips, megabytes, batches made durable.
+
+Everything goes over loopback to another process. `asyncio` and `uvloop` are compared on both sides at once,
+and frames that carry a MAC with frames that are encrypted. A batch has 1,000 events of 100 bytes; a stored
+one is verified, written, flushed and confirmed by a signed receipt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import tempfile
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import contextmanager
+from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from _measure import finish, say, table
+
+from veristream.kabis.batch import Stream, build_batch
+from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.genesis import Genesis, Party, StorageMode
+from veristream.kabis.handshake import Identity, Peer, Role
+from veristream.kabis.keys import make_key
+from veristream.kabis.records import encode_leaf
+from veristream.kabis.storage.client import StorageClient
+from veristream.kabis.storage.core import StorageCore
+from veristream.kabis.storage.log import Flush, Log, LogOptions
+from veristream.kabis.storage.party import StorageParty
+from veristream.kabis.wire import Address, Connection, Handlers, connect, serve
+
+CHAIN = "bench"
+STORE, ALICE = make_key(b"s" * 32), make_key(b"a" * 32)
+SERVER = Identity(CHAIN, Role.STORAGE, "store", STORE)
+CLIENT = Identity(CHAIN, Role.PRODUCER, "alice", ALICE)
+LOOPBACK = Address("127.0.0.1", 0)
+EVENTS, EVENT_BYTES, BATCHES_IN_FLIGHT = 1000, 100, 8
+FRAME_BYTES = 64 << 10
+
+Measure = Callable[[Connection, int], Coroutine[Any, Any, float]]
+
+
+def run_on(loop: str, main: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine on the named kind of loop."""
+    factory = None
+    if loop == "uvloop":
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        return runner.run(main)
+
+
+def serve_until_told(loop: str, folder: str | None, flush: Flush, pipe: Pipe) -> None:
+    """The other process: answers with the first bytes of what it gets, or stores it; ends when told."""
+
+    async def shorten(_peer: Peer, body: bytes) -> bytes:
+        return body[:100]
+
+    async def main() -> None:
+        tasks, handlers = [], Handlers(shorten)
+        if folder is not None:
+            log = Log(Path(folder), LogOptions(flush=flush))
+            party = StorageParty(StorageCore(genesis(), "store", STORE, log), log)
+            tasks, handlers = [asyncio.create_task(party.committer.run())], party.handlers
+        server = await serve(LOOPBACK, SERVER, lambda _peer: None, handlers)
+        pipe.send(server.address)
+        await asyncio.get_running_loop().run_in_executor(None, pipe.recv)
+        await server.close()
+        for task in tasks:
+            task.cancel()
+
+    run_on(loop, main())
+
+
+@contextmanager
+def other_process(loop: str, folder: str | None = None, flush: Flush = Flush.ALWAYS):
+    """The address of a server in a process of its own."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve_until_told, args=(loop, folder, flush, there)
+    )
+    process.start()
+    try:
+        yield here.recv()
+    finally:
+        here.send("stop")
+        process.join(10)
+        process.kill()
+
+
+def genesis() -> Genesis:
+    """A chain with one party of each kind."""
+    one = (Party("store", STORE.public),)
+    return Genesis(CHAIN, 0, 0, StorageMode.TOLERANT, one, one, one, (Party("alice", ALICE.public),))
+
+
+async def one_by_one(connection: Connection, count: int) -> float:
+    """Round trips per second, each waiting for the one before."""
+    began = time.perf_counter()
+    for _ in range(count):
+        await connection.request(b"x" * 100)
+    return count / (time.perf_counter() - began)
+
+
+async def in_flight(connection: Connection, count: int, body: bytes = b"x" * 100, width: int = 64) -> float:
+    """Round trips per second with many under way."""
+
+    async def some() -> None:
+        for _ in range(count // width):
+            await connection.request(body)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(some() for _ in range(width)))
+    return count // width * width / (time.perf_counter() - began)
+
+
+async def megabytes(connection: Connection, count: int) -> float:
+    """Megabytes per second in frames of 64 KiB, 16 under way."""
+    return await in_flight(connection, count, bytes(FRAME_BYTES), 16) * FRAME_BYTES / 1e6
+
+
+def measure_wire(loop: str, encrypt: bool, runs: int, scale: int) -> dict[str, float]:
+    """The wire's figures on one kind of loop."""
+    measures: list[tuple[str, Measure, int]] = [
+        ("round_trips_per_s", one_by_one, 500 * scale),
+        ("in_flight_per_s", in_flight, 2_000 * scale),
+        ("megabytes_per_s", megabytes, 200 * scale),
+    ]
+
+    async def main(address: Address) -> dict[str, float]:
+        connection = await connect(address, CLIENT, SERVER.peer, encrypt=encrypt)
+        found = {
+            name: median([await measure(connection, count) for _ in range(runs)])
+            for name, measure, count in measures
+        }
+        connection.close()
+        return found
+
+    with other_process(loop) as address:
+        figures: dict[str, float] = run_on(loop, main(address))
+    return figures
+
+
+def measure_storage(loop: str, flush: Flush, batches: int) -> dict[str, float]:
+    """Batches and events per second that one party confirms, and the client's side of it."""
+    stream = Stream(CHAIN, "topic", 0, "alice", 0)
+    leaves = [encode_leaf(b"key", bytes(EVENT_BYTES)) for _ in range(EVENTS)]
+    made = [build_batch(stream, EVENTS * n, ZERO_DIGEST, leaves, ALICE) for n in range(batches)]
+    ready = [(batch.encode(), batch.digest()) for batch in made]
+
+    async def main(address: Address) -> float:
+        client = StorageClient(CLIENT, Party("store", STORE.public, str(address)), 60.0)
+        await client.status()
+        room = asyncio.Semaphore(BATCHES_IN_FLIGHT)
+
+        async def store(data: bytes, digest: bytes) -> None:
+            async with room:
+                await client.store(data, digest)
+
+        began = time.perf_counter()
+        await asyncio.gather(*(store(*each) for each in ready))
+        taken = time.perf_counter() - began
+        await client.close()
+        return taken
+
+    with tempfile.TemporaryDirectory() as folder, other_process(loop, folder, flush) as address:
+        seconds = run_on(loop, main(address))
+    return {"batches_per_s": batches / seconds, "events_per_s": batches * EVENTS / seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
+    quick = bool(parser.parse_args().quick)
+    runs, scale = (1, 2) if quick else (3, 10)
+    wire = {}
+    for loop in ("asyncio", "uvloop"):
+        for encrypt in (False, True):
+            name = f"{loop}, {'encrypted' if encrypt else 'MAC'}"
+            say(f"wire: {name} ...")
+            wire[name] = measure_wire(loop, encrypt, runs, scale)
+    head = ("wire", "one by one/s", "64 in flight/s", "MB/s")
+    table(
+        "over loopback", head, [[name, *(f"{v:,.0f}" for v in row.values())] for name, row in wire.items()]
+    )
+    stored = {}
+    for flush in (Flush.ALWAYS, Flush.NEVER):
+        say(f"storage: flush {flush.value} ...")
+        stored[flush.value] = measure_storage("uvloop", flush, 20 * scale)
+    rows = [[name, *(f"{value:,.0f}" for value in row.values())] for name, row in stored.items()]
+    table("one storage party, uvloop", ("flush", "batches/s", "events/s"), rows)
+    plain, fast = wire["asyncio, MAC"], wire["uvloop, MAC"]
+    ratios = {
+        "uvloop_over_asyncio": fast["in_flight_per_s"] / plain["in_flight_per_s"],
+        "encrypted_over_mac": wire["uvloop, encrypted"]["megabytes_per_s"] / fast["megabytes_per_s"],
+    }
+    finish("storage", ratios, {"wire": wire, "storage": stored, "quick": quick})
+
+
+if __name__ == "__main__":
+    main()

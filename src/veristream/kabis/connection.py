@@ -1,0 +1,415 @@
+"""One authenticated connection on asyncio: requests with answers, and messages without.
+
+Both sides may ask and both may answer, many at a time (`handshake.py` says who they are and what a frame
+is). Nobody can make us hold memory: before it has proved its key a peer may send two small frames in a few
+seconds; afterwards a frame has a largest size, requests that we are working on have a largest number and a
+largest sum of bytes, past which we stop reading, and a request is not begun while the peer does not read
+our answers. A peer that stops in the middle of a frame, does not read, or is silent, is cut off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Protocol, cast
+
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.handshake import (
+    HANDSHAKE_BYTES_MAX,
+    MAC_BYTES,
+    ClientHandshake,
+    Peer,
+    ServerHandshake,
+    Session,
+    Splitter,
+    WireError,
+    prefix,
+)
+
+_LOGGER = logging.getLogger(__name__)
+
+_HEAD = Struct(">BQ")  # kind, id
+_REQUEST, _ANSWER, _FAILURE, _MESSAGE, _PING, _PONG, _WELCOME, _REFUSED = range(1, 9)
+_REASON_BYTES_MAX = 1000
+
+
+class ConnectionLostError(WireError):
+    """The connection ended; whether the other side got the request is not known."""
+
+
+class RefusedError(WireError):
+    """The other side knows who we are and does not want us."""
+
+
+class RequestError(Exception):
+    """The other side answered that it will not or cannot do what was asked; says why."""
+
+
+Answer = Callable[[Peer, bytes], Awaitable[bytes]]
+Receive = Callable[[Peer, bytes], None]
+Authorize = Callable[[Peer], str | None]
+"""Why a peer that has proved its key is not welcome; None when it is."""
+
+
+async def _answer_nothing(_peer: Peer, _body: bytes) -> bytes:
+    raise RequestError("nothing is answered here")
+
+
+def _receive_nothing(_peer: Peer, _body: bytes) -> None:
+    """Messages that nobody waits for are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """What is done with requests and messages; `answer` may raise RequestError or DecodeError."""
+
+    answer: Answer = _answer_nothing
+    receive: Receive = _receive_nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much, and how long, a peer may take."""
+
+    frame_bytes_max: int = 16 << 20
+    requests_max: int = 256
+    request_bytes_max: int = 32 << 20
+    write_bytes_max: int = 1 << 20
+    connections_max: int = 1024
+    handshake_s: float = 5.0
+    stall_s: float = 30.0
+    idle_s: float = 60.0
+
+
+class Connection(asyncio.Protocol):
+    """One connection, from the first byte on; `opened` is done when both sides know each other."""
+
+    def __init__(self, handlers: Handlers, limits: Limits) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._handlers = handlers
+        self._limits = limits
+        self._splitter = Splitter(HANDSHAKE_BYTES_MAX)
+        self._on_frame: Callable[[bytes], None]
+        self._session: Session | None = None
+        self._next_id = 0
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._task_bytes = 0
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._blocked = False
+        self._made = self._heard = self._frame_begun = self._paused = self._loop.time()
+        self.opened: asyncio.Future[Peer] = self._loop.create_future()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begins the handshake and the watch over it."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
+        self._transport.set_write_buffer_limits(high=self._limits.write_bytes_max)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Takes what arrived apart and acts on every frame that is whole."""
+        self._heard = self._loop.time()
+        if not self._splitter.partial:
+            self._frame_begun = self._heard
+        self._splitter.feed(data)
+        self._pump()
+
+    def _pump(self) -> None:
+        try:
+            while not self._blocked:
+                frame = self._splitter.next()
+                if frame is None:
+                    return
+                self._frame_begun = self._heard
+                self._on_frame(frame)
+        except (WireError, DecodeError) as error:
+            self._fail(error)
+
+    def pause_writing(self) -> None:
+        """The peer does not read as fast as we write."""
+        self._paused = self._loop.time()
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """The peer has read."""
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tells everybody who waits."""
+        self._timer.cancel()
+        error = ConnectionLostError("the connection ended" + (f": {exc}" if exc else ""))
+        if not self.opened.done():
+            self.opened.set_exception(error)
+            self.opened.exception()  # whoever waits sees it; nobody may be waiting
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(error)
+        self._waiting.clear()
+        for task in self._tasks:
+            task.cancel()
+        self._writable.set()
+        if not self.lost.done():
+            self.lost.set_result(None)
+
+    # What its owner calls.
+
+    @property
+    def peer(self) -> Peer:
+        """Who is at the other end, once `opened` is done."""
+        assert self._session is not None
+        return self._session.peer
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended, or is about to."""
+        return self.lost.done() or self._transport.is_closing()
+
+    async def request(self, body: bytes, timeout_s: float | None = None) -> bytes:
+        """The other side's answer; RequestError, ConnectionLostError or TimeoutError if there is none."""
+        async with asyncio.timeout(timeout_s):
+            await self._writable.wait()
+            if self.closed:
+                raise ConnectionLostError("the connection ended")
+            self._next_id += 1
+            number = self._next_id
+            future: asyncio.Future[bytes] = self._loop.create_future()
+            self._waiting[number] = future
+            self._send(_REQUEST, number, body)
+            try:
+                return await future
+            finally:
+                self._waiting.pop(number, None)
+
+    async def send(self, body: bytes) -> None:
+        """Sends a message that is not answered; waits while the other side does not read."""
+        await self._writable.wait()
+        self.send_now(body)
+
+    def send_now(self, body: bytes) -> bool:
+        """Sends a message, or drops it and says so when the other side does not read what it has."""
+        if self.closed or not self._writable.is_set():
+            return False
+        self._send(_MESSAGE, 0, body)
+        return True
+
+    def close(self) -> None:
+        """Ends the connection after what was already written."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        self._transport.abort()
+
+    # Frames.
+
+    def _send(self, kind: int, number: int, body: bytes) -> None:
+        if len(body) > self._limits.frame_bytes_max:
+            raise WireError(f"{len(body)} bytes do not fit a frame of {self._limits.frame_bytes_max}")
+        assert self._session is not None
+        self._transport.write(self._session.seal(_HEAD.pack(kind, number) + body))
+
+    def _open(self, session: Session) -> None:
+        self._session = session
+        self._splitter.frame_bytes_max = self._limits.frame_bytes_max + _HEAD.size + MAC_BYTES
+        self._on_frame = self._on_payload
+
+    def _on_payload(self, frame: bytes) -> None:
+        assert self._session is not None
+        payload = self._session.open(frame)
+        if len(payload) < _HEAD.size:
+            raise WireError("a frame without a head")
+        kind, number = _HEAD.unpack_from(payload)
+        body = payload[_HEAD.size :]
+        if not self.opened.done() and kind not in (_WELCOME, _REFUSED):
+            raise WireError("a frame before the welcome")
+        match kind:
+            case 1:
+                self._start(number, body)
+            case 2 | 3:
+                self._resolve(kind, number, body)
+            case 4:
+                self._handlers.receive(self._session.peer, body)
+            case 5:
+                self._send(_PONG, number, b"")
+            case 6:
+                pass
+            case _:
+                self._on_welcome(kind, body)
+
+    def _on_welcome(self, kind: int, body: bytes) -> None:
+        raise WireError(f"a frame of kind {kind}, which is not sent here")
+
+    def _resolve(self, kind: int, number: int, body: bytes) -> None:
+        future = self._waiting.pop(number, None)
+        if future is None or future.done():
+            return  # it came too late: whoever asked has stopped waiting
+        if kind == _ANSWER:
+            future.set_result(body)
+        else:
+            future.set_exception(RequestError(body.decode("utf-8", "replace")))
+
+    # Requests of the other side.
+
+    def _start(self, number: int, body: bytes) -> None:
+        task = self._loop.create_task(self._work(number, body))
+        self._tasks.add(task)
+        self._task_bytes += len(body)
+        task.add_done_callback(lambda done: self._done(done, len(body)))
+        limits = self._limits
+        if len(self._tasks) >= limits.requests_max or self._task_bytes >= limits.request_bytes_max:
+            self._blocked = True
+            self._transport.pause_reading()
+
+    async def _work(self, number: int, body: bytes) -> None:
+        await self._writable.wait()
+        try:
+            kind, answer = _ANSWER, await self._handlers.answer(self.peer, body)
+        except (RequestError, DecodeError) as error:
+            kind, answer = _FAILURE, str(error).encode()[:_REASON_BYTES_MAX]
+        if not self.closed:
+            self._send(kind, number, answer)
+
+    def _done(self, task: asyncio.Task[None], size: int) -> None:
+        self._tasks.discard(task)
+        self._task_bytes -= size
+        if not task.cancelled() and task.exception() is not None:
+            _LOGGER.error("a request could not be answered", exc_info=task.exception())
+            self._transport.abort()
+        limits = self._limits
+        if (
+            self._blocked
+            and len(self._tasks) < limits.requests_max
+            and self._task_bytes < limits.request_bytes_max
+            and not self.closed
+        ):
+            self._blocked = False
+            self._transport.resume_reading()
+            self._pump()
+
+    # The watch.
+
+    def _watch(self) -> None:
+        """Cuts off a peer that does not do its part in time; asks one that is silent whether it lives."""
+        now, limits = self._loop.time(), self._limits
+        complaint = self._complaint(now)
+        if complaint:
+            self._fail(WireError(complaint))
+            return
+        if self.opened.done() and now - self._heard > limits.idle_s / 2 and self._writable.is_set():
+            self._send(_PING, 0, b"")
+        period = min(limits.handshake_s, limits.stall_s, limits.idle_s) / 4
+        self._timer = self._loop.call_later(period, self._watch)
+
+    def _complaint(self, now: float) -> str:
+        limits = self._limits
+        if not self.opened.done():
+            # Counted from the start: bytes that trickle in win no time.
+            return "the handshake takes too long" if now - self._made > limits.handshake_s else ""
+        if not self._writable.is_set() and now - self._paused > limits.stall_s:
+            return "the peer does not read"
+        if self._blocked:
+            return ""  # it is we who do not read
+        if self._splitter.partial and now - self._frame_begun > limits.stall_s:
+            return "the peer stopped in the middle of a frame"
+        return "the peer is silent" if now - self._heard > limits.idle_s else ""
+
+    def _fail(self, error: Exception) -> None:
+        _LOGGER.info("a connection is cut off: %s", error)
+        if not self.opened.done():
+            self.opened.set_exception(error)
+            self.opened.exception()
+        self._transport.abort()
+
+
+class Owner(Protocol):
+    """Whoever counts a server's connections."""
+
+    def add(self, connection: Connection) -> None:
+        """A connection was made."""
+
+    def remove(self, connection: Connection) -> None:
+        """A connection ended."""
+
+
+class ServerConnection(Connection):
+    """The side that was called: it proves its key first, then decides whether the caller is welcome."""
+
+    def __init__(
+        self,
+        handshake: ServerHandshake,
+        authorize: Authorize,
+        handlers: Handlers,
+        limits: Limits,
+        owner: Owner,
+    ) -> None:
+        super().__init__(handlers, limits)
+        self._handshake = handshake
+        self._authorize = authorize
+        self._owner = owner
+        self._on_frame = self._on_hello
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Tells the server that it has one more."""
+        super().connection_made(transport)
+        self._owner.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tells the server that it has one less."""
+        super().connection_lost(exc)
+        self._owner.remove(self)
+
+    def _on_hello(self, frame: bytes) -> None:
+        self._transport.write(prefix(self._handshake.answer(frame)))
+        self._on_frame = self._on_proof
+
+    def _on_proof(self, frame: bytes) -> None:
+        session = self._handshake.finish(frame)
+        refusal = self._authorize(session.peer)
+        self._open(session)
+        if refusal is None:
+            self._send(_WELCOME, 0, b"")
+            self.opened.set_result(session.peer)
+            return
+        _LOGGER.info("%s %r is refused: %s", session.peer.role.name.lower(), session.peer.name, refusal)
+        self._send(_REFUSED, 0, refusal.encode()[:_REASON_BYTES_MAX])
+        self._on_frame = lambda _frame: None
+        self._transport.close()
+
+
+class ClientConnection(Connection):
+    """The side that calls."""
+
+    def __init__(
+        self,
+        handshake: ClientHandshake,
+        handlers: Handlers,
+        limits: Limits,
+    ) -> None:
+        super().__init__(handlers, limits)
+        self._handshake = handshake
+        self._on_frame = self._on_answer
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Sends the hello."""
+        super().connection_made(transport)
+        self._transport.write(prefix(self._handshake.hello))
+
+    def _on_answer(self, frame: bytes) -> None:
+        proof, session = self._handshake.finish(frame)
+        self._transport.write(prefix(proof))
+        self._open(session)
+
+    def _on_welcome(self, kind: int, body: bytes) -> None:
+        if self.opened.done() or kind not in (_WELCOME, _REFUSED):
+            super()._on_welcome(kind, body)
+        elif kind == _WELCOME:
+            self.opened.set_result(self.peer)
+        else:
+            self._fail(RefusedError(body.decode("utf-8", "replace")))

@@ -1,0 +1,371 @@
+"""How two parties come to know each other's key, and the frames they exchange. Pure: no clock, no socket.
+
+The handshake has the shape of SIGMA and TLS 1.3. Each side brings a nonce and an ephemeral X25519 key; the
+server signs everything up to and with its own identity, the client everything up to and with its own, which
+contains the server's signature. The keys of the frames are derived from the shared secret *and* all three
+messages, so that somebody who put his own identity or ephemeral key into one of them holds keys that fit
+neither side. Both signatures are over texts with domain tags of their own and with the chain's name: they
+serve for nothing else and for no other chain.
+
+A frame is its length, the payload and a MAC (BLAKE2b, keyed per direction) over the frame's number, the
+length and the payload: nothing can be changed, replayed, reordered or left out. A session is encrypted
+(XSalsa20-Poly1305, the frame's number is the nonce) if either side asks for it. The default is not to:
+for small frames a MAC costs a fifth of it, and payloads that are secret are sealed per topic anyway. For
+frames of 64 KiB and more it is the other way round (`bench/storage.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b, sha256
+from hmac import compare_digest
+from typing import ClassVar, Self, TypeVar
+
+from nacl.bindings import (
+    crypto_scalarmult,
+    crypto_scalarmult_base,
+    crypto_secretbox,
+    crypto_secretbox_open,
+)
+from nacl.exceptions import CryptoError
+
+from veristream.kabis.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.keys import SignatureError, Signer, verify
+
+NONCE_BYTES = 32
+EPHEMERAL_BYTES = 32
+HANDSHAKE_BYTES_MAX = 2048
+LENGTH_BYTES = 4
+MAC_BYTES = 16
+_COUNTER_BYTES = 8
+_BOX_NONCE_BYTES = 24
+
+
+_Message = TypeVar("_Message", bound=Coded)
+
+
+class WireError(Exception):
+    """The other side is not who it should be, or what arrived is not what it sent."""
+
+
+class Role(Enum):
+    """What a party is on the wire; `ANONYMOUS` has a key like all others, but nobody vouches for it."""
+
+    VALIDATOR = 1
+    STORAGE = 2
+    PRODUCER = 3
+    CONSUMER = 4
+    ADMIN = 5
+    ANONYMOUS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end: it has proved that it holds the key; the name is what it says of itself."""
+
+    role: Role
+    name: str
+    public: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who we are: our chain, role, name and key."""
+
+    chain_id: str
+    role: Role
+    name: str
+    signer: Signer
+
+    @property
+    def peer(self) -> Peer:
+        """What the other side will know of us."""
+        return Peer(self.role, self.name, self.signer.public)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What a side draws at random for one handshake."""
+
+    nonce: bytes
+    ephemeral: bytes
+
+    @staticmethod
+    def draw(random: bytes) -> Secrets:
+        """The secrets made of 64 random bytes."""
+        if len(random) != NONCE_BYTES + EPHEMERAL_BYTES:
+            raise ValueError("64 random bytes are needed")
+        return Secrets(random[:NONCE_BYTES], random[NONCE_BYTES:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Hello(Coded):
+    """The first message: the client's share."""
+
+    KIND: ClassVar[str] = "wire-hello"
+    BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
+
+    chain_id: str
+    nonce: bytes
+    ephemeral: bytes
+    encrypt: bool
+
+    def write(self, writer: Writer) -> None:
+        writer.text(self.chain_id)
+        writer.fixed(self.nonce, NONCE_BYTES)
+        writer.fixed(self.ephemeral, EPHEMERAL_BYTES)
+        writer.flag(self.encrypt)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        nonce_and_key = (reader.text(), reader.fixed(NONCE_BYTES), reader.fixed(EPHEMERAL_BYTES))
+        return cls(*nonce_and_key, reader.flag())
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof(Coded):
+    """Who somebody is, with the signature that shows it."""
+
+    KIND: ClassVar[str] = "wire-proof"
+    BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
+
+    peer: Peer
+    signature: bytes
+
+    def write(self, writer: Writer) -> None:
+        _write_peer(writer, self.peer)
+        writer.signature(self.signature)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(_read_peer(reader), reader.signature())
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer(Coded):
+    """The second message: the server's share and its proof."""
+
+    KIND: ClassVar[str] = "wire-answer"
+    BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
+
+    hello: _Hello
+    proof: _Proof
+
+    def write(self, writer: Writer) -> None:
+        self.hello.write(writer)
+        self.proof.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        return cls(_Hello.read(reader), _Proof.read(reader))
+
+
+def _write_peer(writer: Writer, peer: Peer) -> None:
+    writer.u8(peer.role.value)
+    writer.text(peer.name)
+    writer.fixed(peer.public, PUBLIC_KEY_BYTES)
+
+
+def _read_peer(reader: Reader) -> Peer:
+    try:
+        role = Role(reader.u8())
+    except ValueError as error:
+        raise DecodeError(str(error)) from error
+    return Peer(role, reader.text(), reader.fixed(PUBLIC_KEY_BYTES))
+
+
+class ClientHandshake:
+    """The client's side: `hello` is sent, the answer goes into `finish`, which gives what to send back."""
+
+    def __init__(
+        self, identity: Identity, server: Peer | None, secrets: Secrets, *, encrypt: bool = False
+    ) -> None:
+        self._identity = identity
+        self._server = server
+        self._secrets = secrets
+        ephemeral = crypto_scalarmult_base(secrets.ephemeral)
+        self.hello = _Hello(identity.chain_id, secrets.nonce, ephemeral, encrypt).encode()
+        self._encrypt = encrypt
+
+    def finish(self, data: bytes) -> tuple[bytes, Session]:
+        """Our proof to send, and the session that both sides then have; raises WireError."""
+        answer = _decode(_Answer, data)
+        if answer.hello.chain_id != self._identity.chain_id:
+            raise WireError(f"the server is of the chain {answer.hello.chain_id!r}")
+        server = answer.proof.peer
+        if self._server is not None and server != self._server:
+            raise WireError(f"the server is {_called(server)}, expected was {_called(self._server)}")
+        asked = _server_bytes(self._identity.chain_id, self.hello, answer.hello, server)
+        _check(server, asked, answer.proof.signature)
+        ours = _client_bytes(self._identity.chain_id, self.hello, data, self._identity.peer)
+        proof = _Proof(self._identity.peer, self._identity.signer.sign(ours)).encode()
+        keys = _derive(self._secrets, answer.hello.ephemeral, (self.hello, data, proof))
+        encrypted = self._encrypt or answer.hello.encrypt
+        return proof, Session(server, send=keys[0], receive=keys[1], encrypted=encrypted)
+
+
+class ServerHandshake:
+    """The server's side: the client's hello goes into `answer`, its proof into `finish`."""
+
+    def __init__(self, identity: Identity, secrets: Secrets, *, encrypt: bool = False) -> None:
+        self._identity = identity
+        self._secrets = secrets
+        self._encrypt = encrypt
+        self._hello = b""
+        self._answer = b""
+        self._client_hello: _Hello | None = None
+
+    def answer(self, data: bytes) -> bytes:
+        """What to send back to a client's hello; to one of another chain too, for it to know."""
+        hello = _decode(_Hello, data)
+        chain_id = self._identity.chain_id
+        ephemeral = crypto_scalarmult_base(self._secrets.ephemeral)
+        ours = _Hello(chain_id, self._secrets.nonce, ephemeral, self._encrypt)
+        signature = self._identity.signer.sign(_server_bytes(chain_id, data, ours, self._identity.peer))
+        self._answer = _Answer(ours, _Proof(self._identity.peer, signature)).encode()
+        self._hello, self._client_hello = data, hello
+        return self._answer
+
+    def finish(self, data: bytes) -> Session:
+        """The session with a client that has proved its key; whether it is welcome is another matter."""
+        if self._client_hello is None:
+            raise WireError("a proof before the hello")
+        if self._client_hello.chain_id != self._identity.chain_id:
+            raise WireError(f"the client is of the chain {self._client_hello.chain_id!r}")
+        proof = _decode(_Proof, data)
+        asked = _client_bytes(self._identity.chain_id, self._hello, self._answer, proof.peer)
+        _check(proof.peer, asked, proof.signature)
+        keys = _derive(self._secrets, self._client_hello.ephemeral, (self._hello, self._answer, data))
+        encrypted = self._encrypt or self._client_hello.encrypt
+        return Session(proof.peer, send=keys[1], receive=keys[0], encrypted=encrypted)
+
+
+class Session:
+    """The frames between two sides that know each other; one counter and one key for each direction."""
+
+    def __init__(self, peer: Peer, *, send: bytes, receive: bytes, encrypted: bool) -> None:
+        self.peer = peer
+        self.encrypted = encrypted
+        self._send = send
+        self._receive = receive
+        self._send_mac = blake2b(key=send, digest_size=MAC_BYTES)
+        self._receive_mac = blake2b(key=receive, digest_size=MAC_BYTES)
+        self._sent = 0
+        self._received = 0
+
+    def seal(self, payload: bytes) -> bytes:
+        """The frame that carries the payload, to be sent in this order."""
+        number = self._sent.to_bytes(_COUNTER_BYTES, "big")
+        self._sent += 1
+        length = (len(payload) + MAC_BYTES).to_bytes(LENGTH_BYTES, "big")
+        if self.encrypted:
+            return length + crypto_secretbox(payload, number.rjust(_BOX_NONCE_BYTES, b"\0"), self._send)
+        mac = self._send_mac.copy()
+        mac.update(number + length)
+        mac.update(payload)
+        return b"".join((length, payload, mac.digest()))
+
+    def open(self, body: bytes) -> bytes:
+        """The payload of the next frame, without its length; WireError if it is any other."""
+        number = self._received.to_bytes(_COUNTER_BYTES, "big")
+        self._received += 1
+        if self.encrypted:
+            try:
+                return crypto_secretbox_open(body, number.rjust(_BOX_NONCE_BYTES, b"\0"), self._receive)
+            except (CryptoError, ValueError) as error:
+                raise WireError("a frame was changed, replayed, reordered or left out") from error
+        payload = body[:-MAC_BYTES]
+        mac = self._receive_mac.copy()
+        mac.update(number + len(body).to_bytes(LENGTH_BYTES, "big"))
+        mac.update(payload)
+        if not compare_digest(mac.digest(), body[-MAC_BYTES:]):
+            raise WireError("a frame was changed, replayed, reordered or left out")
+        return payload
+
+
+class Splitter:
+    """Cuts a stream of bytes into frames; keeps no more than one frame that is not yet whole."""
+
+    def __init__(self, frame_bytes_max: int) -> None:
+        self.frame_bytes_max = frame_bytes_max
+        self._buffer = bytearray()
+
+    @property
+    def partial(self) -> bool:
+        """Whether a frame has begun and is not yet whole."""
+        return bool(self._buffer)
+
+    def feed(self, data: bytes) -> None:
+        """Takes bytes as they arrive."""
+        self._buffer += data
+
+    def next(self) -> bytes | None:
+        """The next frame, without its length; None until it is whole; WireError if it is too long."""
+        if len(self._buffer) < LENGTH_BYTES:
+            return None
+        length = int.from_bytes(self._buffer[:LENGTH_BYTES], "big")
+        if length > self.frame_bytes_max:
+            raise WireError(f"a frame of {length} bytes, at most {self.frame_bytes_max}")
+        end = LENGTH_BYTES + length
+        if len(self._buffer) < end:
+            return None
+        frame = bytes(memoryview(self._buffer)[LENGTH_BYTES:end])
+        del self._buffer[:end]
+        return frame
+
+
+def prefix(message: bytes) -> bytes:
+    """A message of the handshake as it is sent: with its length."""
+    return len(message).to_bytes(LENGTH_BYTES, "big") + message
+
+
+def _called(peer: Peer) -> str:
+    return f"{peer.role.name.lower()} {peer.name!r} with the key {peer.public.hex()[:16]}"
+
+
+def _decode(kind: type[_Message], data: bytes) -> _Message:
+    try:
+        return kind.decode(data)
+    except DecodeError as error:
+        raise WireError(f"the handshake cannot be read: {error}") from error
+
+
+def _check(peer: Peer, message: bytes, signature: bytes) -> None:
+    try:
+        verify(peer.public, message, signature)
+    except SignatureError as error:
+        raise WireError(f"{_called(peer)} did not sign this handshake") from error
+
+
+def _server_bytes(chain_id: str, client_hello: bytes, hello: _Hello, server: Peer) -> bytes:
+    """What the server signs: both shares and who it is."""
+    writer = Writer("wire-server")
+    writer.text(chain_id)
+    writer.digest(sha256(client_hello).digest())
+    writer.digest(sha256(hello.encode()).digest())
+    _write_peer(writer, server)
+    return writer.to_bytes()
+
+
+def _client_bytes(chain_id: str, client_hello: bytes, answer: bytes, client: Peer) -> bytes:
+    """What the client signs: both shares, who the server has shown to be, and who it is itself."""
+    writer = Writer("wire-client")
+    writer.text(chain_id)
+    writer.digest(sha256(client_hello).digest())
+    writer.digest(sha256(answer).digest())
+    _write_peer(writer, client)
+    return writer.to_bytes()
+
+
+def _derive(
+    secrets: Secrets, ephemeral: bytes, messages: tuple[bytes, bytes, bytes]
+) -> tuple[bytes, bytes]:
+    """The keys from client to server and back."""
+    try:
+        shared = crypto_scalarmult(secrets.ephemeral, ephemeral)
+    except (CryptoError, RuntimeError) as error:  # a point of low order: the secret would be known to all
+        raise WireError("the other side's ephemeral key is none") from error
+    transcript = b"".join(sha256(message).digest() for message in messages)
+    keys = blake2b(transcript, key=shared, digest_size=64, person=b"kabis/1/wire-key").digest()
+    return keys[:32], keys[32:]

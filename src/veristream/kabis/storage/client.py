@@ -1,0 +1,203 @@
+"""Talking to a storage party: each method is one request, and its answer is checked."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeVar
+
+from veristream.kabis.batch import Batch, BatchError, SignedHeader
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.genesis import Party
+from veristream.kabis.handshake import Identity, Peer, Role
+from veristream.kabis.keys import SignatureError
+from veristream.kabis.receipts import CommitCertificate, StorageAbsence, StorageReceipt
+from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
+from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+from veristream.kabis.storage.messages import (
+    AskAbsence,
+    CatchUp,
+    FetchPlain,
+    FetchRange,
+    Operation,
+    RaiseLowWater,
+    Status,
+    decode_batches,
+    decode_evidence,
+    decode_slice,
+    encode_topic,
+    split_answer,
+)
+from veristream.kabis.wire import Address, Backoff, Client, Limits, connect
+
+Value = TypeVar("Value")
+
+FETCH_BYTES = 1 << 20
+
+
+class LyingPartyError(Exception):
+    """The party's answer is not true: whatever it is, it is not what was asked for."""
+
+
+class StorageClient:
+    """One storage party, connected to when possible; requests fail with TimeoutError when it is not.
+
+    A batch that comes back has the header that was asked for and the events under its root. Whether its
+    producer signed it under a good key is for the caller, who follows the ledger, to check.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        party: Party,
+        timeout_s: float = 10.0,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        *,
+        address: Address | None = None,
+        encrypt: bool = False,
+    ) -> None:
+        self._identity = identity
+        self._party = party
+        self._timeout_s = timeout_s
+        target = Address.parse(party.address) if address is None else address
+        server = Peer(Role.STORAGE, party.name, party.public)
+        self._client = Client(
+            lambda: connect(target, identity, server, limits=limits, encrypt=encrypt),
+            random.random,
+            Backoff(),
+        )
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        return self._party.name
+
+    @property
+    def problem(self) -> Exception | None:
+        """Why there is no connection, as far as is known."""
+        return self._client.problem
+
+    async def close(self) -> None:
+        """Ends the connection."""
+        await self._client.close()
+
+    async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
+        """The party's receipt for an encoded batch with this digest, checked."""
+        body = _require(await self._ask(Operation.STORE, batch))
+        receipt = _decode(StorageReceipt.decode, body)
+        if receipt.party != self._party.name or receipt.digest != digest:
+            raise LyingPartyError("a receipt for something else")
+        self._check(lambda: receipt.verify(self._identity.chain_id, self._party.public))
+        return receipt
+
+    async def fetch(
+        self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
+    ) -> tuple[Batch, ...] | Below:
+        """The batches of a stream from the one that holds a sequence number on, as many as fit."""
+        found = await self.fetch_range(stream, first_sequence, bytes_max)
+        if isinstance(found, Below):
+            return found
+        batches = tuple(map(self._decode_batch, found))
+        for batch in batches:
+            header = batch.header
+            named = (header.topic, header.partition, header.producer, header.key_epoch)
+            asked = (stream.topic, stream.partition, stream.producer, stream.key_epoch)
+            if named != asked or header.next_sequence <= first_sequence:
+                raise LyingPartyError("a batch that was not asked for")
+        return batches
+
+    async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
+        """What the party says is the batch with this digest; nothing of it is checked."""
+        return await self._ask(Operation.FETCH_DIGEST, digest)
+
+    async def fetch_range(
+        self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
+    ) -> tuple[bytes, ...] | Below:
+        """What the party says are the batches from a sequence number on; nothing of it is checked."""
+        request = FetchRange(stream, first_sequence, bytes_max)
+        body = await self._ask(Operation.FETCH, request.encode())
+        return body if isinstance(body, Below) else _decode(decode_batches, _require(body)).batches
+
+    async def fetch_digest(self, digest: bytes) -> Batch | Absent | Below:
+        """The batch whose header has this digest."""
+        body = await self.fetch_bytes(digest)
+        if not isinstance(body, bytes):
+            return body
+        batch = self._decode_batch(body)
+        if batch.digest() != digest:
+            raise LyingPartyError("a batch with another digest")
+        return batch
+
+    async def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+        """The party's signed statement that it does not have a batch, checked; RequestError if it has."""
+        body = await self._ask(Operation.ABSENCE, AskAbsence(signed, certificate).encode())
+        if isinstance(body, Below):
+            return body
+        statement = _decode(StorageAbsence.decode, _require(body))
+        asked = (self._party.name, signed.digest(), certificate.height)
+        if (statement.party, statement.digest, statement.height) != asked:
+            raise LyingPartyError("a statement about something else")
+        self._check(lambda: statement.verify(self._identity.chain_id, self._party.public))
+        return statement
+
+    async def evidence(self, topic: str) -> tuple[tuple[SignedHeader, SignedHeader], ...]:
+        """Pairs of headers of one sequence that the party holds; their signatures are not checked here."""
+        return _decode(decode_evidence, _require(await self._ask(Operation.EVIDENCE, encode_topic(topic))))
+
+    async def catch_up(self, position: int, bytes_max: int = FETCH_BYTES) -> CaughtUp | Below:
+        """The encoded batches of the party's log from a position on; for storage parties, not checked."""
+        body = await self._ask(Operation.CATCH_UP, CatchUp(position, bytes_max).encode())
+        return body if isinstance(body, Below) else _decode(decode_batches, _require(body))
+
+    async def append_plain(self, append: PlainAppend) -> int:
+        """The offset that the first event got."""
+        body = _require(await self._ask(Operation.APPEND_PLAIN, append.encode()))
+        if len(body) != 8:
+            raise LyingPartyError("an offset of a wrong length")
+        return int.from_bytes(body, "big")
+
+    async def fetch_plain(
+        self, place: PartitionName, offset: int, bytes_max: int = FETCH_BYTES, wait_ms: int = 0
+    ) -> PlainSlice | Below:
+        """The records of a partition from an offset on; with `wait_ms`, waits for the first."""
+        request = FetchPlain(place, offset, bytes_max, wait_ms)
+        body = await self._ask(Operation.FETCH_PLAIN, request.encode(), wait_ms / 1000)
+        return body if isinstance(body, Below) else _decode(decode_slice, _require(body))
+
+    async def raise_low_water(self, name: StreamName | PartitionName, low_water: int) -> None:
+        """Lets the party forget what is below the mark."""
+        await self._ask(Operation.LOW_WATER, RaiseLowWater(name, low_water).encode())
+
+    async def status(self) -> Status:
+        """How the party says it is."""
+        return _decode(Status.decode, _require(await self._ask(Operation.STATUS, b"")))
+
+    async def _ask(self, operation: Operation, body: bytes, wait_s: float = 0.0) -> bytes | Absent | Below:
+        request = bytes((operation,)) + body
+        return _decode(split_answer, await self._client.request(request, self._timeout_s + wait_s))
+
+    def _decode_batch(self, data: bytes) -> Batch:
+        batch = _decode(Batch.decode, data)
+        if batch.header.chain_id != self._identity.chain_id:
+            raise LyingPartyError("a batch of another chain")
+        self._check(batch.verify_contents)
+        return batch
+
+    def _check(self, verify: Callable[[], None]) -> None:
+        try:
+            verify()
+        except (SignatureError, BatchError) as error:
+            raise LyingPartyError(f"{self._party.name}: {error}") from error
+
+
+def _require(body: bytes | Absent | Below) -> bytes:
+    if not isinstance(body, bytes):
+        raise LyingPartyError("an answer that this question does not have")
+    return body
+
+
+def _decode(decode: Callable[[bytes], Value], body: bytes) -> Value:
+    try:
+        return decode(body)
+    except DecodeError as error:
+        raise LyingPartyError(f"an answer that cannot be read: {error}") from error

@@ -1,0 +1,450 @@
+"""What a storage party does, over whatever log it is given: keep batches, say so, give them back.
+
+*Batches* of validated topics are found by their key (topic, partition, producer, key epoch, first sequence)
+and by the digest of their header. A batch is kept only if its events are those under its header's root and
+its signature is of the key that the caller vouches for: a receipt is what admits a batch, so that a party
+that kept anything else would help to order what nobody can ever read. The same batch again changes nothing.
+A second batch with the same key and another digest is kept beside the first, never in its place: the two
+signed headers are evidence against the producer. A third proves no more, and is refused.
+
+*Plain records* of topics that are not validated get an offset per partition: the log's order is theirs. So
+do the events of batches, for consumers that do not validate: they read any topic by offset, as it arrived.
+
+Nothing is given out, and nothing is confirmed, before the log says that it is durable. Below the low-water
+mark the answer is `Below`, which says where the mark is; it is never confused with `Absent`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+from veristream.kabis.batch import Batch, BatchError, BatchHeader, SignedHeader
+from veristream.kabis.genesis import Genesis, is_name
+from veristream.kabis.keys import SignatureError, Signer, Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.receipts import (
+    CertificateError,
+    CommitCertificate,
+    StorageAbsence,
+    StorageReceipt,
+    sign_storage_absence,
+    sign_storage_receipt,
+)
+from veristream.kabis.storage.entries import (
+    CHECKPOINT_STREAMS_MAX,
+    SESSION_BYTES,
+    BatchEntry,
+    Checkpoint,
+    Entry,
+    Extent,
+    PartitionName,
+    PlainAppend,
+    PlainEntry,
+    StreamName,
+    decode_entry,
+)
+from veristream.kabis.storage.log import Gap, Record, Retention
+from veristream.kabis.storage.ranges import Ranges
+
+SESSIONS_MAX = 10_000
+SESSION_APPENDS_KEPT = 16
+RANGE_BATCHES_MAX = 1000
+
+
+class StorageLog(Protocol):
+    """The log under a party: on disk, or in memory for simulations."""
+
+    @property
+    def start(self) -> int:
+        """The first position that is kept."""
+
+    @property
+    def end(self) -> int:
+        """The position that the next record gets."""
+
+    @property
+    def durable(self) -> int:
+        """Every record before this position survives a crash."""
+
+    def append(self, payload: bytes) -> int:
+        """Writes a record and gives its position."""
+
+    def sync(self, *, now: bool = False) -> int:
+        """Makes durable what was appended and says up to where; `now`, whatever the flush policy."""
+
+    def read(self, position: int) -> bytes:
+        """The record at a position."""
+
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+        """Every record from a position up to another."""
+
+    def start_after(self, retention: Retention) -> int:
+        """Where the log would start after `retain`."""
+
+    def retain(self, retention: Retention) -> int:
+        """Lets the oldest records go and gives the new start."""
+
+
+class RefusedError(Exception):
+    """The party does not take this; says why."""
+
+
+class NotDurableError(Exception):
+    """It is written, but the log has not yet said that it is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a batch stands in the log; `again` when it was there before."""
+
+    position: int
+    digest: bytes
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Where plain records stand in the log, and the offset of the first."""
+
+    position: int
+    first_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """The party does not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """It was let go, or never wanted: what is kept begins at the mark."""
+
+    low_water: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSlice:
+    """Records of a partition from an offset on; `end` is where the durable ones end."""
+
+    entries: tuple[PlainEntry, ...]
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Batches of the log in its order, and the position from where to ask next."""
+
+    batches: tuple[bytes, ...]
+    next_position: int
+
+
+class StorageCore:
+    """The party's state: indexes of what the log holds, made again from it at every start."""
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        party: str,
+        signer: Signer,
+        log: StorageLog,
+        verify: Verify = verify_signature,
+    ) -> None:
+        self._genesis = genesis
+        self._party = party
+        self._signer = signer
+        self._log = log
+        self._verify = verify
+        self._digests: dict[bytes, int] = {}
+        self._streams: dict[StreamName, Ranges] = {}
+        self._seconds: dict[tuple[StreamName, int], int] = {}
+        self._partitions: dict[PartitionName, Ranges] = {}
+        self._plain: dict[PartitionName, Ranges] = {}
+        self._sessions: OrderedDict[tuple[PartitionName, bytes], dict[int, Appended]] = OrderedDict()
+        self.lost_count = 0
+        for entry in log.records():
+            if isinstance(entry, Gap):
+                self.lost_count += entry.count
+            else:
+                self._replay(entry)
+
+    def _replay(self, record: Record) -> None:
+        match decode_entry(record.payload):
+            case BatchEntry(first_offset) as entry:
+                header = entry.signed.header
+                self._index(header, header.digest(), first_offset, record.position)
+            case PlainEntry() as entry:
+                self._index_plain(entry, record.position)
+            case Checkpoint(streams, partitions):
+                for stream, extent in streams:
+                    self._extend(stream, extent)
+                for place, extent in partitions:
+                    self._extend(place, extent)
+
+    # Batches.
+
+    def store(self, data: bytes, producer: str, public: bytes) -> Stored:
+        """Writes a batch of a producer whose key the caller vouches for; RefusedError or DecodeError."""
+        batch = Batch.decode(data)
+        header, digest = batch.header, batch.digest()
+        self._require_ours(header, producer)
+        known = self._digests.get(digest)
+        if known is not None:
+            return Stored(known, digest, again=True)
+        stream = stream_of(header)
+        ranges = self._streams.get(stream)
+        if ranges is not None and header.next_sequence <= ranges.low_water:
+            raise RefusedError(f"sequence {header.first_sequence} is below retention: {ranges.low_water}")
+        if (stream, header.first_sequence) in self._seconds:
+            raise RefusedError("two other batches with this sequence are already kept as evidence")
+        try:
+            batch.signed.verify(public, self._verify)
+            batch.verify_contents()
+        except (SignatureError, BatchError) as error:
+            raise RefusedError(str(error)) from error
+        first_offset = self._partition_of(header).end
+        position = self._log.append(BatchEntry(first_offset, data).encode())
+        self._index(header, digest, first_offset, position)
+        return Stored(position, digest, again=False)
+
+    def _require_ours(self, header: BatchHeader, producer: str) -> None:
+        if header.chain_id != self._genesis.chain_id:
+            raise RefusedError(f"the batch is of the chain {header.chain_id!r}")
+        if header.producer != producer:
+            raise RefusedError(f"a batch of {header.producer!r} does not come from {producer!r}")
+        if not is_name(header.topic):
+            raise RefusedError(f"{header.topic!r} is no name of a topic")
+
+    def _partition_of(self, header: BatchHeader) -> Ranges:
+        return self._partitions.setdefault(PartitionName(header.topic, header.partition), Ranges())
+
+    def _index(self, header: BatchHeader, digest: bytes, first_offset: int, position: int) -> None:
+        self._partition_of(header).add(first_offset, header.count, position)
+        stream = stream_of(header)
+        ranges = self._streams.setdefault(stream, Ranges())
+        self._digests[digest] = position
+        if not ranges.add(header.first_sequence, header.count, position):
+            self._seconds[(stream, header.first_sequence)] = position
+
+    def receipt(self, digest: bytes) -> StorageReceipt:
+        """The signed receipt of a batch that is durable; NotDurableError before, KeyError if unknown."""
+        if self._digests[digest] >= self._log.durable:
+            raise NotDurableError(f"the batch {digest.hex()[:16]} is not durable yet")
+        return sign_storage_receipt(self._genesis.chain_id, self._party, digest, self._signer)
+
+    def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+        """The signed statement that the batch is not here at a height that the certificate shows decided.
+
+        RefusedError if it is here, or if the certificate is none; below retention nothing is stated.
+        """
+        digest = signed.digest()
+        if digest in self._digests:
+            raise RefusedError("the batch is here")
+        ranges = self._streams.get(stream_of(signed.header))
+        if ranges is not None and signed.header.next_sequence <= ranges.low_water:
+            return Below(ranges.low_water)
+        try:
+            certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
+        except CertificateError as error:
+            raise RefusedError(f"the height is not shown to be decided: {error}") from error
+        return sign_storage_absence(
+            self._genesis.chain_id, self._party, digest, certificate.height, self._signer
+        )
+
+    def fetch_digest(self, digest: bytes) -> bytes | Absent | Below:
+        """The batch whose header has this digest."""
+        position = self._digests.get(digest)
+        data = Absent() if position is None else self._durable_batch(position)
+        if isinstance(data, Absent):
+            return data
+        header = data.signed.header
+        low_water = self._streams[stream_of(header)].low_water
+        return Below(low_water) if header.next_sequence <= low_water else data.data
+
+    def fetch(self, stream: StreamName, first_sequence: int) -> bytes | Absent | Below:
+        """The batch that begins with a sequence number: of two, the one that came first."""
+        ranges = self._streams.get(stream, Ranges())
+        position = ranges.position_of(first_sequence)
+        if position is not None:
+            entry = self._durable_batch(position)
+            return entry.data if isinstance(entry, BatchEntry) else entry
+        return Below(ranges.low_water) if first_sequence < ranges.low_water else Absent()
+
+    def fetch_range(
+        self, stream: StreamName, first_sequence: int, bytes_max: int
+    ) -> tuple[bytes, ...] | Below:
+        """The batches from the one that holds a sequence number on; one at least, if there is one."""
+        ranges = self._streams.get(stream, Ranges())
+        if first_sequence < ranges.low_water:
+            return Below(ranges.low_water)
+        found = self._durable_entries(ranges.covering(first_sequence), bytes_max)
+        return tuple(entry.data for entry in found if isinstance(entry, BatchEntry))
+
+    def evidence(self, topic: str) -> list[tuple[SignedHeader, SignedHeader]]:
+        """The pairs of signed headers of one sequence in a topic: what condemns their producer."""
+        pairs = []
+        for (stream, sequence), second in self._seconds.items():
+            first = self._streams[stream].position_of(sequence)
+            if stream.topic == topic and first is not None and second < self._log.durable:
+                pairs.append((self._batch_at(first).signed, self._batch_at(second).signed))
+        return pairs
+
+    def catch_up(self, position: int, bytes_max: int) -> CaughtUp | Below:
+        """What another party asks for that was away: the batches of this log from a position on."""
+        if position < self._log.start:
+            return Below(self._log.start)
+        batches: list[bytes] = []
+        taken = 0
+        for entry in self._log.records(position, self._log.durable):
+            found = decode_entry(entry.payload) if isinstance(entry, Record) else None
+            if isinstance(found, BatchEntry):
+                if batches and taken + len(found.data) > bytes_max:
+                    return CaughtUp(tuple(batches), entry.position)
+                batches.append(found.data)
+                taken += len(found.data)
+            position = entry.position + (entry.count if isinstance(entry, Gap) else 1)
+            if len(batches) >= RANGE_BATCHES_MAX:
+                break
+        return CaughtUp(tuple(batches), position)
+
+    def _batch_at(self, position: int) -> BatchEntry:
+        entry = decode_entry(self._log.read(position))
+        assert isinstance(entry, BatchEntry)
+        return entry
+
+    def _durable_batch(self, position: int) -> BatchEntry | Absent:
+        return self._batch_at(position) if position < self._log.durable else Absent()
+
+    def _durable_entries(self, positions: Iterable[int], bytes_max: int) -> Iterator[Entry]:
+        taken = 0
+        for position in islice(positions, RANGE_BATCHES_MAX):
+            if position >= self._log.durable:
+                return
+            data = self._log.read(position)
+            if taken and taken + len(data) > bytes_max:
+                return
+            taken += len(data)
+            yield decode_entry(data)
+
+    # Topics that are not validated.
+
+    def append_plain(self, append: PlainAppend) -> Appended:
+        """Writes events behind those of the partition; the same append again gives the same offset."""
+        if not is_name(append.place.topic):
+            raise RefusedError(f"{append.place.topic!r} is no name of a topic")
+        earlier = self._sessions.get((append.place, append.session), {})
+        if append.sequence in earlier:
+            return earlier[append.sequence]
+        expected = max(earlier, default=-1) + 1
+        if append.sequence != expected:
+            raise RefusedError(f"append {append.sequence} out of order: {expected} is the next")
+        ranges = self._partitions.setdefault(append.place, Ranges())
+        entry = PlainEntry(ranges.end, append)
+        position = self._log.append(entry.encode())
+        return self._index_plain(entry, position)
+
+    def _index_plain(self, entry: PlainEntry, position: int) -> Appended:
+        append = entry.append
+        for ranges in (self._partitions, self._plain):
+            ranges.setdefault(append.place, Ranges()).add(entry.first_offset, len(append.leaves), position)
+        appended = Appended(position, entry.first_offset)
+        session = self._sessions.setdefault((append.place, append.session), {})
+        session[append.sequence] = appended
+        self._sessions.move_to_end((append.place, append.session))
+        if len(session) > SESSION_APPENDS_KEPT:
+            del session[min(session)]
+        if len(self._sessions) > SESSIONS_MAX:
+            self._sessions.popitem(last=False)
+        return appended
+
+    def fetch_plain(self, place: PartitionName, offset: int, bytes_max: int) -> PlainSlice | Below:
+        """The entries of a partition from the one with this offset on; empty where it ends.
+
+        A batch of a validated topic is given as if it were plain: nothing vouches for it here.
+        """
+        ranges = self._partitions.get(place, Ranges())
+        if offset < ranges.low_water:
+            return Below(ranges.low_water)
+        found = self._durable_entries(ranges.covering(offset), bytes_max)
+        return PlainSlice(tuple(map(_plainly, found)), ranges.end_before(self._log.durable))
+
+    # Retention.
+
+    def raise_low_water(self, name: StreamName | PartitionName, low_water: int) -> None:
+        """Nothing below the mark is given out any more; it never goes down, and never past the end."""
+        ranges = self._find(name)
+        if ranges is None or not ranges.low_water < low_water <= ranges.end:
+            raise RefusedError("the mark does not lie between the last one and the end")
+        self._log.append(_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
+        self._extend(name, Extent(low_water, ranges.end))
+
+    def _extend(self, name: StreamName | PartitionName, extent: Extent) -> None:
+        if isinstance(name, StreamName):
+            self._streams.setdefault(name, Ranges()).extend(extent.low_water, extent.end)
+        else:
+            for ranges in (self._partitions, self._plain):
+                ranges.setdefault(name, Ranges()).extend(extent.low_water, extent.end)
+
+    def _find(self, name: StreamName | PartitionName) -> Ranges | None:
+        return self._streams.get(name) if isinstance(name, StreamName) else self._partitions.get(name)
+
+    def retain(self, size_bytes_max: int | None = None, age_ms_max: int | None = None) -> int:
+        """Lets segments go whose every entry is below its mark, and the oldest if size or age demand it.
+
+        The marks, as they will be, and where streams end are written beforehand: they must outlive the
+        records. Otherwise offsets would begin anew, and what was let go would be called absent.
+        """
+        wanted = (*self._streams.values(), *self._plain.values())
+        oldest = (ranges.oldest_position for ranges in wanted)
+        low_water = min(oldest, default=self._log.end)
+        retention = Retention(low_water, size_bytes_max, age_ms_max)
+        start = self._log.start_after(retention)
+        if start > self._log.start:
+            self._forget_before(start)
+            self._write_checkpoints()
+            self._log.retain(Retention(low_water=start))
+        return self._log.start
+
+    def _write_checkpoints(self) -> None:
+        extents = [(name, Extent(ranges.low_water, ranges.end)) for name, ranges in self._everything()]
+        for begin in range(0, len(extents), CHECKPOINT_STREAMS_MAX):
+            self._log.append(_checkpoint(extents[begin : begin + CHECKPOINT_STREAMS_MAX]).encode())
+        self._log.sync(now=True)
+
+    def _everything(self) -> Iterator[tuple[StreamName | PartitionName, Ranges]]:
+        yield from self._streams.items()
+        yield from self._partitions.items()
+
+    def _forget_before(self, start: int) -> None:
+        for ranges in (*self._streams.values(), *self._partitions.values(), *self._plain.values()):
+            ranges.forget_before(start)
+        for digest in [digest for digest, position in self._digests.items() if position < start]:
+            del self._digests[digest]
+        for key in [key for key, position in self._seconds.items() if position < start]:
+            del self._seconds[key]
+
+
+def stream_of(header: BatchHeader) -> StreamName:
+    """The stream that a batch belongs to."""
+    return StreamName(header.topic, header.partition, header.producer, header.key_epoch)
+
+
+def _plainly(entry: Entry) -> PlainEntry:
+    """An entry of a partition, as consumers see it that do not validate."""
+    if isinstance(entry, PlainEntry):
+        return entry
+    assert isinstance(entry, BatchEntry)
+    batch = Batch.decode(entry.data)
+    place = PartitionName(batch.header.topic, batch.header.partition)
+    append = PlainAppend(place, bytes(SESSION_BYTES), batch.header.first_sequence, batch.leaves)
+    return PlainEntry(entry.first_offset, append)
+
+
+def _checkpoint(extents: list[tuple[StreamName | PartitionName, Extent]]) -> Checkpoint:
+    return Checkpoint(
+        tuple((name, extent) for name, extent in extents if isinstance(name, StreamName)),
+        tuple((name, extent) for name, extent in extents if isinstance(name, PartitionName)),
+    )

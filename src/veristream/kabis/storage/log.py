@@ -1,0 +1,464 @@
+"""A log of opaque records on disk, in segments: append, make durable, read, forget the oldest.
+
+*Positions* number the records from 0 and never change. `append` gives a position and writes; `sync` makes
+durable whatever was appended until then, with one flush for all of it (group commit), and says up to where.
+`append` and reads belong to one thread, `sync` may run in another, so that a flush holds nobody up.
+
+*Recovery.* What lies above the durability mark may be torn by a crash: the first frame there that is not
+whole ends the log, the rest is cut off and `recovery` says so. Damage beneath the mark is never taken for
+a tear: opening raises `Damaged` if it is in the last segment, reading does if it is in an earlier one.
+One case stays ambiguous, as in any log: when the *machine* loses power, the last mark may not have reached
+the disk, and if then a bit of that very last flush flips as well, it looks like a tear.
+
+*Damage is never skipped silently.* `repair` (a deed of the operator, with the log closed) keeps the damaged
+file beside the log and puts in place of what cannot be read a `Gap` that says which positions were lost;
+reading one raises `Lost`, iterating gives the `Gap`. All other records keep their positions.
+
+*Disk full:* an append that does not fit is taken back whole and raises `Full`; the log goes on. A flush
+that fails raises `Failed` for ever after: the system may have dropped the pages, so the log must be
+opened anew.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.storage.disk import Failed, Full, failure, flush, flush_folder, lock, replace
+from veristream.kabis.storage.index import SparseIndex
+from veristream.kabis.storage.opening import Segment, open_segments, segment_path
+from veristream.kabis.storage.segment import (
+    FRAME_BYTES,
+    GAP,
+    HEADER_BYTES,
+    RECORD_BYTES_MAX,
+    Damaged,
+    Fault,
+    Frame,
+    Header,
+    Mark,
+    Window,
+    encode_frame,
+    encode_header,
+    encode_mark,
+    mark_offset,
+    positions_of,
+    read_frame,
+    read_payload,
+)
+
+OPEN_FILES_MAX = 16
+BUFFERS_PER_WRITE_MAX = 512
+
+
+class BelowRetention(EnvironmentFailure):
+    """The record was once there and has been let go; the log now starts at `start`."""
+
+    def __init__(self, position: int, start: int) -> None:
+        super().__init__(
+            f"record {position} is below retention: the log starts at {start}",
+            f"read from {start} on",
+        )
+        self.position = position
+        self.start = start
+
+
+class Lost(EnvironmentFailure):
+    """The record was damaged, and repair has marked it as lost."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"record {position} was lost to damage", "fetch it from another storage party")
+        self.position = position
+
+
+class TooLarge(EnvironmentFailure):
+    """A record is larger than a log takes."""
+
+
+class Flush(Enum):
+    """When `sync` flushes: at once, at most once in an interval, or never (the system does, some time)."""
+
+    ALWAYS = "always"
+    INTERVAL = "interval"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How large segments grow and when they are flushed."""
+
+    segment_bytes_max: int = 64 << 20
+    flush: Flush = Flush.ALWAYS
+    interval_ms: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """What may go: segments wholly below `low_water`, too old, or too much; None asks for nothing."""
+
+    low_water: int | None = None
+    size_bytes_max: int | None = None
+    age_ms_max: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record and its position."""
+
+    position: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """So many positions from here on were lost to damage."""
+
+    position: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """The end of the log, replaced as one, so that `sync` in another thread sees a whole one."""
+
+    position: int
+    offset: int
+
+
+class Log:
+    """A log in a folder that this process alone has open; `recovery` says what opening found."""
+
+    def __init__(
+        self,
+        folder: Path,
+        options: LogOptions = LogOptions(),  # noqa: B008 (frozen)
+        clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._folder = folder
+        self._options = options
+        self._clock_ms = clock_ms
+        self._syncing = threading.Lock()
+        self._failure: EnvironmentFailure | None = None
+        self._readers: OrderedDict[Path, int] = OrderedDict()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(folder)
+        try:
+            self._segments, self.recovery = open_segments(folder)
+            if not self._segments:
+                self._segments.append(self._create(0))
+            self._activate(self._segments[-1], _open_to_write(self._segments[-1]))
+            self._flush(self._tail)  # after a crash, it may be the system alone that has it
+            if str(self._active.path) in self.recovery.marks_torn:
+                self._write_mark(self._tail, again=True)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def _activate(self, segment: Segment, descriptor: int) -> None:
+        """Goes on in this segment."""
+        self._active, self._descriptor = segment, descriptor
+        self._tail = _Tail(segment.end_position, segment.end_offset)
+        self._mark = segment.mark
+
+    @property
+    def start(self) -> int:
+        """The first position that is kept."""
+        return self._segments[0].header.first_position
+
+    @property
+    def end(self) -> int:
+        """The position that the next record gets."""
+        return self._tail.position
+
+    @property
+    def durable(self) -> int:
+        """Every record before this position survives a crash (as far as the flush policy goes)."""
+        return self._durable
+
+    @property
+    def size_bytes(self) -> int:
+        """What the segments take on disk."""
+        return sum(segment.end_offset for segment in self._segments)
+
+    def append(self, payload: bytes) -> int:
+        """Writes a record and gives its position; it is durable once `sync` says so."""
+        return self.append_many((payload,))
+
+    def append_many(self, payloads: Sequence[bytes]) -> int:
+        """Writes records one after the other and gives the first position; all are kept, or none is."""
+        self._usable()
+        for payload in payloads:
+            if len(payload) > RECORD_BYTES_MAX:
+                raise TooLarge(
+                    f"a record has {len(payload)} bytes, the log takes {RECORD_BYTES_MAX}",
+                    "send smaller batches",
+                )
+        if not payloads:
+            return self.end
+        size = sum(map(len, payloads)) + FRAME_BYTES * len(payloads)
+        if self._tail.offset > HEADER_BYTES and self._tail.offset + size > self._options.segment_bytes_max:
+            self._roll()
+        before = self._tail
+        buffers: list[bytes] = []
+        for place, payload in enumerate(payloads):
+            buffers += (encode_frame(before.position + place, payload), payload)
+        try:
+            self._write(buffers, before.offset)
+        except OSError as error:
+            self._take_back(before)
+            raise failure(error, self._active.path) from error
+        self._note(payloads, before)
+        return before.position
+
+    def _write(self, buffers: list[bytes], offset: int) -> None:
+        for begin in range(0, len(buffers), BUFFERS_PER_WRITE_MAX):
+            some = buffers[begin : begin + BUFFERS_PER_WRITE_MAX]
+            size = sum(map(len, some))
+            written = os.pwritev(self._descriptor, some, offset)
+            if written < size:
+                self._write_rest(b"".join(some)[written:], offset + written)
+            offset += size
+
+    def _write_rest(self, data: bytes, offset: int) -> None:
+        """Goes on after a short write, which on a full disk then fails with the reason."""
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._descriptor, rest, offset)
+            rest, offset = rest[written:], offset + written
+
+    def _take_back(self, before: _Tail) -> None:
+        try:
+            os.ftruncate(self._descriptor, before.offset)
+        except OSError as error:
+            self._failure = Failed(
+                f"{self._active.path}: a write failed and could not be taken back: {error.strerror}",
+                "look at the disk, then start the party again",
+            )
+
+    def _note(self, payloads: Sequence[bytes], before: _Tail) -> None:
+        position, offset = before.position, before.offset
+        for payload in payloads:
+            self._active.index.add(position, offset)
+            position, offset = position + 1, offset + FRAME_BYTES + len(payload)
+        self._active.end_position, self._active.end_offset = position, offset
+        self._tail = _Tail(position, offset)
+
+    def sync(self, *, now: bool = False) -> int:
+        """Makes durable what was appended until now, as the flush policy has it, and says up to where.
+
+        With `now`, flushes whatever the policy.
+        """
+        with self._syncing:
+            self._usable()
+            tail = self._tail
+            if now or self._due(tail):
+                self._flush(tail)
+            elif self._options.flush is Flush.NEVER:
+                self._durable = tail.position
+            return self._durable
+
+    def _due(self, tail: _Tail) -> bool:
+        match self._options.flush:
+            case Flush.NEVER:
+                return False
+            case Flush.ALWAYS:
+                return tail.position > self._durable
+            case Flush.INTERVAL:
+                waited_ms = self._clock_ms() - self._flushed_ms
+                return tail.position > self._durable and not 0 <= waited_ms < self._options.interval_ms
+
+    def _flush(self, tail: _Tail) -> None:
+        try:
+            flush(self._descriptor)
+            self._durable = tail.position
+            self._write_mark(tail)
+        except OSError as error:
+            self._failure = Failed(
+                f"{self._active.path} could not be flushed: {error.strerror}",
+                "what was not yet acknowledged may be lost; look at the disk, then start the party again",
+            )
+            raise self._failure from error
+        self._flushed_ms = self._clock_ms()
+
+    def _write_mark(self, tail: _Tail, *, again: bool = False) -> None:
+        if tail.offset == self._mark.offset and not again:
+            return
+        self._mark = Mark(self._mark.number + 1, tail.position, tail.offset)
+        os.pwrite(self._descriptor, encode_mark(self._mark), mark_offset(self._mark))
+
+    def _roll(self) -> None:
+        """Ends the segment, flushed with its last mark, whatever the policy, and begins the next."""
+        with self._syncing:
+            self._usable()
+            self._seal()
+            fresh = self._create(self._tail.position)
+            descriptor = _open_to_write(fresh)
+            with suppress(Full):  # it is made again when the log is opened
+                self._active.write_index()
+            os.close(self._descriptor)
+            self._segments.append(fresh)
+            self._activate(fresh, descriptor)
+
+    def _seal(self) -> None:
+        """Flushes twice: the second time for the mark that speaks of the first."""
+        self._flush(self._tail)
+        self._flush(self._tail)
+
+    def _create(self, first_position: int) -> Segment:
+        header = Header(first_position, self._clock_ms())
+        path = segment_path(self._folder, first_position)
+        replace(path, encode_header(header))
+        mark = Mark(1, first_position, HEADER_BYTES)
+        return Segment(path, header, mark, first_position, HEADER_BYTES, SparseIndex(first_position))
+
+    def read(self, position: int) -> bytes:
+        """The record at a position; or `BelowRetention`, `Lost`, `Damaged`, IndexError if not written."""
+        segment = self._segment_of(position)
+        if position >= self.end:
+            raise IndexError(f"record {position} is not written yet: the log ends at {self.end}")
+        window = Window(self._reader(segment), size=32 << 10)
+        for frame, covered in _walk(segment, window, position):
+            if position < frame.position + covered:
+                if frame.kind == GAP:
+                    raise Lost(position)
+                return _payload(segment, window, frame)
+        raise Damaged(str(segment.path), segment.end_offset, position, "the record is not in its segment")
+
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+        """Every record from a position up to another (the end as it is now), and the gaps between."""
+        position = self.start if start is None else start
+        limit = self.end if end is None else min(end, self.end)
+        while position < limit:
+            segment = self._segment_of(position)
+            for entry in _entries(segment, position):
+                if entry.position >= limit:
+                    return
+                yield entry
+                position = entry.position + (entry.count if isinstance(entry, Gap) else 1)
+            if position < min(limit, segment.end_position):
+                raise Damaged(
+                    str(segment.path), segment.end_offset, position, "the record is not in its segment"
+                )
+
+    def _segment_of(self, position: int) -> Segment:
+        if position < self.start:
+            raise BelowRetention(position, self.start)
+        place = bisect_right(self._segments, position, key=lambda segment: segment.header.first_position)
+        return self._segments[place - 1]
+
+    def _reader(self, segment: Segment) -> int:
+        """A descriptor to read the segment with; so many are kept open, the least used is closed."""
+        if segment is self._active:
+            return self._descriptor
+        found = self._readers.pop(segment.path, None)
+        if found is None:
+            found = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+            if len(self._readers) >= OPEN_FILES_MAX:
+                os.close(self._readers.popitem(last=False)[1])
+        self._readers[segment.path] = found
+        return found
+
+    def start_after(self, retention: Retention) -> int:
+        """Where the log would start after `retain`."""
+        size = self.size_bytes
+        for oldest, following in pairwise(self._segments):
+            if not self._may_go(oldest, following, retention, size):
+                return oldest.header.first_position
+            size -= oldest.end_offset
+        return self._segments[-1].header.first_position
+
+    def _may_go(self, oldest: Segment, following: Segment, retention: Retention, size: int) -> bool:
+        below = retention.low_water is not None and oldest.end_position <= retention.low_water
+        too_much = retention.size_bytes_max is not None and size > retention.size_bytes_max
+        # Its last record was written before the next segment was made.
+        age_ms = self._clock_ms() - following.header.created_ms
+        return below or too_much or (retention.age_ms_max is not None and age_ms > retention.age_ms_max)
+
+    def retain(self, retention: Retention) -> int:
+        """Removes the oldest segments that may go, never the last one, and gives the new start."""
+        self._usable()
+        start = self.start_after(retention)
+        while self.start < start:
+            oldest = self._segments.pop(0)
+            reader = self._readers.pop(oldest.path, None)
+            if reader is not None:
+                os.close(reader)
+            oldest.index_path.unlink(missing_ok=True)
+            oldest.path.unlink()
+            flush_folder(self._folder)  # one by one: a crash leaves no hole between segments
+        return self.start
+
+    def close(self) -> None:
+        """Makes everything durable, whatever the policy, and lets the folder go."""
+        with self._syncing:
+            if self._lock < 0:
+                return
+            try:
+                if self._failure is None:
+                    self._seal()
+            finally:
+                for descriptor in (self._descriptor, *self._readers.values(), self._lock):
+                    os.close(descriptor)
+                self._lock = -1
+                self._failure = self._failure or Failed("the log is closed", "open it again")
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _usable(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+
+def _open_to_write(segment: Segment) -> int:
+    return os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
+
+
+def _walk(segment: Segment, window: Window, position: int) -> Iterator[tuple[Frame, int]]:
+    """The frames from the last indexed one before the position, and how many positions each covers."""
+    at, offset = segment.index.before(position)
+    while offset < segment.end_offset:
+        frame = read_frame(window, offset, at)
+        if not isinstance(frame, Frame):
+            reason = "the file ends too early" if frame is None else frame.reason
+            raise Damaged(str(segment.path), offset, at, reason)
+        covered = positions_of(frame, _payload(segment, window, frame)) if frame.kind == GAP else 1
+        yield frame, covered
+        at, offset = at + covered, frame.end
+
+
+def _payload(segment: Segment, window: Window, frame: Frame) -> bytes:
+    payload = read_payload(window, frame)
+    if isinstance(payload, Fault):
+        raise Damaged(str(segment.path), payload.offset, payload.position, payload.reason)
+    return payload
+
+
+def _entries(segment: Segment, position: int) -> Iterator[Record | Gap]:
+    """What the segment holds from a position on, read through a file of its own."""
+    descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        window = Window(descriptor)
+        for frame, covered in _walk(segment, window, position):
+            if frame.position + covered <= position:
+                continue
+            if frame.kind == GAP:
+                first = max(frame.position, position)
+                yield Gap(first, frame.position + covered - first)
+            else:
+                yield Record(frame.position, _payload(segment, window, frame))
+    finally:
+        os.close(descriptor)

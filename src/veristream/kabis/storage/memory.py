@@ -1,0 +1,75 @@
+"""A log in memory that behaves as the one on disk, for simulations: what was not synced can be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from veristream.kabis.storage.log import BelowRetention, Gap, Record, Retention
+
+
+class MemoryLog:
+    """Records in a list; `crash` forgets those that were never synced."""
+
+    def __init__(self) -> None:
+        self._records: list[bytes] = []
+        self._start = 0
+        self._durable = 0
+
+    @property
+    def start(self) -> int:
+        """The first position that is kept."""
+        return self._start
+
+    @property
+    def end(self) -> int:
+        """The position that the next record gets."""
+        return self._start + len(self._records)
+
+    @property
+    def durable(self) -> int:
+        """Every record before this position survives a crash."""
+        return self._durable
+
+    @property
+    def size_bytes(self) -> int:
+        """What the records take."""
+        return sum(map(len, self._records))
+
+    def append(self, payload: bytes) -> int:
+        """Adds a record and gives its position."""
+        self._records.append(payload)
+        return self.end - 1
+
+    def sync(self, *, now: bool = False) -> int:
+        """Makes everything durable and says up to where."""
+        self._durable = self.end
+        return self._durable
+
+    def read(self, position: int) -> bytes:
+        """The record at a position; `BelowRetention`, or IndexError if not yet written."""
+        if position < self._start:
+            raise BelowRetention(position, self._start)
+        return self._records[position - self._start]
+
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+        """Every record from a position up to another."""
+        first = self._start if start is None else start
+        if first < self._start:
+            raise BelowRetention(first, self._start)
+        for position in range(first, self.end if end is None else min(end, self.end)):
+            yield Record(position, self._records[position - self._start])
+
+    def start_after(self, retention: Retention) -> int:
+        """Where the log would start after `retain`."""
+        return min(max(retention.low_water or 0, self._start), self.end)
+
+    def retain(self, retention: Retention) -> int:
+        """Lets go of every record below the low-water mark; there is no age, and size does not matter."""
+        keep = self.start_after(retention)
+        del self._records[: keep - self._start]
+        self._start = keep
+        return keep
+
+    def crash(self) -> None:
+        """Loses what was never synced, as the machine does when the power fails."""
+        del self._records[self._durable - self._start :]

@@ -1,0 +1,322 @@
+"""What clients ask of a storage party, and what it answers: a byte that says what, then the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Self
+
+from veristream.kabis.batch import BATCH_BYTES_MAX, SignedHeader
+from veristream.kabis.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.receipts import CommitCertificate
+from veristream.kabis.storage.core import (
+    RANGE_BATCHES_MAX,
+    Absent,
+    Below,
+    CaughtUp,
+    PlainSlice,
+)
+from veristream.kabis.storage.entries import PartitionName, PlainEntry, StreamName
+
+EVIDENCE_MAX = 1000
+ANSWER_BYTES_MAX = 12 << 20
+
+
+class Operation(IntEnum):
+    """What is asked."""
+
+    STORE = 1
+    FETCH = 2
+    FETCH_DIGEST = 3
+    APPEND_PLAIN = 4
+    FETCH_PLAIN = 5
+    ABSENCE = 6
+    CATCH_UP = 7
+    EVIDENCE = 8
+    STATUS = 9
+    LOW_WATER = 10
+
+
+class Outcome(IntEnum):
+    """What an answer begins with."""
+
+    FOUND = 0
+    ABSENT = 1
+    BELOW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRange(Coded):
+    """The batches of a stream from a sequence number on."""
+
+    KIND: ClassVar[str] = "storage-fetch"
+
+    stream: StreamName
+    first_sequence: int
+    bytes_max: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the request."""
+        self.stream.write(writer)
+        writer.u64(self.first_sequence)
+        writer.u32(self.bytes_max)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a request."""
+        return cls(StreamName.read(reader), reader.u64(), reader.u32())
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlain(Coded):
+    """The records of a partition from an offset on; `wait_ms` is how long to wait for the first of them."""
+
+    KIND: ClassVar[str] = "storage-fetch-plain"
+
+    place: PartitionName
+    offset: int
+    bytes_max: int
+    wait_ms: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the request."""
+        self.place.write(writer)
+        writer.u64(self.offset)
+        writer.u32(self.bytes_max)
+        writer.u32(self.wait_ms)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a request."""
+        return cls(PartitionName.read(reader), reader.u64(), reader.u32(), reader.u32())
+
+
+@dataclass(frozen=True, slots=True)
+class AskAbsence(Coded):
+    """A statement is wanted that the party does not have this batch, at the certificate's height."""
+
+    KIND: ClassVar[str] = "storage-ask-absence"
+
+    signed: SignedHeader
+    certificate: CommitCertificate
+
+    def write(self, writer: Writer) -> None:
+        """Appends the request."""
+        self.signed.write(writer)
+        self.certificate.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a request."""
+        return cls(SignedHeader.read(reader), CommitCertificate.read(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp(Coded):
+    """The batches of the party's log from a position on."""
+
+    KIND: ClassVar[str] = "storage-catch-up"
+
+    position: int
+    bytes_max: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the request."""
+        writer.u64(self.position)
+        writer.u32(self.bytes_max)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a request."""
+        return cls(reader.u64(), reader.u32())
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseLowWater(Coded):
+    """Nothing of a stream, or of a partition that is not validated, is kept below the mark."""
+
+    KIND: ClassVar[str] = "storage-low-water"
+
+    name: StreamName | PartitionName
+    low_water: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the request."""
+        writer.flag(isinstance(self.name, StreamName))
+        self.name.write(writer)
+        writer.u64(self.low_water)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a request."""
+        name = StreamName.read(reader) if reader.flag() else PartitionName.read(reader)
+        return cls(name, reader.u64())
+
+
+@dataclass(frozen=True, slots=True)
+class Status(Coded):
+    """How a party is: its log, in positions, and what was found when it was opened."""
+
+    KIND: ClassVar[str] = "storage-status"
+
+    start: int
+    end: int
+    durable: int
+    size_bytes: int
+    torn_bytes: int
+    lost_count: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the numbers."""
+        for number in (
+            self.start,
+            self.end,
+            self.durable,
+            self.size_bytes,
+            self.torn_bytes,
+            self.lost_count,
+        ):
+            writer.u64(number)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the numbers."""
+        return cls(*(reader.u64() for _ in range(6)))
+
+
+def split_request(body: bytes) -> tuple[Operation, bytes]:
+    """What is asked, and about what."""
+    if not body:
+        raise DecodeError("an empty request")
+    try:
+        return Operation(body[0]), body[1:]
+    except ValueError as error:
+        raise DecodeError(f"a request of kind {body[0]}") from error
+
+
+def decode_digest(data: bytes) -> bytes:
+    """A digest that is the whole body."""
+    if len(data) != DIGEST_BYTES:
+        raise DecodeError(f"a digest of {len(data)} bytes")
+    return data
+
+
+def decode_topic(data: bytes) -> str:
+    """A topic that is the whole body."""
+    reader = Reader(data, "storage-topic")
+    topic = reader.text()
+    reader.end()
+    return topic
+
+
+def encode_topic(topic: str) -> bytes:
+    """A topic as a whole body."""
+    writer = Writer("storage-topic")
+    writer.text(topic)
+    return writer.to_bytes()
+
+
+def found(body: bytes) -> bytes:
+    """An answer that has what was asked for."""
+    return bytes((Outcome.FOUND,)) + body
+
+
+def missing(answer: Absent | Below) -> bytes:
+    """An answer that has it not, and says why."""
+    if isinstance(answer, Absent):
+        return bytes((Outcome.ABSENT,))
+    return bytes((Outcome.BELOW,)) + answer.low_water.to_bytes(8, "big")
+
+
+def split_answer(data: bytes) -> bytes | Absent | Below:
+    """The body of an answer, or why there is none."""
+    if data[:1] == bytes((Outcome.FOUND,)):
+        return data[1:]
+    if data == bytes((Outcome.ABSENT,)):
+        return Absent()
+    if data[:1] == bytes((Outcome.BELOW,)) and len(data) == 9:
+        return Below(int.from_bytes(data[1:], "big"))
+    raise DecodeError("an answer of no known kind")
+
+
+def encode_batches(batches: tuple[bytes, ...], next_position: int = 0) -> bytes:
+    """Batches, and for catching up the position to ask for next."""
+    writer = Writer("storage-batches")
+    writer.u64(next_position)
+    writer.items(batches, RANGE_BATCHES_MAX, lambda batch: writer.blob(batch, BATCH_BYTES_MAX))
+    return writer.to_bytes()
+
+
+def decode_batches(data: bytes) -> CaughtUp:
+    """What `encode_batches` wrote; the batches themselves are not looked at."""
+    reader = _reader(data, "storage-batches")
+    next_position = reader.u64()
+    batches = reader.items(RANGE_BATCHES_MAX, lambda: reader.blob(BATCH_BYTES_MAX))
+    reader.end()
+    return CaughtUp(batches, next_position)
+
+
+def encode_slice(part: PlainSlice) -> bytes:
+    """Records of a partition."""
+    writer = Writer("storage-slice")
+    writer.u64(part.end)
+    writer.items(part.entries, RANGE_BATCHES_MAX, lambda entry: entry.write(writer))
+    return writer.to_bytes()
+
+
+def decode_slice(data: bytes) -> PlainSlice:
+    """What `encode_slice` wrote."""
+    reader = _reader(data, "storage-slice")
+    end = reader.u64()
+    entries = reader.items(RANGE_BATCHES_MAX, lambda: PlainEntry.read(reader))
+    reader.end()
+    return PlainSlice(entries, end)
+
+
+def encode_evidence(pairs: list[tuple[SignedHeader, SignedHeader]]) -> bytes:
+    """Pairs of headers that contradict each other; of too many the first ones, for one pair is enough."""
+    writer = Writer("storage-evidence")
+
+    def write_pair(pair: tuple[SignedHeader, SignedHeader]) -> None:
+        for header in pair:
+            header.write(writer)
+
+    writer.items(pairs[:EVIDENCE_MAX], EVIDENCE_MAX, write_pair)
+    return writer.to_bytes()
+
+
+def decode_evidence(data: bytes) -> tuple[tuple[SignedHeader, SignedHeader], ...]:
+    """What `encode_evidence` wrote."""
+    reader = _reader(data, "storage-evidence")
+
+    def read_header() -> SignedHeader:
+        return SignedHeader.read(reader)
+
+    pairs = reader.items(EVIDENCE_MAX, lambda: (read_header(), read_header()))
+    reader.end()
+    return pairs
+
+
+def _reader(data: bytes, kind: str) -> Reader:
+    if len(data) > ANSWER_BYTES_MAX:
+        raise DecodeError(f"{len(data)} bytes, at most {ANSWER_BYTES_MAX}")
+    return Reader(data, kind)
+
+
+DECODERS: tuple[Callable[[bytes], object], ...] = (
+    FetchRange.decode,
+    FetchPlain.decode,
+    AskAbsence.decode,
+    CatchUp.decode,
+    RaiseLowWater.decode,
+    Status.decode,
+    split_request,
+    decode_digest,
+    decode_topic,
+    split_answer,
+    decode_batches,
+    decode_slice,
+    decode_evidence,
+)
+"""Everything here that takes bytes from outside."""

@@ -1,0 +1,187 @@
+"""A storage party as its clients see it: requests in, answers out, once what must be durable is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import assert_never
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.connection import Handlers, RequestError
+from veristream.kabis.genesis import Genesis, Party
+from veristream.kabis.handshake import Peer, Role
+from veristream.kabis.storage.commit import Committer
+from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
+from veristream.kabis.storage.entries import PlainAppend
+from veristream.kabis.storage.log import Log
+from veristream.kabis.storage.messages import (
+    AskAbsence,
+    CatchUp,
+    FetchPlain,
+    FetchRange,
+    Operation,
+    RaiseLowWater,
+    Status,
+    decode_digest,
+    decode_topic,
+    encode_batches,
+    encode_evidence,
+    encode_slice,
+    found,
+    missing,
+    split_request,
+)
+
+_LOGGER = logging.getLogger(__name__)
+
+FETCH_BYTES_MAX = 4 << 20
+WAIT_MS_MAX = 30_000
+
+_MAY: dict[Operation, frozenset[Role]] = {
+    Operation.STORE: frozenset({Role.PRODUCER}),
+    Operation.APPEND_PLAIN: frozenset({Role.PRODUCER}),
+    Operation.CATCH_UP: frozenset({Role.STORAGE, Role.VALIDATOR, Role.ADMIN}),
+    Operation.LOW_WATER: frozenset({Role.ADMIN}),
+}
+"""Who may do what; all else is open to everybody who was let in."""
+
+
+class Directory:
+    """Who is let in: the parties of the genesis, further clients, and anybody if that is wanted.
+
+    `clients` is asked again for every caller, so that one who is registered later is let in then.
+    """
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        clients: Callable[[], tuple[Party, ...]] = lambda: (),
+        *,
+        anonymous: bool = False,
+    ) -> None:
+        self._clients = clients
+        self._anonymous = anonymous
+        known = _names(genesis.clients + genesis.admins)
+        self._names = {
+            Role.VALIDATOR: _names(genesis.validators),
+            Role.STORAGE: _names(genesis.storage),
+            Role.ADMIN: _names(genesis.admins),
+            Role.PRODUCER: known,
+            Role.CONSUMER: known,
+        }
+
+    def authorize(self, peer: Peer) -> str | None:
+        """Why a peer is not welcome; None when it is."""
+        if peer.role is Role.ANONYMOUS:
+            return None if self._anonymous else "nobody is let in here without a registered key"
+        found = (peer.name, peer.public)
+        if found in self._names[peer.role]:
+            return None
+        if peer.role in (Role.PRODUCER, Role.CONSUMER) and found in _names(self._clients()):
+            return None
+        return f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"
+
+
+def _names(parties: tuple[Party, ...]) -> frozenset[tuple[str, bytes]]:
+    return frozenset((party.name, party.public) for party in parties)
+
+
+class StorageParty:
+    """Answers requests over a log and what is known of it."""
+
+    def __init__(self, core: StorageCore, log: Log, interval_s: float = 0.005) -> None:
+        self._core = core
+        self._log = log
+        self.committer = Committer(log.sync, log.durable, interval_s)
+        self.handlers = Handlers(self.answer)
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        """The answer to one request; RequestError where there is none."""
+        operation, rest = split_request(body)
+        if peer.role not in _MAY.get(operation, frozenset(Role)):
+            raise RequestError(f"{operation.name.lower()} is not for the role {peer.role.name.lower()}")
+        try:
+            return await self._do(operation, peer, rest)
+        except RefusedError as error:
+            raise RequestError(str(error)) from error
+        except EnvironmentFailure as failure:
+            _LOGGER.error("%s", failure.render())
+            raise RequestError(failure.message) from failure
+
+    async def _do(self, operation: Operation, peer: Peer, body: bytes) -> bytes:
+        match operation:
+            case Operation.STORE:
+                return await self._store(peer, body)
+            case Operation.APPEND_PLAIN:
+                return await self._append_plain(body)
+            case Operation.FETCH_PLAIN:
+                return await self._fetch_plain(FetchPlain.decode(body))
+            case Operation.LOW_WATER:
+                request = RaiseLowWater.decode(body)
+                self._core.raise_low_water(request.name, request.low_water)
+                await self.committer.wait_for(self._log.end - 1)
+                return found(b"")
+            case _:
+                return self._look_up(operation, body)
+
+    async def _store(self, peer: Peer, body: bytes) -> bytes:
+        stored = self._core.store(body, peer.name, peer.public)
+        await self.committer.wait_for(stored.position)
+        return found(self._core.receipt(stored.digest).encode())
+
+    async def _append_plain(self, body: bytes) -> bytes:
+        appended = self._core.append_plain(PlainAppend.decode(body))
+        await self.committer.wait_for(appended.position)
+        return found(appended.first_offset.to_bytes(8, "big"))
+
+    async def _fetch_plain(self, request: FetchPlain) -> bytes:
+        """Waits for the first record, if there is none, as long as the client will."""
+        bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
+        part: PlainSlice | Below = self._core.fetch_plain(request.place, request.offset, bytes_max)
+        try:
+            async with asyncio.timeout(min(request.wait_ms, WAIT_MS_MAX) / 1000):
+                while isinstance(part, PlainSlice) and not part.entries and request.wait_ms:
+                    await self.committer.wait_for_more()
+                    part = self._core.fetch_plain(request.place, request.offset, bytes_max)
+        except TimeoutError:
+            pass
+        return missing(part) if isinstance(part, Below) else found(encode_slice(part))
+
+    def _look_up(self, operation: Operation, body: bytes) -> bytes:
+        """What needs no waiting."""
+        match operation:
+            case Operation.FETCH:
+                request = FetchRange.decode(body)
+                bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
+                batches = self._core.fetch_range(request.stream, request.first_sequence, bytes_max)
+                return missing(batches) if isinstance(batches, Below) else found(encode_batches(batches))
+            case Operation.FETCH_DIGEST:
+                batch = self._core.fetch_digest(decode_digest(body))
+                return missing(batch) if isinstance(batch, Absent | Below) else found(batch)
+            case Operation.ABSENCE:
+                asked = AskAbsence.decode(body)
+                statement = self._core.absence(asked.signed, asked.certificate)
+                return missing(statement) if isinstance(statement, Below) else found(statement.encode())
+            case Operation.CATCH_UP:
+                return self._catch_up(CatchUp.decode(body))
+            case Operation.EVIDENCE:
+                return found(encode_evidence(self._core.evidence(decode_topic(body))))
+            case Operation.STATUS:
+                return found(self.status().encode())
+            case Operation.STORE | Operation.APPEND_PLAIN | Operation.FETCH_PLAIN | Operation.LOW_WATER:
+                raise AssertionError("these wait")
+            case _:
+                assert_never(operation)
+
+    def _catch_up(self, request: CatchUp) -> bytes:
+        part = self._core.catch_up(request.position, min(request.bytes_max, FETCH_BYTES_MAX))
+        if isinstance(part, Below):
+            return missing(part)
+        return found(encode_batches(part.batches, part.next_position))
+
+    def status(self) -> Status:
+        """How the party is."""
+        log, torn = self._log, self._log.recovery.torn
+        torn_bytes = torn.bytes_cut if torn else 0
+        return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, self._core.lost_count)

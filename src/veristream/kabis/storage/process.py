@@ -1,0 +1,207 @@
+"""A storage party as a process: `python -m veristream.kabis.storage.process --folder ... --genesis ...`.
+
+It listens on loopback unless told otherwise, writes its address into the ready file once it answers, stops
+cleanly on SIGTERM or SIGINT, and keeps what it confirmed when it is killed. Exit 0 after a clean stop, 2 if
+what it was told is wrong, 3 if the machine failed it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.genesis import Genesis, Party, load_genesis
+from veristream.kabis.handshake import Identity, Role
+from veristream.kabis.keys import SecretKey, load_key
+from veristream.kabis.storage.core import StorageCore
+from veristream.kabis.storage.disk import Full, replace
+from veristream.kabis.storage.log import Flush, Log, LogOptions
+from veristream.kabis.storage.party import Directory, StorageParty
+from veristream.kabis.storage.repair import repair
+from veristream.kabis.wire import Address, run, serve
+
+_LOGGER = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a storage party is told when it starts."""
+
+    folder: Path
+    genesis: Genesis
+    party: str
+    key: SecretKey
+    listen: Address
+    log: LogOptions
+    ready: Path | None = None
+    retain_bytes: int | None = None
+    retain_ms: int | None = None
+    retain_every_s: float = 10.0
+    clients: Path | None = None
+    anonymous: bool = False
+    encrypt: bool = False
+    repair: bool = False
+
+
+async def run_party(options: Options) -> None:
+    """Runs the party until a signal stops it; raises EnvironmentFailure if its log fails."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if options.repair and options.folder.is_dir():
+        for lost in repair(options.folder):
+            _LOGGER.warning("records %d to %d are lost", lost.first, lost.end - 1)
+    with Log(options.folder, options.log) as log:
+        if log.recovery.torn is not None:
+            _LOGGER.warning("the end of the log was torn and is cut off: %s", log.recovery.torn)
+        core = StorageCore(options.genesis, options.party, options.key, log)
+        if core.lost_count:
+            _LOGGER.warning("%d records were lost to damage and repaired away", core.lost_count)
+        await _serve(options, core, log, stop)
+
+
+async def _serve(options: Options, core: StorageCore, log: Log, stop: asyncio.Event) -> None:
+    party = StorageParty(core, log, options.log.interval_ms / 1000)
+    clients = partial(_list_clients, options.clients) if options.clients else tuple
+    directory = Directory(options.genesis, clients, anonymous=options.anonymous)
+    identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key)
+    server = await serve(
+        options.listen, identity, directory.authorize, party.handlers, encrypt=options.encrypt
+    )
+    tasks = [
+        asyncio.create_task(party.committer.run()),
+        asyncio.create_task(_retain(options, core)),
+        asyncio.create_task(stop.wait()),
+    ]
+    try:
+        if options.ready is not None:
+            state = {"party": options.party, "address": str(server.address), "pid": os.getpid()}
+            replace(options.ready, json.dumps(state).encode() + b"\n")
+        _LOGGER.info("storage party %s listens at %s", options.party, server.address)
+        done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        await server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _retain(options: Options, core: StorageCore) -> None:
+    while True:
+        await asyncio.sleep(options.retain_every_s)
+        try:
+            core.retain(options.retain_bytes, options.retain_ms)
+        except Full as failure:
+            _LOGGER.warning("nothing could be let go: %s", failure.message)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="veristream.kabis.storage.process", description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="where the log is kept")
+    parser.add_argument("--genesis", type=Path, required=True, help="the chain's genesis file")
+    parser.add_argument("--party", required=True, help="this party's name in the genesis")
+    parser.add_argument("--key", type=Path, required=True, help="the file of this party's secret key")
+    parser.add_argument("--listen", default="127.0.0.1:0", help="HOST:PORT; port 0 for any that is free")
+    parser.add_argument("--ready", type=Path, help="written, with the address, once the party answers")
+    parser.add_argument("--flush", choices=[each.value for each in Flush], default=Flush.ALWAYS.value)
+    parser.add_argument("--interval-ms", type=int, default=5, help="with --flush interval")
+    parser.add_argument("--segment-bytes", type=int, default=64 << 20)
+    parser.add_argument("--retain-bytes", type=int, help="let the oldest go beyond so many bytes")
+    parser.add_argument("--retain-ms", type=int, help="let go what is older")
+    parser.add_argument(
+        "--clients", type=Path, help="JSON list of further clients; read again when one calls"
+    )
+    parser.add_argument("--anonymous", action="store_true", help="let anybody read")
+    parser.add_argument("--encrypt", action="store_true", help="encrypt every connection")
+    parser.add_argument("--repair", action="store_true", help="mark what is damaged as lost, and go on")
+    return parser
+
+
+def read_options(arguments: Sequence[str]) -> Options:
+    """The options in a command line; raises ModelError where they do not fit each other."""
+    given = _parser().parse_args(arguments)
+    genesis, key = load_genesis(given.genesis), load_key(given.key)
+    _require_party(genesis, given.party, key)
+    if given.clients is not None:
+        _load_clients(given.clients)
+    try:
+        listen = Address.parse(given.listen)
+    except ValueError as error:
+        raise ModelError(str(error), hint="for example --listen 127.0.0.1:0") from error
+    return Options(
+        folder=given.folder,
+        genesis=genesis,
+        party=given.party,
+        key=key,
+        listen=listen,
+        ready=given.ready,
+        log=LogOptions(given.segment_bytes, Flush(given.flush), given.interval_ms),
+        retain_bytes=given.retain_bytes,
+        retain_ms=given.retain_ms,
+        clients=given.clients,
+        anonymous=given.anonymous,
+        encrypt=given.encrypt,
+        repair=given.repair,
+    )
+
+
+def _require_party(genesis: Genesis, name: str, key: SecretKey) -> None:
+    found = next((party for party in genesis.storage if party.name == name), None)
+    if found is None:
+        names = ", ".join(party.name for party in genesis.storage)
+        raise ModelError(f"the genesis has no storage party {name!r}", hint=f"it has {names}")
+    if found.public != key.public:
+        raise ModelError(f"the key is not that of {name!r} in the genesis", hint="give --key its own file")
+
+
+def _load_clients(path: Path) -> tuple[Party, ...]:
+    try:
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        return tuple(Party(str(each["name"]), bytes.fromhex(each["public"])) for each in listed)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise ModelError(
+            f"{path} is no list of clients: {error}", hint='[{"name": "...", "public": "64 hex digits"}]'
+        ) from error
+
+
+def _list_clients(path: Path) -> tuple[Party, ...]:
+    """The clients that the file names now; nobody while it cannot be read, which is logged."""
+    try:
+        return _load_clients(path)
+    except (ModelError, EnvironmentFailure) as error:
+        _LOGGER.warning("%s", error.message)
+        return ()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a storage party as the command line says; gives the exit status."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    try:
+        run(run_party(read_options(sys.argv[1:] if arguments is None else arguments)))
+    except ModelError as error:
+        sys.stderr.write(error.render() + "\n")
+        return 2
+    except EnvironmentFailure as failure:
+        sys.stderr.write(failure.render() + "\n")
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

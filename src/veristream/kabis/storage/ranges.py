@@ -1,0 +1,88 @@
+"""Which record of the log holds which numbers of a sequence: 24 bytes for each batch, in arrays."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+
+class Ranges:
+    """Runs of numbers (sequences or offsets), by where they begin; below `low_water` nothing is kept."""
+
+    __slots__ = ("_counts", "_firsts", "_positions", "end", "low_water")
+
+    def __init__(self) -> None:
+        self._firsts = array("Q")
+        self._counts = array("Q")
+        self._positions = array("Q")
+        self.low_water = 0
+        self.end = 0
+
+    def add(self, first: int, count: int, position: int) -> bool:
+        """Notes a run; False, and nothing noted, if one that begins there is known."""
+        place = bisect_left(self._firsts, first)
+        if place < len(self._firsts) and self._firsts[place] == first:
+            return False
+        self._firsts.insert(place, first)
+        self._counts.insert(place, count)
+        self._positions.insert(place, position)
+        self.end = max(self.end, first + count)
+        return True
+
+    def position_of(self, first: int) -> int | None:
+        """Where the run stands that begins with a number."""
+        place = bisect_left(self._firsts, first)
+        if place < len(self._firsts) and self._firsts[place] == first:
+            return self._positions[place]
+        return None
+
+    def covering(self, number: int) -> Iterator[int]:
+        """Where the run stands that holds a number, and all after it."""
+        place = bisect_right(self._firsts, number) - 1
+        if place < 0 or number >= self._firsts[place] + self._counts[place]:
+            place += 1
+        return self._positions_from(place)
+
+    def _positions_from(self, place: int) -> Iterator[int]:
+        return (self._positions[each] for each in range(place, len(self._positions)))
+
+    def end_before(self, position: int) -> int:
+        """Where the numbers end that stand before a position of the log; for runs noted in order."""
+        place = bisect_left(self._positions, position)
+        return self.low_water if place == 0 else self._firsts[place - 1] + self._counts[place - 1]
+
+    @property
+    def oldest_position(self) -> int:
+        """The first position that is still needed; past all positions if none is."""
+        return min(self._positions, default=sys.maxsize)
+
+    def extend(self, low_water: int, end: int) -> None:
+        """Takes over what a checkpoint says."""
+        self.end = max(self.end, end)
+        if low_water > self.low_water:
+            self.raise_low_water(low_water)
+
+    def raise_low_water(self, low_water: int) -> None:
+        """Forgets the runs that lie wholly below the mark."""
+        self.low_water = low_water
+        place = 0
+        while place < len(self._firsts) and self._firsts[place] + self._counts[place] <= low_water:
+            place += 1
+        self._drop(place)
+
+    def forget_before(self, position: int) -> None:
+        """Forgets the runs whose records are gone; the mark rises to what is left."""
+        gone = [place for place, found in enumerate(self._positions) if found < position]
+        if not gone:
+            return
+        place = gone[-1] + 1
+        last_gone = self._firsts[place - 1] + self._counts[place - 1]
+        self._drop(place)
+        self.low_water = max(self.low_water, last_gone)
+
+    def _drop(self, count: int) -> None:
+        del self._firsts[:count]
+        del self._counts[:count]
+        del self._positions[:count]

@@ -1,0 +1,195 @@
+"""What an operator does about a damaged log: look at all of it, or put gaps where records were lost.
+
+Both work on a log that nobody has open. `check` changes nothing. `repair` loses nothing that can still be
+read, changes no position, and keeps every file that it replaces, as `NAME.damaged`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from veristream.kabis.storage.disk import flush_folder, lock, write_all
+from veristream.kabis.storage.opening import Scan, scan, segment_path, segment_paths
+from veristream.kabis.storage.segment import (
+    FRAME_BYTES,
+    FRAME_MAGIC,
+    HEADER_BYTES,
+    Damaged,
+    Frame,
+    Header,
+    Mark,
+    Window,
+    decode_header,
+    decode_marks,
+    encode_gap,
+    encode_header,
+    encode_mark,
+    find_frame,
+    mark_offset,
+    positions_of,
+    read_at,
+    read_payload,
+)
+
+_SEARCH_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LostRange:
+    """Records that repair could not read, from the first up to, without, the end."""
+
+    first: int
+    end: int
+
+
+def check(folder: Path) -> list[Damaged]:
+    """Reads every byte of a log and names all that is damaged, the first place in each segment."""
+    descriptor = lock(folder)
+    try:
+        return list(_damages(folder))
+    finally:
+        os.close(descriptor)
+
+
+def repair(folder: Path) -> list[LostRange]:
+    """Makes a damaged log one that opens, with gaps for what is lost, and says what that is."""
+    descriptor = lock(folder)
+    try:
+        lost: list[LostRange] = []
+        for damage in list(_damages(folder)):
+            lost += _repair_segment(folder, Path(damage.file))
+        return lost
+    finally:
+        os.close(descriptor)
+
+
+def _damages(folder: Path) -> Iterator[Damaged]:
+    paths = segment_paths(folder)
+    for path, following in zip(paths, [*paths[1:], None], strict=True):
+        try:
+            found = scan(path)
+        except Damaged as damage:
+            yield damage
+            continue
+        end = None if following is None else _position_of(following)
+        damage_found = _damage_of(path, found, end)
+        if damage_found is not None:
+            yield damage_found
+        elif end is not None and found.end_position < end:
+            missing = segment_path(folder, found.end_position)
+            yield Damaged(str(missing), 0, found.end_position, "the segment is missing")
+
+
+def _damage_of(path: Path, found: Scan, end: int | None) -> Damaged | None:
+    if found.header.first_position != _position_of(path):
+        return Damaged(str(path), 0, _position_of(path), "the segment is not named after its first record")
+    if end is not None and found.fault is not None:  # only the last segment may be torn
+        return Damaged(str(path), found.end_offset, found.end_position, found.fault.reason)
+    return found.damage(str(path))
+
+
+def _position_of(path: Path) -> int:
+    return int(path.stem)
+
+
+def _repair_segment(folder: Path, path: Path) -> list[LostRange]:
+    """Writes the segment anew from all that is whole in it, and puts it in the place of the damaged one."""
+    first = _position_of(path)
+    later = [_position_of(other) for other in segment_paths(folder) if _position_of(other) > first]
+    created_ms, durable = _claims(path)
+    fresh = path.with_name(path.name + ".new")
+    output = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        write_all(output, encode_header(Header(first, created_ms)))
+        lost = _copy(path, output, first, later[0] if later else durable)
+        os.fsync(output)
+    finally:
+        os.close(output)
+    _put_in_place(path, fresh)
+    return lost
+
+
+def _copy(path: Path, output: int, first: int, end: int | None) -> list[LostRange]:
+    """Copies the frames that are whole, with gaps up to the end that is known, and marks all as durable."""
+    lost: list[LostRange] = []
+    position = first
+    for frame, data in _whole_frames(path, first):
+        if frame.position > position:
+            lost.append(LostRange(position, frame.position))
+        write_all(output, _gap(position, frame.position) + data)
+        position = frame.position + positions_of(frame, data[FRAME_BYTES:])
+    if end is not None and position < end:
+        lost.append(LostRange(position, end))
+        write_all(output, _gap(position, end))
+        position = end
+    mark = Mark(2, position, os.lseek(output, 0, os.SEEK_CUR))
+    os.pwrite(output, encode_mark(mark), mark_offset(mark))
+    return lost
+
+
+def _gap(position: int, end: int) -> bytes:
+    return encode_gap(position, end - position) if position < end else b""
+
+
+def _claims(path: Path) -> tuple[int, int | None]:
+    """When the segment was made and up to where it was durable, as far as its first bytes still say."""
+    if not path.exists():
+        return 0, None
+    with path.open("rb") as file:
+        head = file.read(HEADER_BYTES)
+    created_ms, durable = int(path.stat().st_mtime * 1000), None
+    with suppress(Damaged):
+        created_ms = decode_header(str(path), head).created_ms
+    with suppress(Damaged):
+        durable = decode_marks(str(path), head)[0].position
+    return created_ms, durable
+
+
+def _put_in_place(path: Path, fresh: Path) -> None:
+    if path.exists():
+        kept = path.with_name(path.name + ".damaged")
+        number = 1
+        while kept.exists():
+            number += 1
+            kept = path.with_name(f"{path.name}.damaged{number}")
+        os.link(path, kept)
+    path.with_suffix(".index").unlink(missing_ok=True)
+    os.replace(fresh, path)
+    flush_folder(path.parent)
+
+
+def _whole_frames(path: Path, first: int) -> Iterator[tuple[Frame, bytes]]:
+    """Every frame of the file that is whole and comes after the one before, with its bytes."""
+    if not path.exists():
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        window = Window(descriptor)
+        size = os.fstat(descriptor).st_size
+        offset: int | None = HEADER_BYTES
+        position = first
+        while offset is not None:
+            frame = find_frame(window, offset)
+            payload = read_payload(window, frame) if isinstance(frame, Frame) else None
+            if isinstance(frame, Frame) and isinstance(payload, bytes) and frame.position >= position:
+                yield frame, window.get(offset, FRAME_BYTES) + payload
+                position, offset = frame.position + positions_of(frame, payload), frame.end
+            else:
+                offset = _next_magic(descriptor, offset + 1, size)
+    finally:
+        os.close(descriptor)
+
+
+def _next_magic(descriptor: int, offset: int, size: int) -> int | None:
+    """Where the next bytes stand that a frame could begin with."""
+    while offset < size:
+        data = read_at(descriptor, offset, _SEARCH_BYTES)
+        found = data.find(FRAME_MAGIC)
+        if found >= 0:
+            return offset + found
+        offset += max(len(data) - len(FRAME_MAGIC) + 1, 1)
+    return None

@@ -1,0 +1,252 @@
+"""One file of the log: a header, two durability marks, then frames one after the other.
+
+Why the marks: a crash tears the end of a file, a failing disk flips a bit anywhere, and the two must not be
+taken for one another. A mark says up to where the file was flushed before the mark was written, so damage
+beneath it is damage, and only what lies above it may be a torn write. A mark is written *after* the flush
+that it speaks of and reaches the disk with the next one, so that it costs no flush of its own; there are
+two places for it, in sectors of their own, used in turn, so that a torn mark leaves the one before. (The
+same distinction is drawn in "Protocol-Aware Recovery", FAST 2018.)
+
+A frame carries its position under a checksum of its own: a wrong length, a frame that was moved and a
+walk that went astray are all noticed, and after damage the next whole frame says how many were lost.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+from zlib import crc32
+
+from veristream.errors import EnvironmentFailure
+
+SECTOR_BYTES = 512
+HEADER_BYTES = 3 * SECTOR_BYTES
+RECORD_BYTES_MAX = 64 << 20
+WINDOW_BYTES = 256 << 10
+
+SEGMENT_MAGIC = b"KABISLOG"
+FRAME_MAGIC = b"\xc5K"
+VERSION = 1
+
+DATA = 1
+GAP = 2
+
+_HEADER = Struct(">8sIQQI")  # magic, version, first position, created (ms), checksum
+_MARK = Struct(">QQQI")  # number, durable position, durable offset, checksum
+_FRAME = Struct(">2sBIQII")  # magic, kind, length, position, checksum of payload, checksum of the above
+_GAP = Struct(">Q")
+_CHECKSUM_BYTES = 4
+
+FRAME_BYTES = _FRAME.size
+
+
+class Damaged(EnvironmentFailure):
+    """Bytes that were durable are not what was written; names the file, the offset and the position."""
+
+    def __init__(self, file: str, offset: int, position: int, reason: str) -> None:
+        super().__init__(
+            f"{file} is damaged at byte {offset}, record {position}: {reason}",
+            "the records after it are untouched; `repair` (of a storage party: start it with --repair)"
+            " keeps a copy of the file and marks what is lost as lost",
+        )
+        self.file = file
+        self.offset = offset
+        self.position = position
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a segment says of itself when it is made."""
+
+    first_position: int
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Everything before `position`, which is everything before `offset`, was flushed."""
+
+    number: int
+    position: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A whole frame: where it stands and which positions it covers; `kind` is DATA or GAP."""
+
+    kind: int
+    offset: int
+    position: int
+    length: int
+    payload_checksum: int
+
+    @property
+    def end(self) -> int:
+        """The offset of the next frame."""
+        return self.offset + FRAME_BYTES + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """No whole frame stands here, for this reason."""
+
+    offset: int
+    position: int
+    reason: str
+
+
+class Window:
+    """Reads of one file through a buffer of bounded size; short only at the end of the file."""
+
+    def __init__(self, descriptor: int, size: int = WINDOW_BYTES) -> None:
+        self._descriptor = descriptor
+        self._size = size
+        self._start = 0
+        self._data = b""
+
+    def get(self, offset: int, length: int) -> bytes:
+        """The bytes at the offset, fewer where the file ends."""
+        begin = offset - self._start
+        if begin < 0 or begin + length > len(self._data):
+            self._data = read_at(self._descriptor, offset, max(length, self._size))
+            self._start, begin = offset, 0
+        return self._data[begin : begin + length]
+
+
+def read_at(descriptor: int, offset: int, length: int) -> bytes:
+    """The bytes at the offset, fewer only where the file ends."""
+    data = os.pread(descriptor, length, offset)
+    while data and len(data) < length:
+        more = os.pread(descriptor, length - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def encode_header(header: Header) -> bytes:
+    """The first bytes of a segment, with two marks that say that nothing is in it."""
+    fields = (SEGMENT_MAGIC, VERSION, header.first_position, header.created_ms)
+    start = Mark(0, header.first_position, HEADER_BYTES)
+    return (
+        _checksummed(_HEADER, *fields).ljust(SECTOR_BYTES, b"\0")
+        + encode_mark(start)
+        + encode_mark(Mark(1, start.position, start.offset))
+    )
+
+
+def encode_mark(mark: Mark) -> bytes:
+    """A mark, filling its sector."""
+    return _checksummed(_MARK, mark.number, mark.position, mark.offset).ljust(SECTOR_BYTES, b"\0")
+
+
+def mark_offset(mark: Mark) -> int:
+    """Where in the file this mark belongs: the two places take turns."""
+    return SECTOR_BYTES * (1 + mark.number % 2)
+
+
+def decode_header(file: str, data: bytes) -> Header:
+    """The header of a segment; `Damaged` unless whole, for it is written before the file has its name."""
+    sector = data[:SECTOR_BYTES]
+    fields = _unpack(_HEADER, sector)
+    if fields is None or fields[0] != SEGMENT_MAGIC:
+        raise Damaged(file, 0, 0, "the header of the segment is not whole")
+    if fields[1] != VERSION:
+        raise EnvironmentFailure(
+            f"{file} is of version {fields[1]} of the format, this program reads version {VERSION}",
+            "open it with the program that wrote it",
+        )
+    return Header(fields[2], fields[3])
+
+
+def decode_marks(file: str, data: bytes) -> tuple[Mark, bool]:
+    """The newest whole mark, and whether both were whole; `Damaged` when neither is."""
+    found = []
+    for place in (1, 2):
+        fields = _unpack(_MARK, data[place * SECTOR_BYTES : (place + 1) * SECTOR_BYTES])
+        if fields is not None:
+            found.append(Mark(*fields[:3]))
+    if not found:
+        raise Damaged(file, SECTOR_BYTES, 0, "neither durability mark is whole")
+    return max(found, key=lambda mark: mark.number), len(found) == 2
+
+
+def encode_frame(position: int, payload: bytes) -> bytes:
+    """What goes before the payload in the file."""
+    return _checksummed(_FRAME, FRAME_MAGIC, DATA, len(payload), position, crc32(payload))
+
+
+def encode_gap(position: int, count: int) -> bytes:
+    """A whole frame that says: these records were lost."""
+    payload = _GAP.pack(count)
+    return _checksummed(_FRAME, FRAME_MAGIC, GAP, len(payload), position, crc32(payload)) + payload
+
+
+def decode_gap(payload: bytes) -> int:
+    """How many records a gap stands for."""
+    count: int = _GAP.unpack(payload)[0]
+    return count
+
+
+def read_frame(window: Window, offset: int, position: int) -> Frame | Fault | None:
+    """The frame at the offset, which must be of that position; None at the end of the file."""
+    frame = find_frame(window, offset)
+    match frame:
+        case None:
+            return None
+        case str():
+            return Fault(offset, position, frame)
+        case Frame() if frame.position != position:
+            return Fault(
+                offset, position, f"record {frame.position} stands where record {position} belongs"
+            )
+        case _:
+            return frame
+
+
+def find_frame(window: Window, offset: int) -> Frame | str | None:
+    """The frame at the offset, whatever its position, or why none stands there; None at the end."""
+    data = window.get(offset, FRAME_BYTES)
+    if not data:
+        return None
+    if len(data) < FRAME_BYTES:
+        return "the file ends within a frame's header"
+    magic, kind, length, position, payload_checksum, checksum = _FRAME.unpack(data)
+    if crc32(data[:-_CHECKSUM_BYTES]) != checksum or magic != FRAME_MAGIC:
+        return "the checksum of a frame's header is wrong"
+    if length > RECORD_BYTES_MAX or kind not in (DATA, GAP) or (kind == GAP and length != _GAP.size):
+        return "a frame's header says what is never written"
+    return Frame(kind, offset, position, length, payload_checksum)
+
+
+def read_payload(window: Window, frame: Frame) -> bytes | Fault:
+    """The payload of a frame, checked."""
+    payload = window.get(frame.offset + FRAME_BYTES, frame.length)
+    if len(payload) < frame.length:
+        return Fault(frame.offset, frame.position, "the file ends within a record")
+    if crc32(payload) != frame.payload_checksum:
+        return Fault(frame.offset, frame.position, "the checksum of a record is wrong")
+    return payload
+
+
+def positions_of(frame: Frame, payload: bytes) -> int:
+    """How many positions a frame covers: one, or as many as the gap says."""
+    return 1 if frame.kind == DATA else decode_gap(payload)
+
+
+def _checksummed(struct: Struct, *fields: object) -> bytes:
+    body = struct.pack(*fields, 0)[:-_CHECKSUM_BYTES]
+    return body + crc32(body).to_bytes(_CHECKSUM_BYTES, "big")
+
+
+def _unpack(struct: Struct, sector: bytes) -> tuple[Any, ...] | None:
+    """The fields of a sector; None unless it is whole and the rest of it is as it was written: zero."""
+    if len(sector) < SECTOR_BYTES or any(sector[struct.size :]):
+        return None
+    body = sector[: struct.size - _CHECKSUM_BYTES]
+    fields: tuple[Any, ...] = struct.unpack(sector[: struct.size])
+    return fields if crc32(body) == fields[-1] else None

@@ -1,0 +1,257 @@
+"""Servers and clients of authenticated connections: listening, calling, calling again after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, TypeVar
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.connection import (
+    Authorize,
+    ClientConnection,
+    Connection,
+    ConnectionLostError,
+    Handlers,
+    Limits,
+    RefusedError,
+    RequestError,
+    ServerConnection,
+)
+from veristream.kabis.handshake import (
+    ClientHandshake,
+    Identity,
+    Peer,
+    Role,
+    Secrets,
+    ServerHandshake,
+    WireError,
+)
+
+__all__ = [
+    "Address",
+    "Authorize",
+    "Backoff",
+    "Client",
+    "Connection",
+    "ConnectionLostError",
+    "Handlers",
+    "Identity",
+    "Limits",
+    "Peer",
+    "RefusedError",
+    "RequestError",
+    "Role",
+    "Server",
+    "WireError",
+    "connect",
+    "run",
+    "serve",
+]
+
+Result = TypeVar("Result")
+_RANDOM_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where somebody listens."""
+
+    host: str
+    port: int
+
+    @staticmethod
+    def parse(text: str) -> Address:
+        """The address written as HOST:PORT, or [HOST]:PORT; raises ValueError."""
+        host, colon, port = text.rpartition(":")
+        if not colon or not host or not port.isdecimal() or int(port) > 65535:
+            raise ValueError(f"{text!r} is no address: HOST:PORT")
+        return Address(host.removeprefix("[").removesuffix("]"), int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Server:
+    """A listening socket and its connections; made by `serve`."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._connections: dict[Connection, None] = {}  # in the order in which they were made
+        self._server: asyncio.Server
+
+    @property
+    def address(self) -> Address:
+        """Where it listens, with the port that the system chose."""
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return Address(host, port)
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """All that are open or about to be."""
+        return tuple(self._connections)
+
+    def add(self, connection: Connection) -> None:
+        """Notes a connection; when there are too many, the oldest that has not proved its key must go."""
+        self._connections[connection] = None
+        if len(self._connections) > self._limits.connections_max:
+            unproved = (other for other in self._connections if not other.opened.done())
+            next(unproved, connection).abort()
+
+    def remove(self, connection: Connection) -> None:
+        """Forgets a connection that ended."""
+        self._connections.pop(connection, None)
+
+    async def close(self) -> None:
+        """Stops listening and ends every connection, what was written before going out first."""
+        self._server.close()
+        open_now = self.connections
+        for connection in open_now:
+            connection.close()
+        if open_now:
+            _done, late = await asyncio.wait([connection.lost for connection in open_now], timeout=2.0)
+            for connection in self.connections if late else ():
+                connection.abort()
+        await self._server.wait_closed()
+
+
+async def serve(
+    address: Address,
+    identity: Identity,
+    authorize: Authorize,
+    handlers: Handlers,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    *,
+    encrypt: bool = False,
+) -> Server:
+    """Listens; every caller proves its key, and `authorize` says whether it is welcome."""
+    server = Server(limits)
+
+    def accept() -> Connection:
+        handshake = ServerHandshake(identity, Secrets.draw(os.urandom(_RANDOM_BYTES)), encrypt=encrypt)
+        return ServerConnection(handshake, authorize, handlers, limits, server)
+
+    try:
+        listening = await asyncio.get_running_loop().create_server(accept, address.host, address.port)
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"cannot listen at {address}: {error.strerror}",
+            "choose another port, or 0 for any that is free",
+        ) from error
+    server._server = listening
+    return server
+
+
+async def connect(
+    address: Address,
+    identity: Identity,
+    server: Peer | None,
+    handlers: Handlers = Handlers(),  # noqa: B008 (frozen)
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    *,
+    encrypt: bool = False,
+) -> Connection:
+    """A connection to exactly this server (to whoever listens, with None); WireError if it is another."""
+    secrets = Secrets.draw(os.urandom(_RANDOM_BYTES))
+    handshake = ClientHandshake(identity, server, secrets, encrypt=encrypt)
+    connection: Connection
+    try:
+        async with asyncio.timeout(limits.handshake_s):
+            _transport, connection = await asyncio.get_running_loop().create_connection(
+                lambda: ClientConnection(handshake, handlers, limits), address.host, address.port
+            )
+    except (OSError, TimeoutError) as error:
+        raise ConnectionLostError(f"nobody answers at {address}: {error}") from error
+    try:
+        await connection.opened
+    except BaseException:
+        connection.abort()
+        raise
+    return connection
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """How long to wait before calling again: twice as long each time, up to a limit, less a random part."""
+
+    first_s: float = 0.05
+    last_s: float = 5.0
+
+    def wait_s(self, failures: int, random: float) -> float:
+        """The wait after so many failures in a row; `random` is in [0, 1)."""
+        longest = min(self.last_s, self.first_s * (1 << min(failures - 1, 30)))
+        return longest * (1 - random / 2)
+
+
+class Client:
+    """Stays connected to one server: calls again when the connection ends, later and later."""
+
+    def __init__(
+        self,
+        call: Callable[[], Coroutine[Any, Any, Connection]],
+        random: Callable[[], float],
+        backoff: Backoff = Backoff(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._call = call
+        self._random = random
+        self._backoff = backoff
+        self._connection: Connection | None = None
+        self._connected = asyncio.Event()
+        self.problem: WireError | None = None
+        self._task = asyncio.get_running_loop().create_task(self._stay_connected())
+
+    async def _stay_connected(self) -> None:
+        failures = 0
+        while True:
+            try:
+                self._connection = await self._call()
+            except WireError as error:
+                self.problem = error
+                failures += 1
+                await asyncio.sleep(self._backoff.wait_s(failures, self._random()))
+                continue
+            failures, self.problem = 0, None
+            self._connected.set()
+            await asyncio.shield(self._connection.lost)
+            self._connected.clear()
+
+    @property
+    def connected(self) -> bool:
+        """Whether a request would go out at once."""
+        return self._connected.is_set()
+
+    async def request(self, body: bytes, timeout_s: float) -> bytes:
+        """The answer, asked for as soon as there is a connection, and once: a lost request is an error.
+
+        TimeoutError when it does not come in time; `problem` then says what kept us from connecting.
+        """
+        async with asyncio.timeout(timeout_s):
+            await self._connected.wait()
+            assert self._connection is not None
+            return await self._connection.request(body)
+
+    def send_now(self, body: bytes) -> bool:
+        """Sends a message, or drops it and says so when nobody is there who reads."""
+        connection = self._connection
+        return connection is not None and self._connected.is_set() and connection.send_now(body)
+
+    async def close(self) -> None:
+        """Ends the connection and calls no more."""
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if self._connection is not None and not self._connection.closed:
+            self._connection.close()
+            await asyncio.wait([self._connection.lost], timeout=2.0)
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a program's main coroutine, on uvloop where it is installed (`bench/storage.py`)."""
+    if find_spec("uvloop") is None:
+        return asyncio.run(main)
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)

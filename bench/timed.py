@@ -133,20 +133,20 @@ property off: reachable A@off
 
 def _measure_one(case: Case) -> dict[str, Any]:
     """The case in this process; the clock of the search starts when its kernel is loaded."""
-    from veristream.ir.timed import TimedInterpreter
     from veristream.library import load
     from veristream.search.limits import Limits, silent
     from veristream.search.session import peak_memory_mib
-    from veristream.search.timed import REACH_FIRST, TimedSearch
+    from veristream.search.timed import REACH_FIRST, TimedSearch, opening_zones_locally
+    from veristream.search.timed_cases import inquire
     from veristream.verdict import word
 
     began = time.perf_counter()
     network = load(ROOT / "models" / case.model, case.constants)
     asked = [one for one in network.properties if one.name == case.query]
-    interpreter = TimedInterpreter(network)
-    search = TimedSearch(network, interpreter, asked, Limits(), silent, REACH_FIRST, time.monotonic())
+    search = TimedSearch(inquire(network, asked, REACH_FIRST), Limits(), silent, time.monotonic())
     compiled = time.perf_counter()
-    search.run()
+    with search.opened(opening_zones_locally(Limits())):
+        search.run()
     ended = time.perf_counter()
     (found,) = search.cases
     assert found.verdict is not None

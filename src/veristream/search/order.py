@@ -54,14 +54,15 @@ class Order:
         return network
 
 
-def text_of(network: Network, properties: Sequence[Property]) -> str:
-    """The network with these properties only, as it travels."""
-    return print_network(replace(network, properties=tuple(properties)))
+def only_with(network: Network, properties: Sequence[Property]) -> Network:
+    """The network with these properties only."""
+    return replace(network, properties=tuple(properties))
 
 
 def digest_of(network: Network, watch: Watch, reduced: bool = False, reach: int = 0) -> str:
-    """Of all that must be alike wherever a part is explored: not of the kernel, since machines differ."""
-    parts = (replace(network, properties=()), watch, lay_out(network), reduced, reach)
+    """Of all that must be alike wherever a part is explored: not of the kernel, since machines differ.
+    The network's properties are those that are explored for."""
+    parts = (print_network(network), watch, lay_out(network), reduced, reach)
     return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
 
 
@@ -74,8 +75,8 @@ def make_order(
     spill_folder: str | None = None,
 ) -> Order:
     """The order for the safety properties of one batch."""
-    text = text_of(network, [case.property for case in batch.cases])
-    digest = digest_of(network, batch.watch(), reduced)
+    mine = only_with(network, [case.property for case in batch.cases])
+    text, digest = print_network(mine), digest_of(mine, batch.watch(), reduced)
     return Order(_open_states, text, digest, part_count, memory_max_mib, spill_folder, reduced)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property, TemporalUnary
+from veristream.ir.text import print_network
 from veristream.kernel.emit import Watch
 from veristream.search import channel
 from veristream.search.buchi import translate
@@ -26,7 +27,7 @@ from veristream.search.gathered import EDGE_BYTES, STATE_BYTES, gather
 from veristream.search.limits import Limits, Report
 from veristream.search.liveness import LocalRuns, decide, kind_of
 from veristream.search.memory import MIB, default_budget_mib
-from veristream.search.order import Opened, Order, digest_of, text_of
+from veristream.search.order import Opened, Order, digest_of, only_with
 from veristream.search.partition import share as share_out
 from veristream.search.product import Product, formula_of, watch_of
 from veristream.search.product_part import ProductPart
@@ -49,9 +50,9 @@ def make_runs_order(
     spill_folder: str | None = None,
 ) -> Order:
     """The order for one temporal property."""
-    text = text_of(network, [property_])
-    digest = digest_of(network, _watch(network, property_))
-    return Order(_open_product, text, digest, part_count, memory_max_mib, spill_folder)
+    mine = only_with(network, [property_])
+    digest = digest_of(mine, _watch(mine, property_))
+    return Order(_open_product, print_network(mine), digest, part_count, memory_max_mib, spill_folder)
 
 
 def _watch(network: Network, property_: Property) -> Watch:

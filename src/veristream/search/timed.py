@@ -7,67 +7,101 @@ as far as its constants need zones to be told apart.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
 
 from veristream.ir.clocks import Bound
-from veristream.ir.disjuncts import Disjunct, negate, speaks_of_clocks, split
+from veristream.ir.disjuncts import speaks_of_clocks
 from veristream.ir.evaluate import ModelFault
-from veristream.ir.expr import TRUE, Binary, ClockValue, Expr, IsDone, Unary
+from veristream.ir.expr import ClockValue, Expr
 from veristream.ir.network import Network
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.text import print_expr
 from veristream.ir.timed import TimedInterpreter
-from veristream.ir.vacuity import antecedents, initially, sentence_initial, sentence_never
-from veristream.kernel.layout import encode
-from veristream.kernel.load import load_kernel
+from veristream.ir.vacuity import initially, sentence_initial, sentence_never
 from veristream.kernel.zones import INFINITY
+from veristream.search.explore import Hit
 from veristream.search.limits import Limits, Report
 from veristream.search.safety import kind_of
-from veristream.search.session import INTERRUPTED, Session
+from veristream.search.session import INTERRUPTED, Advancing, Session
+from veristream.search.timed_cases import Inquiry, TimedCase, inquire
 from veristream.search.timed_faults import FaultTeller, failure_at_first
 from veristream.search.timed_trace import Hop, Teller, zone_bounds
-from veristream.search.timed_watch import Questions
-from veristream.search.zone_explore import ZoneExploration
+from veristream.search.zone_explore import MODEL_FAILS, Origin, code_of, scratch_of, shape_of
 from veristream.search.zone_path import Walker
 from veristream.search.zones import BEYOND
-from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
-
-TimedSafety = Always | Reachable | DeadlockFree
+from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
 
 REACH_FIRST, REACH_MAX = 16, 1 << 16
 """How far a measured clock is told apart at first and at most."""
 
 
-@dataclass(slots=True)
-class TimedCase:
-    """A property under search: its number among the questions, and its verdict once known."""
+class Originated(Protocol):
+    """What knows where its nodes were found from."""
 
-    property: Property
-    claim: TimedSafety
-    number: int
-    premises: list[tuple[int, Expr]] = field(default_factory=list)
-    verdict: Verdict | None = None
-    effort: Effort | None = None
+    def origin(self, node: int) -> Origin: ...
+
+
+class ExploringZones(Advancing, Originated, Protocol):
+    """A search of zones as `TimedSearch` looks at it, local or shared."""
+
+    @property
+    def hits(self) -> list[Hit]: ...
+    @property
+    def is_shortest(self) -> bool: ...
+    @property
+    def room(self) -> tuple[int, int]: ...
+    def unwatch(self, hit: Hit) -> None: ...
+    def extreme(self, measure: int) -> tuple[int, int, int] | None: ...
+
+
+OpenZones = Callable[[Inquiry], AbstractContextManager[ExploringZones]]
+"""Begins a search of zones, to be asked what the inquiry asks."""
+
+SearchGroup = Callable[[Network, Sequence[Property], Limits, Report], "TimedSearch"]
+"""Searches for the properties of one group."""
+
+
+def opening_zones_locally(limits: Limits) -> OpenZones:
+    """Searches of zones in this process."""
+
+    @contextmanager
+    def open_(inquiry: Inquiry) -> Iterator[ExploringZones]:
+        zones = inquiry.explore(limits.memory_max_mib)
+        zones.begin(inquiry.initial())
+        yield zones
+
+    return open_
 
 
 def check_timed_safety(
-    network: Network, properties: Sequence[Property], limits: Limits, report: Report
+    network: Network,
+    properties: Sequence[Property],
+    limits: Limits,
+    report: Report,
+    search: SearchGroup | None = None,
 ) -> dict[str, Result]:
     """The results of safety properties of a timed network, by name."""
-    interpreter = TimedInterpreter(network)
-    plain = [one for one in properties if not _needs_clocks(one)]
-    groups = ([plain] if plain else []) + [[one] for one in properties if _needs_clocks(one)]
     results: dict[str, Result] = {}
     interrupted = False
-    for group in groups:
-        search = _search(network, interpreter, group, limits, report, interrupted)
-        interrupted = search.session.stopped == INTERRUPTED
-        for case in search.cases:
+    for group in groups_of(properties):
+        if interrupted:
+            found = _not_begun(network, group, limits, report)
+        else:
+            found = (search or search_here)(network, group, limits, report)
+        interrupted = found.session.stopped == INTERRUPTED
+        for case in found.cases:
             assert case.verdict is not None and case.effort is not None
             name = case.property.name
             results[name] = Result(name, kind_of(case.claim), case.verdict, case.effort)
     return results
+
+
+def groups_of(properties: Sequence[Property]) -> list[list[Property]]:
+    """The properties that are decided by one search."""
+    plain = [one for one in properties if not _needs_clocks(one)]
+    return ([plain] if plain else []) + [[one] for one in properties if _needs_clocks(one)]
 
 
 def _needs_clocks(property_: Property) -> bool:
@@ -83,85 +117,77 @@ def _needs_clocks(property_: Property) -> bool:
             raise AssertionError(f"not a safety property: {property_.claim}")
 
 
-def _search(
+def search_here(network: Network, group: Sequence[Property], limits: Limits, report: Report) -> TimedSearch:
+    """Searches in this process."""
+    return search_group(network, group, limits, report, opening_zones_locally(limits), time.monotonic())
+
+
+def search_group(
     network: Network,
-    interpreter: TimedInterpreter,
     group: Sequence[Property],
     limits: Limits,
     report: Report,
-    interrupted: bool,
+    open_: OpenZones,
+    started: float,
 ) -> TimedSearch:
-    """Searches, and where a clock was measured beyond what was told apart, searches again; not at all
-    where the search before was interrupted."""
-    reach, started = REACH_FIRST, time.monotonic()
+    """Searches, and where a clock was measured beyond what was told apart, searches again."""
+    reach = REACH_FIRST
     while True:
-        search = TimedSearch(network, interpreter, group, limits, report, reach, started)
-        if interrupted:
-            search.session.stopped = INTERRUPTED
-        search.run()
+        search = TimedSearch(inquire(network, group, reach), limits, report, started)
+        with search.opened(open_):
+            search.run()
         if not search.beyond_reach or reach >= REACH_MAX:
             return search
         reach *= 16
 
 
+def _not_begun(network: Network, group: Sequence[Property], limits: Limits, report: Report) -> TimedSearch:
+    """The search of a group that an interrupt came before."""
+    search = TimedSearch(inquire(network, group, REACH_FIRST), limits, report, time.monotonic())
+    with search.opened(opening_zones_locally(limits)):
+        search.session.stopped = INTERRUPTED
+        search.run()
+    return search
+
+
 class TimedSearch:
     """One search of zones for some properties."""
 
-    def __init__(
-        self,
-        network: Network,
-        interpreter: TimedInterpreter,
-        group: Sequence[Property],
-        limits: Limits,
-        report: Report,
-        reach: int,
-        started: float,
-    ) -> None:
-        self.network, self.interpreter, self.reach = network, interpreter, reach
-        self.questions = Questions(network)
-        self.cases = [self._case(one) for one in group]
-        watch = self.questions.watch()
-        self.kernel = load_kernel(network, watch)
-        bounds = self.questions.bounds(exact=False, reach=reach)
-        watched = self.questions.watched()
-        self.zones = ZoneExploration(network, watch, self.kernel, bounds, watched, limits.memory_max_mib)
-        task = ", ".join(one.name for one in group)
-        self.session: Session[ZoneExploration] = Session(self.zones, limits, report, task, started)
-        self.teller = Teller(network, self.kernel, self.zones.shape, interpreter)
+    def __init__(self, inquiry: Inquiry, limits: Limits, report: Report, started: float) -> None:
+        self.inquiry, self.limits, self.report, self.started = inquiry, limits, report, started
+        self.questions, self.cases = inquiry.questions, inquiry.cases
+        network, kernel = inquiry.network, inquiry.kernel
+        self.interpreter = TimedInterpreter(network)
+        self.shape = shape_of(network, kernel, self.questions.bounds(exact=False, reach=inquiry.reach))
+        self.teller = Teller(network, kernel, self.shape, self.interpreter)
+        self.session: Session[ExploringZones]
+        self.found: set[int] = set()  # questions, of cases or of premises
         self.beyond_reach = False
 
-    def _case(self, property_: Property) -> TimedCase:
-        claim = property_.claim
-        match claim:
-            case DeadlockFree():
-                alive = Unary("not", terminated(self.network))
-                number = self.questions.ask((Disjunct(alive, deadlock=True),))
-            case Always(condition=condition):
-                number = self.questions.ask(negate(condition))
-            case Reachable(condition=condition, optimise=optimise):
-                number = self.questions.ask(split(condition), optimise)
-            case _:
-                raise AssertionError(f"not a safety property: {claim}")
-        case_ = TimedCase(property_, claim, number)
-        for premise in antecedents(property_):
-            case_.premises.append((self.questions.ask(split(premise)), premise))
-        return case_
+    @contextmanager
+    def opened(self, open_: OpenZones) -> Iterator[None]:
+        """With a search of zones under way."""
+        task = ", ".join(case.property.name for case in self.cases)
+        with open_(self.inquiry) as zones:
+            self.session = Session(zones, self.limits, self.report, task, self.started)
+            yield
+
+    @property
+    def zones(self) -> ExploringZones:
+        """The search of zones under way."""
+        return self.session.exploration
 
     def run(self) -> None:
         """Gives every case its verdict."""
         failure = failure_at_first(self.interpreter)
         if failure is not None:
-            for case in self.cases:
-                self._decide(case, failure)
+            self._decide_all(failure)
             return
-        initial = encode(self.kernel.layout, self.network, self.interpreter.initial().state)
-        self.zones.begin(initial)
+        self.interpreter.initial()  # raises where there is none
         for _ in self.session.rounds():
-            if self._fault():
-                return
-            for case in list(self._open()):
-                self._look(case)
-            self._close_premises()
+            # The nearest nodes first; what is found in the level in which the model fails is found.
+            for hit in sorted(self.zones.hits, key=lambda hit: (hit.kind == MODEL_FAILS, hit.other)):
+                self._take(hit)
             if not self._open():
                 return
         for case in self._open():
@@ -172,48 +198,51 @@ class TimedSearch:
 
     def _decide(self, case: TimedCase, verdict: Verdict) -> None:
         case.verdict, case.effort = verdict, self.session.effort()
-        self.zones.watched.open[case.number] = 0
 
-    def _look(self, case: TimedCase) -> None:
-        """Decides a case whose condition was found."""
-        node, part = map(int, self.zones.watched.hits[case.number])
-        if node >= 0:
-            self.zones.watched.hits[case.number] = -1
-            self._decide(case, self._found(case, node, part))
-
-    def _close_premises(self) -> None:
-        """A premise that was found once need not be looked for again."""
-        watched = self.zones.watched
-        for case in self.cases:
-            for number, _ in case.premises:
-                if watched.hits[number, 0] >= 0:
-                    watched.hits[number] = -1
-                    watched.open[number] = 0
-
-    def _fault(self) -> bool:
-        """Whether the model fails; then whatever is open stays unknown."""
-        node, action = map(int, self.zones.watched.fault)
-        if node < 0:
-            return False
-        failure = FaultTeller(self.teller, self._walker(), self.questions).tell(
-            way_to(self.zones, node), action
-        )
+    def _decide_all(self, verdict: Verdict) -> None:
         for case in self._open():
-            self._decide(case, failure)
-        return True
+            self._decide(case, verdict)
+
+    def _take(self, hit: Hit) -> None:
+        """Decides the case of which a part was found, or notes that it was if it is a premise. Where the
+        model fails, whatever is open stays unknown."""
+        if hit.kind == MODEL_FAILS:
+            if self._open():
+                teller = FaultTeller(self.teller, self._walker(), self.questions)
+                self._decide_all(teller.tell(way_to(self.zones, hit.source), hit.other))
+            return
+        number = self.questions.parts[hit.kind].case
+        if number in self.found:
+            return
+        self.found.add(number)
+        self.zones.unwatch(hit)
+        for case in self._open():
+            if case.number == number:
+                self._decide(case, self._found(case, hit.source, hit.kind))
 
     def _walker(self) -> Walker:
-        return Walker(self.zones.code, self.zones.shape, self.zones.scratch, self.kernel)
+        network, kernel = self.inquiry.network, self.inquiry.kernel
+        scratch = scratch_of(self.shape, network, self.questions.watch(), *self.zones.room)
+        return Walker(code_of(kernel, network), self.shape, scratch, kernel)
 
     def _trace(self, node: int, part: int, extra: Sequence[Bound] = ()) -> Trace:
         """The run to a node where a part of a condition holds."""
-        zones, walker = self.zones, self._walker()
+        walker = self._walker()
         deadlock = self.questions.parts[part].disjunct.deadlock
         found = walker.walk(way_to(self.zones, node), walker.satisfying(part, deadlock))
         assert found is not None, "a way of zones is a run"
         way, zone = found
-        final = (*zone_bounds(zone, zones.shape.n), *extra)
-        return self.teller.tell(way, final, shortest=zones.is_shortest)
+        final = (*zone_bounds(zone, self.shape.n), *extra)
+        return self.teller.tell(way, final, shortest=self._is_shortest(part))
+
+    def _is_shortest(self, part: int) -> bool:
+        """Whether no shorter run leads to the case of the part, which was found first. Deadlocks are asked
+        for when a node is expanded, all else already when it is found, so that a node that is as near as
+        the one before this may still be a deadlock."""
+        asked = self.questions.parts[part]
+        deadlocks = [one.disjunct.deadlock for one in self.questions.parts if one.case == asked.case]
+        sure = asked.disjunct.deadlock is not None or all(one is None for one in deadlocks)
+        return sure and self.zones.is_shortest
 
     def _found(self, case: TimedCase, node: int, part: int) -> Verdict:
         trace = self._trace(node, part)
@@ -238,17 +267,18 @@ class TimedSearch:
         if isinstance(claim, Reachable):
             return Violated("no reachable state satisfies it")
         for number, premise in case.premises:
-            if self.zones.watched.open[number]:
+            if number not in self.found:
                 return Holds(vacuous=sentence_never(print_expr(premise)))
         return Holds()
 
     def _best(self, case: TimedCase, claim: Reachable) -> Verdict:
         assert claim.optimise is not None
         measure = self.questions.measure_of[case.number]
-        value, node, part = map(int, self.zones.watched.best[measure])
         stopped = self.session.stopped
-        if node < 0:
+        best = self.zones.extreme(measure)
+        if best is None:
             return Unknown(stopped) if stopped else Violated("no reachable state satisfies it")
+        value, node, part = best
         clock = self.questions.clock_of(measure)
         extra: tuple[Bound, ...] = ()
         shown = f"= {value}"
@@ -258,7 +288,7 @@ class TimedSearch:
                 self.beyond_reach = True
         name = _value_name(claim.optimise.value)
         what = f"{claim.optimise.direction} {name} {shown}"
-        if self.beyond_reach and self.reach < REACH_MAX:
+        if self.beyond_reach and self.inquiry.reach < REACH_MAX:
             return Unknown(f"{name} {shown}")  # another search will tell
         # A run that lets a clock grow so far is as long as it is dull.
         trace = None if self.beyond_reach else self._trace(node, part, extra)
@@ -275,20 +305,22 @@ class TimedSearch:
         if direction == "max":
             near = Bound(0, clock, -limit) if attained else Bound(0, clock, 1 - limit)
             return (f"= {limit}" if attained else f"< {limit}"), (near,), False
-        if not attained and -limit >= self.reach:
+        if not attained and -limit >= self.inquiry.reach:
             return f"is greater than {-limit}", (), True
         near = Bound(clock, 0, -limit) if attained else Bound(clock, 0, 1 - limit)
         return (f"= {-limit}" if attained else f"> {-limit}"), (near,), False
 
 
-def way_to(zones: ZoneExploration, node: int) -> list[Hop]:
+def way_to(zones: Originated, node: int) -> list[Hop]:
     """The way from the initial state to a node."""
-    path = zones.path(node)
-    way = [Hop(zones.row(path[0]))]
-    for one in path[1:]:
-        entry = int(zones.nodes.entries[one])
-        way.append(Hop(zones.row(one), entry & 0xFFFFFFFF, entry >> 32))
-    return way
+    way: list[Hop] = []
+    at: int | None = node
+    while at is not None:
+        found = zones.origin(at)
+        at = found.parent
+        led = (None, None) if at is None else (found.entry & 0xFFFFFFFF, found.entry >> 32)
+        way.append(Hop(found.row, *led))
+    return way[::-1]
 
 
 def true_at_once(interpreter: TimedInterpreter, property_: Property) -> str | None:
@@ -301,14 +333,6 @@ def true_at_once(interpreter: TimedInterpreter, property_: Property) -> str | No
     except ModelFault:
         return None
     return sentence_initial(print_expr(condition)) if holds else None
-
-
-def terminated(network: Network) -> Expr:
-    """Whether a state without a step is where the network is meant to end."""
-    ended: Expr = TRUE
-    for component in network.components:
-        ended = Binary("and", ended, IsDone(component.name))
-    return ended if network.terminal is None else Binary("or", network.terminal, ended)
 
 
 def _value_name(value: Expr) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,16 +20,29 @@ from veristream.kernel.layout import Row
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import set_zero
 from veristream.search import zones as native
-from veristream.search.explore import LOAD_MAX, SLOTS_MAX, OutOfMemory
+from veristream.search.explore import LOAD_MAX, SLOTS_MAX, Hit, OutOfMemory
 from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
-from veristream.search.visited import ROOT, Store, enter_again
+from veristream.search.visited import ROOT, Store, enter_again, fingerprint
 from veristream.search.zone_steps import ENTERED, Scratch, Shape, TimedCode, enter, normalise
-from veristream.search.zones import Nodes, Watched, add_zone, expand_zones, observe_zone
+from veristream.search.zones import Nodes, Watched, expand_zones, keep_zone
 
 BUFFER = 256
 PIECES = 64
 PACE_SECONDS = 0.2
 _PER_NODE = 4 + 4 + 4 + 8 + 4 + 1
+
+MODEL_FAILS = -1
+"""The kind of a hit that is a failure of the model: its source is the node, its other the action."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The discrete state of a node, the node before it, and the step that led from there: its action, and
+    above 32 bits its place among the successors."""
+
+    row: Row
+    parent: int | None
+    entry: int
 
 
 @dataclass(slots=True)
@@ -37,6 +51,13 @@ class Pace:
     grows with the number of zones that it is compared with."""
 
     count: int = 1 << 10
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Becomes faster or slower after what is done within."""
+        started = time.monotonic()
+        yield
+        self.adapt(time.monotonic() - started)
 
     def adapt(self, seconds: float) -> None:
         """Becomes faster or slower after a go that took so long."""
@@ -215,6 +236,7 @@ class ZoneExploration:
         self.tally[native.TABLE_LIMIT] = self.memory.table_limit
         self.tally[native.NODE_LIMIT] = self.memory.node_count_max
         self.complete = False
+        self.has_failed = False
         self.pace = Pace()
 
     def store(self) -> Store:
@@ -234,31 +256,33 @@ class ZoneExploration:
         while count < 0:
             self.enlarge()
             count = normalise(self.code, self.shape, self.scratch, address, zone)
+        print_ = fingerprint(address, self.shape.word_count)
         for piece in range(count):
-            cut = self.scratch.cuts[piece]
-            node = add_zone(
-                self.store(), self.nodes, self.tally, self.shape.n, address, cut, native.NONE, 0
-            )
-            if node >= 0:
-                observe_zone(self.code, self.shape, self.scratch, self.watched, address, node, cut)
+            keep_zone(*self.native(), address, print_, self.scratch.cuts[piece], native.NONE, 0, 0)
+
+    def native(self) -> tuple[TimedCode, Shape, Store, Nodes, NDArray[np.int64], Scratch, Watched]:
+        """What the native loops work on."""
+        store = self.store()
+        return self.code, self.shape, store, self.nodes, self.tally, self.scratch, self.watched
 
     def advance(self, quantum: int) -> None:
         """Expands at most `quantum` nodes; raises OutOfMemory where the budget is used up."""
-        started = time.monotonic()
-        reason = expand_zones(
-            self.code,
-            self.shape,
-            self.store(),
-            self.nodes,
-            self.tally,
-            self.scratch,
-            self.watched,
-            min(quantum, self.pace.count),
-        )
-        self.pace.adapt(time.monotonic() - started)
+        self.watched.hits[:] = -1
+        with self.pace.kept():
+            reason = expand_zones(*self.native(), min(quantum, self.pace.count))
         match reason:
             case native.COMPLETE:
                 self.complete = True
+            case native.HIT | native.QUANTUM | native.FAULT:
+                pass
+            case _:
+                self.make_room(reason)
+        self.has_failed = reason in (native.COMPLETE, native.FAULT) and self.watched.fault[0] >= 0
+        self.check_budget()
+
+    def make_room(self, reason: int) -> None:
+        """Gives a native loop what it came back for; raises OutOfMemory."""
+        match reason:
             case native.NEED_BUFFER | native.NEED_PIECES:
                 self.enlarge()
             case native.NEED_TABLE:
@@ -266,9 +290,17 @@ class ZoneExploration:
             case native.NEED_NODES:
                 raise OutOfMemory
             case _:
-                pass
+                raise AssertionError(f"the loop came back for {reason}")
+
+    def check_budget(self) -> None:
+        """Raises OutOfMemory where the budget is used up."""
         if self.byte_count > self.budget:
             raise OutOfMemory
+
+    def make_room_for_one(self) -> None:
+        """Room for one more node; raises OutOfMemory."""
+        lacks_nodes = self.state_count + 1 > self.tally[native.NODE_LIMIT]
+        self.make_room(native.NEED_NODES if lacks_nodes else native.NEED_TABLE)
 
     def enlarge(self) -> None:
         """More room to work in."""
@@ -314,6 +346,42 @@ class ZoneExploration:
         """Whether the first way found to each zone so far has the fewest steps."""
         return not self.tally[native.SKEWED]
 
+    @property
+    def discrete_count(self) -> int:
+        """Discrete states found."""
+        return int(self.tally[native.DISCRETE])
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """How many successors, and how many pieces of a zone, there was room for in the end."""
+        return self.capacity, self.pieces
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The parts of open cases that were found lately, each with its node and how many steps lead there,
+        and at the end of a level what failed in it."""
+        depths = self.nodes.depths
+        noted = self.watched.hits.tolist()
+        found = [Hit(part, node, int(depths[node])) for node, part in noted if node >= 0]
+        if self.has_failed:
+            node, action = self.watched.fault.tolist()
+            found.append(Hit(MODEL_FAILS, node, action))
+        return found
+
+    def unwatch(self, hit: Hit) -> None:
+        """Stops asking for the case of which a part was found."""
+        self.watched.open[self.watched.cases[hit.kind]] = 0
+
+    def extreme(self, measure: int) -> tuple[int, int, int] | None:
+        """The best value of a measure, the node that has it, and in which part of the case."""
+        value, node, part = self.watched.best[measure].tolist()
+        return None if node < 0 else (value, node, part)
+
+    def origin(self, node: int) -> Origin:
+        """Where a node was found from."""
+        parent = int(self.nodes.parents[node])
+        return Origin(self.row(node), None if parent == ROOT else parent, int(self.nodes.entries[node]))
+
     def row(self, node: int) -> Row:
         """The discrete state of a node."""
         return self.memory.row(int(self.nodes.states[node]))
@@ -322,13 +390,6 @@ class ZoneExploration:
         """The clock values of a node."""
         size = self.shape.n**2
         return self.nodes.zones[node * size : (node + 1) * size]
-
-    def path(self, node: int) -> list[int]:
-        """The nodes from an initial one to this one."""
-        path = [node]
-        while self.nodes.parents[path[-1]] != ROOT:
-            path.append(int(self.nodes.parents[path[-1]]))
-        return path[::-1]
 
 
 def watched_parts(

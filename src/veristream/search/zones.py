@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half, store_half
 from veristream.kernel.zones import INFINITY, copy, includes, is_unbounded, native
+from veristream.search.partition import owner_of
 from veristream.search.visited import ROOT, Store, find_or_add, fingerprint
+from veristream.search.zone_partition import (
+    COMING,
+    LEVEL_END,
+    ZoneSharing,
+    borrow_sharing,
+    record_words,
+    send_zone,
+)
 from veristream.search.zone_steps import (
     ENTERED,
     FAILED,
@@ -36,11 +45,12 @@ from veristream.search.zone_steps import (
     tested,
 )
 
-# What `expand_zones` came back for.
-QUANTUM, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, FAULT, WATCH_FAULT = range(9)
+# What `expand_zones` and `scatter_zones` came back for; COMPLETE may be of a level.
+QUANTUM, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, NEED_OUTBOX, FAULT = range(9)
 
-# Counters of a search.
-NODES, EXPANDED, TRANSITIONS, DISCRETE, DEPTH, SKEWED, TABLE_LIMIT, NODE_LIMIT, TALLY_COUNT = range(9)
+# Counters of a search; LEVEL is the depth of the node that was expanded last, -1 before the first.
+NODES, EXPANDED, TRANSITIONS, DISCRETE, DEPTH, SKEWED, TABLE_LIMIT, NODE_LIMIT, LEVEL = range(9)
+TALLY_COUNT = 9
 
 BEYOND = INFINITY - 1
 """The measure of a clock beyond what zones tell apart, which perhaps is not without bound."""
@@ -151,13 +161,12 @@ def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-unt
 
 
 @inlined
-def add_zone(store, nodes, tally, n, row, zone, parent, entry):  # type: ignore[no-untyped-def]
+def add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
     """The node of the zone in the state at `row`; -1 where one that includes it is there."""
     fresh = tally[DISCRETE]
-    state = find_or_add(store, row, fingerprint(row, store.word_count), fresh, ROOT)
+    state = find_or_add(store, row, print_, fresh, ROOT)
     if state == fresh:
         tally[DISCRETE] += 1
-    depth = 0 if parent == NONE else np.int64(nodes.depths[parent]) + 1
     head = store.parents + 4 * state
     if _covered(nodes, tally, n, head, zone, depth):
         return -1
@@ -181,8 +190,9 @@ def _note(code, shape, watched, row, node, part, zone, still):  # type: ignore[n
     case = watched.cases[part]
     measure = watched.measures[case]
     if measure < 0:
-        watched.hits[case, 0] = node
-        watched.hits[case, 1] = part
+        if watched.hits[case, 0] < 0:
+            watched.hits[case, 0] = node
+            watched.hits[case, 1] = part
         return True
     clock = watched.clocks[measure]
     sign = watched.signs[measure]
@@ -212,7 +222,7 @@ def _blame(watched, node, action):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def observe_zone(code, shape, scratch, watched, row, node, zone):  # type: ignore[no-untyped-def]
+def _observe_zone(code, shape, scratch, watched, row, node, zone):  # type: ignore[no-untyped-def]
     """Notes which parts that do not ask for deadlocks are found in a new node."""
     if watched.cases.size == 0:
         return
@@ -268,8 +278,8 @@ def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # ty
             left = _alive(shape, scratch, left)
             if left < 0:
                 return False
-        if left > 0:
-            _note(code, shape, watched, row, node, part, scratch.pieces[0], still)
+        if left > 0 and not _note(code, shape, watched, row, node, part, scratch.pieces[0], still):
+            _blame(watched, node, -1)
     return True
 
 
@@ -288,31 +298,54 @@ def _alive(shape, scratch, dead):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _take_step(code, shape, store, nodes, tally, scratch, watched, node, k):  # type: ignore[no-untyped-def]
-    """Adds what step k makes of the scratch's zone, its bounds already applied; False for no room."""
+def keep_zone(code, shape, store, nodes, tally, scratch, watched, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
+    """The node of the zone in the state at `row`, asked for all that is watched; -1 where one that includes
+    it is there."""
+    node = add_zone(store, nodes, tally, shape.n, row, print_, zone, parent, entry, depth)
+    if node >= 0:
+        _observe_zone(code, shape, scratch, watched, row, node, zone)
+    return node
+
+
+@inlined
+def _take_step(code, shape, store, nodes, tally, scratch, watched, sharing, node, k):  # type: ignore[no-untyped-def]
+    """Keeps, or sends to its owner, what step k makes of the scratch's zone, its bounds already applied;
+    gives what is missing, FAULT where the step fails, else QUANTUM."""
     row = scratch.out_rows.ctypes.data + 8 * shape.stride * k
     set_clocks(scratch.zone, shape, row)
     found = enter(code, shape, scratch, row, scratch.zone)
     action = scratch.out_actions[k] & 0xFFFFFFFF
     if found == FAILED:
         _blame(watched, node, action)
+        return FAULT
     if found != ENTERED:
-        return True
+        return QUANTUM
     tally[TRANSITIONS] += 1
     count = normalise(code, shape, scratch, row, scratch.zone)
     if count < 0:
-        return False
+        return NEED_PIECES
+    print_ = fingerprint(row, store.word_count)
+    entry = (np.int64(k) << 32) | action
+    depth = np.int64(nodes.depths[node]) + 1
     for piece in range(count):
         zone = scratch.cuts[piece]
-        added = add_zone(store, nodes, tally, shape.n, row, zone, node, (np.int64(k) << 32) | action)
-        if added >= 0:
-            observe_zone(code, shape, scratch, watched, row, added, zone)
-    return True
+        if sharing is not None:
+            owner = owner_of(print_, sharing.part_count)
+            if owner != sharing.part:
+                if not send_zone(sharing, store.word_count, shape.n, row, print_, zone, node, entry, owner):
+                    return NEED_OUTBOX
+                continue
+        added = keep_zone(
+            code, shape, store, nodes, tally, scratch, watched, row, print_, zone, node, entry, depth
+        )
+        if sharing is not None and added >= 0:
+            sharing.owners[added] = sharing.part
+    return QUANTUM
 
 
 @inlined
-def _expand_node(code, shape, store, nodes, tally, scratch, watched, node):  # type: ignore[no-untyped-def]
-    """Adds all successors of a node; gives what is missing, or QUANTUM."""
+def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, node):  # type: ignore[no-untyped-def]
+    """Finds all successors of a node; gives what is missing, or QUANTUM."""
     row = _row_of(store, nodes, node)
     actions = scratch.out_actions
     count = call_4(code.successors, row, scratch.out_rows.ctypes.data, actions.ctypes.data, actions.size)
@@ -320,19 +353,56 @@ def _expand_node(code, shape, store, nodes, tally, scratch, watched, node):  # t
         return NEED_BUFFER
     zone = _zone_of(nodes, node, shape.n)
     asks = (watched.deadlocks != NOT_ASKED).any()
-    if asks and not _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):
-        return NEED_PIECES
     for k in range(count):
         left = leaving(code, shape, scratch, zone, count, k)
         if left < 0:
             return NEED_PIECES
         if left > 0 and actions[k] < 0:
             _blame(watched, node, actions[k] & 0xFFFFFFFF)
+            asks = False  # where a step fails, it cannot be told whether one is possible
             continue
         for piece in range(left):
             copy(scratch.ready[piece], scratch.zone, shape.n)
-            if not _take_step(code, shape, store, nodes, tally, scratch, watched, node, k):
-                return NEED_PIECES
+            missing = _take_step(code, shape, store, nodes, tally, scratch, watched, sharing, node, k)
+            if missing == FAULT:
+                asks = False
+            elif missing != QUANTUM:
+                return missing
+    if asks and not _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):
+        return NEED_PIECES
+    return QUANTUM
+
+
+@inlined
+def _expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum):  # type: ignore[no-untyped-def]
+    """Expands at most `quantum` nodes, of the level where zones are shared; says why it came back.
+
+    A failure of the model counts at the end of its level, in whatever order nodes are expanded: what else
+    is found in the level is found.
+    """
+    for _ in range(quantum):
+        last = tally[NODES]
+        if sharing is not None:
+            last = sharing.tally[LEVEL_END]
+        elif (watched.hits[:, 0] >= 0).any():
+            return HIT
+        node = tally[EXPANDED]
+        if node == last:
+            return COMPLETE
+        if watched.fault[0] >= 0 and nodes.depths[node] > tally[LEVEL]:
+            return FAULT
+        if tally[DISCRETE] + scratch.out_actions.size > tally[TABLE_LIMIT]:
+            return NEED_TABLE
+        if tally[NODES] + scratch.out_actions.size * len(scratch.cuts) > tally[NODE_LIMIT]:
+            return NEED_NODES
+        tally[LEVEL] = nodes.depths[node]
+        if not nodes.flags[node] & COVERED:
+            before = tally[TRANSITIONS]
+            missing = _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, node)
+            if missing != QUANTUM:
+                tally[TRANSITIONS] = before
+                return missing
+        tally[EXPANDED] = node + 1
     return QUANTUM
 
 
@@ -350,23 +420,61 @@ def expand_zones(
     """Expands at most `quantum` nodes; says why it came back."""
     shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
     nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
-    for _ in range(quantum):
-        if (watched.hits[:, 0] >= 0).any():
-            return HIT
-        if watched.fault[0] >= 0:
-            return FAULT
-        node = tally[EXPANDED]
-        if node == tally[NODES]:
-            return COMPLETE
-        if tally[DISCRETE] + scratch.out_actions.size > tally[TABLE_LIMIT]:
-            return NEED_TABLE
-        if tally[NODES] + scratch.out_actions.size * len(scratch.cuts) > tally[NODE_LIMIT]:
-            return NEED_NODES
-        if not nodes.flags[node] & COVERED:
-            before = tally[TRANSITIONS]
-            missing = _expand_node(code, shape, store, nodes, tally, scratch, watched, node)
-            if missing != QUANTUM:
-                tally[TRANSITIONS] = before
-                return int(missing)
-        tally[EXPANDED] = node + 1
-    return QUANTUM
+    return int(_expand(code, shape, store, nodes, tally, scratch, watched, None, quantum))
+
+
+@native
+def scatter_zones(
+    code: TimedCode,
+    shape: Shape,
+    store: Store,
+    nodes: Nodes,
+    tally: NDArray[np.int64],
+    scratch: Scratch,
+    watched: Watched,
+    sharing: ZoneSharing,
+    quantum: int,
+) -> int:
+    """Expands at most `quantum` nodes of a part's level; says why it came back."""
+    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
+    nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
+    sharing = borrow_sharing(sharing)
+    return int(_expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum))
+
+
+@native
+def absorb_zones(
+    code: TimedCode,
+    shape: Shape,
+    store: Store,
+    nodes: Nodes,
+    tally: NDArray[np.int64],
+    scratch: Scratch,
+    watched: Watched,
+    sharing: ZoneSharing,
+    words: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    taken: int,
+    sender: int,
+) -> int:
+    """Keeps the zones of another part's records that are new, as far as there is room; `words` and
+    `bounds` are the same memory, of which `taken` records were kept before. Gives how many are now."""
+    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
+    nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
+    n, word_count = shape.n, store.word_count
+    size = record_words(word_count, n)
+    depth = sharing.tally[COMING]
+    for k in range(taken, words.size // size):
+        if tally[DISCRETE] + 1 > tally[TABLE_LIMIT] or tally[NODES] + 1 > tally[NODE_LIMIT]:
+            return k
+        row = words.ctypes.data + 8 * size * k
+        first = 2 * (size * k + word_count)
+        zone = bounds[first : first + n * n]
+        parent, entry = words[size * (k + 1) - 2], words[size * (k + 1) - 1]
+        print_ = fingerprint(row, word_count)
+        added = keep_zone(
+            code, shape, store, nodes, tally, scratch, watched, row, print_, zone, parent, entry, depth
+        )
+        if added >= 0:
+            sharing.owners[added] = sender
+    return words.size // size

@@ -77,7 +77,7 @@ def test_a_clock_that_is_followed_far_enough_and_no_farther(monkeypatch: pytest.
 
     def record(self: timed.TimedSearch, *args: object) -> None:
         original(self, *args)  # type: ignore[arg-type]
-        reached.append(self.reach)
+        reached.append(self.inquiry.reach)
 
     monkeypatch.setattr(timed.TimedSearch, "__init__", record)
     found = verdict_of(text, "reachable true maximise clock(y)")

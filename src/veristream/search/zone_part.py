@@ -1,0 +1,275 @@
+"""A worker's part of a search of zones: native loops and their memory, whatever carries the records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.ir.text import print_network
+from veristream.kernel.layout import Row
+from veristream.search import partition
+from veristream.search import zone_partition as sharing
+from veristream.search import zones as native
+from veristream.search.checkpoint import Saved, read_saved
+from veristream.search.explore import Hit, OutOfMemory
+from veristream.search.memory import reserve
+from veristream.search.order import Opened, Order, digest_of, only_with
+from veristream.search.partition import owner_of
+from veristream.search.shared import Value
+from veristream.search.timed_cases import Inquiry, inquire, pose
+from veristream.search.visited import ROOT, fingerprint
+from veristream.search.zone_explore import MODEL_FAILS, Pace, ZoneExploration
+from veristream.search.zone_partition import ZoneSharing, record_words, zone_words
+from veristream.search.zone_records import pack, read_nodes, restore_zones, write_nodes
+from veristream.search.zones import absorb_zones, scatter_zones
+
+OUTBOX_BYTES = 1 << 20
+LATELY_BYTES = 4 << 20
+
+HIT_BITS = 48
+"""Of a node's index, the number of its part included."""
+
+NO_ACTION_TOLD = 0xFFFFFFFF
+"""What the driver is told where not an action fails, but a state itself: indices are not negative."""
+
+# What a part counts, in the order in which it is reported; the first five as parts of state spaces do.
+ZONES, TRANSITIONS, SENT, SEEN, BYTES, DISCRETE, SKEWED = range(7)
+
+
+class ZonePart:
+    """The discrete states of one part out of `count`, with all their zones."""
+
+    def __init__(self, exploration: ZoneExploration, number: int, count: int) -> None:
+        self.exploration, self.number, self.count = exploration, number, count
+        self.word_count = exploration.shape.word_count
+        self.record = int(record_words(self.word_count, exploration.shape.n))
+        self.owners = reserve(2 * exploration.memory.node_count_max)
+        self.pace = Pace()
+        self._files: tuple[str, ...] = ()
+        self._saved_count = 0  # nodes that are in checkpoints
+        place = self.word_count + int(zone_words(exploration.shape.n)) + 1
+        lately = np.zeros(max(LATELY_BYTES // (8 * place), 1) * place, np.int64)
+        tally = np.zeros(sharing.SHARING_TALLY, np.int64)
+        self._sharing = self._share(max(OUTBOX_BYTES // (8 * self.record), 1), lately, tally)
+
+    def _share(self, room: int, lately: NDArray[np.int64], tally: NDArray[np.int64]) -> ZoneSharing:
+        """With outboxes for so many records each."""
+        outboxes = np.zeros(self.count * room * self.record, np.int64)
+        return ZoneSharing(
+            self.number,
+            self.count,
+            self.owners.words.view(np.uint16),
+            outboxes,
+            outboxes.view(np.int32),
+            np.zeros(self.count, np.int64),
+            lately,
+            lately.view(np.int32),
+            tally,
+        )
+
+    @property
+    def _room(self) -> int:
+        """How many records an outbox holds."""
+        return self._sharing.outboxes.size // (self.count * self.record)
+
+    def seed(self, initial: Row) -> bool:
+        """Takes the initial state if it belongs here."""
+        row = initial.view(np.int64).copy()
+        if owner_of(fingerprint(int(row.ctypes.data), self.word_count), self.count) != self.number:
+            return False
+        self.exploration.begin(initial)
+        return True
+
+    def work(self) -> int:
+        """Expands nodes of the level for a while; gives `partition`'s QUANTUM, LEVEL or FULL_OUTBOX."""
+        exploration = self.exploration
+        fresh = not self._sharing.used.any()
+        while True:
+            expanded = exploration.tally[native.EXPANDED]
+            with self.pace.kept():
+                reason = scatter_zones(*exploration.native(), self._sharing, self.pace.count)
+            match reason:
+                case native.QUANTUM:
+                    exploration.check_budget()
+                    return partition.QUANTUM
+                case native.COMPLETE | native.FAULT:
+                    exploration.check_budget()
+                    return partition.LEVEL
+                case native.NEED_OUTBOX if fresh and expanded == exploration.tally[native.EXPANDED]:
+                    self._widen_outboxes()
+                case native.NEED_OUTBOX:
+                    return partition.FULL_OUTBOX
+                case _:
+                    exploration.make_room(reason)
+
+    def _widen_outboxes(self) -> None:
+        """Larger outboxes, for a node that alone fills one; what is in them is found again."""
+        room = 2 * self._room
+        if 8 * self.count * room * self.record > self.exploration.budget:
+            raise OutOfMemory
+        self._sharing = self._share(room, np.zeros_like(self._sharing.lately), self._sharing.tally)
+
+    def outbox(self, part: int) -> bytes:
+        """Takes the records that wait for another part."""
+        first = part * self._room * self.record
+        used = int(self._sharing.used[part]) * self.record
+        self._sharing.used[part] = 0
+        return self._sharing.outboxes[first : first + used].tobytes()
+
+    def take_in(self, sender: int, records: bytes) -> None:
+        """Keeps the zones of another part that none here includes; raises OutOfMemory."""
+        words = np.frombuffer(records, np.int64).copy()
+        taken, count = 0, words.size // self.record
+        exploration = self.exploration
+        while taken < count:
+            args = (self._sharing, words, words.view(np.int32), taken, sender)
+            taken = absorb_zones(*exploration.native(), *args)
+            if taken < count:
+                exploration.make_room_for_one()
+        exploration.check_budget()
+
+    def end_level(self) -> int:
+        """Makes what was found the level to expand; gives its size."""
+        tally = self._sharing.tally
+        tally[sharing.LEVEL_END] = self.exploration.state_count
+        tally[sharing.COMING] += 1
+        return self.exploration.frontier
+
+    def report(self) -> Value:
+        """Counters, best values and hits, for the driver at the end of a level."""
+        exploration = self.exploration
+        watched = exploration.watched
+        depths = exploration.nodes.depths
+        hits = [[part, node, int(depths[node])] for node, part in watched.hits.tolist() if node >= 0]
+        watched.hits[:] = -1
+        node, action = watched.fault.tolist()
+        if node >= 0:
+            hits.append([MODEL_FAILS, node, NO_ACTION_TOLD if action < 0 else action])
+        best = [[*one, int(depths[one[1]])] for one in watched.best.tolist()]
+        return {"numbers": self.numbers(), "best": best, "hits": hits}
+
+    def numbers(self) -> list[int]:
+        """What is counted, in the order of the names above."""
+        exploration = self.exploration
+        return [
+            exploration.state_count,
+            exploration.transition_count,
+            int(self._sharing.tally[sharing.SENT]),
+            0,  # what is seen, hits tell
+            exploration.byte_count + 2 * exploration.state_count,
+            exploration.discrete_count,
+            int(not exploration.is_shortest),
+        ]
+
+    def tell(self, index: int) -> Value:
+        """The row of a node, and where and by which step it was found from."""
+        nodes = self.exploration.nodes
+        parent = int(nodes.parents[index])
+        return {
+            "row": [int(word) for word in self.exploration.row(index)],
+            "parent": None if parent == ROOT else [int(self._sharing.owners[index]), parent],
+            "entry": int(nodes.entries[index]),
+        }
+
+    def hear(self, question: Value) -> Value:
+        """Stops asking for a case, which the driver names by what was found of it; or tells how many
+        successors, and how many pieces of a zone, there was room for."""
+        match question:
+            case {"unwatch": found}:
+                self.exploration.unwatch(found_of(found))
+                return {}
+            case {"room": _}:
+                return {"room": self.exploration.room}
+            case _:
+                raise AssertionError(f"the driver asks {question}")
+
+    def accept(self, count: int, blob: bytes) -> None:
+        """Takes nodes that were found elsewhere, in their order; raises OutOfMemory."""
+        words = np.frombuffer(blob, np.int64).copy()
+        exploration, taken = self.exploration, 0
+        while taken < count:
+            args = (
+                exploration.tally,
+                exploration.shape.n,
+                self._sharing.owners,
+                words,
+                words.view(np.int32),
+            )
+            taken = restore_zones(exploration.store(), exploration.nodes, *args, taken)
+            if taken < count:
+                exploration.make_room_for_one()
+        exploration.check_budget()
+
+    def go_on(self, frontier: int, told: Value) -> None:
+        """Makes the nodes from `frontier` on, of those that were taken, the level to expand."""
+        tally, watched = self.exploration.tally, self.exploration.watched
+        tally[native.EXPANDED], tally[native.LEVEL] = frontier, told["level"] - 1
+        tally[native.TRANSITIONS], tally[native.SKEWED] = told["transitions"], told["skewed"]
+        watched.best[:] = np.array(told["best"], np.int64).reshape(watched.best.shape)
+        self._sharing.tally[sharing.COMING] = told["level"]
+        self.end_level()
+
+    def save(self, folder: str, level: int) -> Value:
+        """Writes what was found since the last checkpoint; raises OSError."""
+        exploration = self.exploration
+        fresh = np.arange(self._saved_count, exploration.state_count)
+        if len(fresh):
+            nodes, owners = exploration.nodes, self._sharing.owners
+            records = pack(exploration, fresh, nodes.parents[fresh], owners[fresh])
+            name = f"part-{self.number}-{level}.parquet"
+            write_nodes(records, self.word_count, folder, name)
+            self._files = (*self._files, name)
+            self._saved_count = exploration.state_count
+        told = {
+            "level": level,
+            "skewed": int(not exploration.is_shortest),
+            "transitions": exploration.transition_count,
+            "best": exploration.watched.best.tolist(),
+            "room": exploration.room,
+        }
+        beside = f"part-{self.number}-{level}.json"
+        Path(folder, beside).write_text(json.dumps(told), encoding="utf-8")
+        frontier = int(exploration.tally[native.EXPANDED])
+        return asdict(Saved((*self._files, beside), frontier, exploration.transition_count))
+
+    def load(self, folder: str, saved: Value) -> None:
+        """Reads what was saved; raises OSError and OutOfMemory."""
+        found = read_saved(saved)
+        *files, beside = found.files
+        for name in files:
+            records = read_nodes(self.word_count, self.exploration.shape.n, folder, name)
+            self.accept(len(records), records.tobytes())
+        self._files, self._saved_count = tuple(files), self.exploration.state_count
+        told = json.loads(Path(folder, beside).read_text(encoding="utf-8"))
+        while self.exploration.room < tuple(told["room"]):
+            self.exploration.enlarge()
+        self.go_on(found.frontier, told)
+
+
+def number_of(hit: Hit) -> int:
+    """What was found, as one number: the question's part, and the node."""
+    return hit.kind << HIT_BITS | hit.source
+
+
+def found_of(number: int) -> Hit:
+    """The hit of a number."""
+    return Hit(number >> HIT_BITS, number & (1 << HIT_BITS) - 1, 0)
+
+
+def make_zone_order(inquiry: Inquiry, part_count: int, memory_max_mib: int | None) -> Order:
+    """The order for the properties that one search of zones decides."""
+    mine, reach = only_with(inquiry.network, [case.property for case in inquiry.cases]), inquiry.reach
+    digest = digest_of(mine, inquiry.questions.watch(), reach=reach)
+    return Order(_open_zones, print_network(mine), digest, part_count, memory_max_mib, reach=reach)
+
+
+def _open_zones(order: Order, number: int) -> Opened:
+    """The numbered part of a search of zones, with its kernel compiled or loaded."""
+    network = order.network(lambda read: pose(read, read.properties)[0].watch())
+    inquiry = inquire(network, network.properties, order.reach)
+    part = ZonePart(inquiry.explore(order.memory_max_mib), number, order.part_count)
+    return Opened(part, inquiry.initial(), inquiry.kernel)

@@ -1,0 +1,113 @@
+"""How the zones of a timed network are shared out between workers, in native code.
+
+A discrete state belongs to one part, by its fingerprint, and all its zones with it, so that the owner alone
+decides which zone includes which. What a worker finds for others waits in an outbox for each.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from veristream.kernel.native import borrowed, load_word
+from veristream.kernel.zones import includes
+from veristream.search.visited import same_row
+
+# Counters of a part: the last two tell where its level ends, and how many steps lead to what arrives.
+SENT, SPARED, LEVEL_END, COMING, SHARING_TALLY = range(5)
+
+
+class ZoneSharing(NamedTuple):
+    """How zones are shared out, and what waits for other parts.
+
+    A record is a row, a zone in whole words, its parent's number and the entry that led to it. `lately`
+    remembers zones that were sent not long ago: what one of them includes need not be sent.
+    """
+
+    part: int
+    part_count: int
+    owners: NDArray[np.uint16]  # the part of each own node's parent
+    outboxes: NDArray[np.int64]  # per part its records, one after the other
+    outbox_bounds: NDArray[np.int32]  # the same memory, to write zones into
+    used: NDArray[np.int64]  # per part: records in its outbox
+    lately: NDArray[np.int64]  # rows with a zone each, by fingerprint
+    lately_bounds: NDArray[np.int32]  # the same memory
+    tally: NDArray[np.int64]
+
+
+@njit(nogil=True, cache=True)
+def borrow_sharing(sharing):  # type: ignore[no-untyped-def]
+    """The sharing with borrowed arrays, for a loop that its caller outlives."""
+    return ZoneSharing(
+        sharing.part,
+        sharing.part_count,
+        borrowed(sharing.owners),
+        borrowed(sharing.outboxes),
+        borrowed(sharing.outbox_bounds),
+        borrowed(sharing.used),
+        borrowed(sharing.lately),
+        borrowed(sharing.lately_bounds),
+        borrowed(sharing.tally),
+    )
+
+
+@njit(nogil=True, cache=True)
+def zone_words(n: int) -> int:
+    """The words that a zone takes."""
+    return (n * n + 1) >> 1
+
+
+@njit(nogil=True, cache=True)
+def record_words(word_count: int, n: int) -> int:
+    """The words of a record."""
+    return word_count + zone_words(n) + 2
+
+
+@njit(nogil=True, cache=True)
+def _write(words, bounds, at, word_count, n, row, zone):  # type: ignore[no-untyped-def]
+    """Writes a row and a zone from the numbered word on."""
+    for k in range(word_count):
+        words[at + k] = load_word(row + 8 * k)
+    first = 2 * (at + word_count)
+    for k in range(n * n):
+        bounds[first + k] = zone[k]
+
+
+@njit(nogil=True, cache=True)
+def _is_known(sharing, word_count, n, row, print_, zone):  # type: ignore[no-untyped-def]
+    """Whether a zone that includes this one was sent lately; remembers this one where not."""
+    size = word_count + zone_words(n) + 1  # the last word says that something is there
+    places = sharing.lately.size // size
+    at = size * ((print_ & 0xFFFFFFFF) * places >> 32)
+    if sharing.lately[at + size - 1] != 0 and same_row(
+        sharing.lately.ctypes.data + 8 * at, row, word_count
+    ):
+        first = 2 * (at + word_count)
+        if includes(sharing.lately_bounds[first : first + n * n], zone, n):
+            return True
+    _write(sharing.lately, sharing.lately_bounds, at, word_count, n, row, zone)
+    sharing.lately[at + size - 1] = 1
+    return False
+
+
+@njit(nogil=True, cache=True)
+def send_zone(sharing, word_count, n, row, print_, zone, parent, entry, owner):  # type: ignore[no-untyped-def]
+    """Puts the zone into its owner's outbox, unless one that includes it was there lately; False for no
+    room."""
+    size = record_words(word_count, n)
+    room = sharing.outboxes.size // sharing.part_count
+    if (sharing.used[owner] + 1) * size > room:
+        return False
+    if _is_known(sharing, word_count, n, row, print_, zone):
+        sharing.tally[SPARED] += 1
+        return True
+    at = owner * room + sharing.used[owner] * size
+    _write(sharing.outboxes, sharing.outbox_bounds, at, word_count, n, row, zone)
+    sharing.outboxes[at + size - 2] = parent
+    sharing.outboxes[at + size - 1] = entry
+    sharing.used[owner] += 1
+    sharing.tally[SENT] += 1
+    return True

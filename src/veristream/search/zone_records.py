@@ -1,0 +1,122 @@
+"""Nodes of a search of zones as they travel, and as they are saved.
+
+They are put back in the order in which they were found: then each becomes what it was, its number, its
+place in the chain of its discrete state, and those that it includes.
+"""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from veristream.kernel.zones import native
+from veristream.search.visited import Store, fingerprint
+from veristream.search.zone_explore import ZoneExploration
+from veristream.search.zone_partition import record_words, zone_words
+from veristream.search.zones import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone
+
+Words = NDArray[np.int64]
+
+
+def pack(
+    zones: ZoneExploration,
+    chosen: NDArray[np.int64],
+    parents: NDArray[np.uint32],
+    owners: NDArray[np.uint16],
+) -> Words:
+    """The chosen nodes as records, one in each row: as `ZoneSharing` has them, and in a last word the part
+    of the parent above 32 bits, and the depth. The parents are given by their numbers there."""
+    width, n = zones.shape.word_count, zones.shape.n
+    records = np.zeros((len(chosen), saved_words(width, n)), np.int64)
+    states = zones.nodes.states[chosen]
+    records[:, :width] = zones.memory.rows.words.reshape(-1)[: zones.discrete_count * width].reshape(
+        -1, width
+    )[states]
+    bounds = records.view(np.int32)[:, 2 * width : 2 * width + n * n]
+    bounds[:] = zones.nodes.zones[: zones.state_count * n * n].reshape(-1, n * n)[chosen]
+    records[:, -3] = parents
+    records[:, -2] = zones.nodes.entries[chosen]
+    records[:, -1] = owners.astype(np.int64) << 32 | zones.nodes.depths[chosen]
+    return records
+
+
+def saved_words(word_count: int, n: int) -> int:
+    """The words of a record."""
+    return int(record_words(word_count, n)) + 1
+
+
+@native
+def restore_zones(
+    store: Store,
+    nodes: Nodes,
+    tally: NDArray[np.int64],
+    n: int,
+    owners: NDArray[np.uint16],
+    words: NDArray[np.int64],
+    bounds: NDArray[np.int32],
+    taken: int,
+) -> int:
+    """Puts nodes back as far as there is room; `words` and `bounds` are the same memory, of which `taken`
+    records were put back before. Gives how many are now."""
+    size = record_words(store.word_count, n) + 1
+    for k in range(taken, words.size // size):
+        if tally[DISCRETE] + 1 > tally[TABLE_LIMIT] or tally[NODES] + 1 > tally[NODE_LIMIT]:
+            return k
+        row = words.ctypes.data + 8 * size * k
+        first = 2 * (size * k + store.word_count)
+        zone = bounds[first : first + n * n]
+        last = size * (k + 1)
+        parent, entry = words[last - 3], words[last - 2]
+        owner, depth = words[last - 1] >> 32, words[last - 1] & 0xFFFFFFFF
+        print_ = fingerprint(row, store.word_count)
+        node = add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth)
+        assert node >= 0, "a node was kept before, so it is now"
+        owners[node] = owner
+    return words.size // size
+
+
+def write_nodes(records: Words, word_count: int, folder: str, name: str) -> None:
+    """Writes nodes as a Parquet file; raises OSError."""
+    import pyarrow as pa  # takes a while to import, and only checkpoints need it
+    from pyarrow import parquet
+
+    table = pa.table(
+        {
+            "row": _blobs(records[:, :word_count]),
+            "zone": _blobs(records[:, word_count:-3]),
+            "parent": pa.array(records[:, -3]),
+            "entry": pa.array(records[:, -2]),
+            "owner": pa.array(records[:, -1] >> 32),
+            "depth": pa.array(records[:, -1] & 0xFFFFFFFF),
+        }
+    )
+    path = os.path.join(folder, name)
+    parquet.write_table(table, path + ".tmp", compression="zstd")
+    os.replace(path + ".tmp", path)
+
+
+def read_nodes(word_count: int, n: int, folder: str, name: str) -> Words:
+    """Reads nodes that were written; raises OSError."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(os.path.join(folder, name)).combine_chunks()
+    records = np.zeros((len(table), saved_words(word_count, n)), np.int64)
+    for column, place in (("row", slice(0, word_count)), ("zone", slice(word_count, -3))):
+        width = word_count if column == "row" else int(zone_words(n))
+        blob = table.column(column).chunk(0).buffers()[1]
+        records[:, place] = np.frombuffer(blob, np.int64)[: len(table) * width].reshape(-1, width)
+    records[:, -3] = table.column("parent").to_numpy()
+    records[:, -2] = table.column("entry").to_numpy()
+    records[:, -1] = table.column("owner").to_numpy() << 32 | table.column("depth").to_numpy()
+    return records
+
+
+def _blobs(words: Words):  # type: ignore[no-untyped-def]
+    """Rows of words as a column of binary values."""
+    import pyarrow as pa
+
+    width = pa.binary(8 * words.shape[1])
+    blob = pa.py_buffer(np.ascontiguousarray(words))
+    return pa.FixedSizeBinaryArray.from_buffers(width, len(words), [None, blob])

@@ -1,0 +1,202 @@
+"""Searches of zones whose workers are threads of the test: everything but Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from random import Random
+
+from tests.parity.shared import _quietly
+from veristream.ir.network import Network
+from veristream.ir.property import Property
+from veristream.ir.show import show_timed
+from veristream.ir.timed import TimedInterpreter, TimedStep
+from veristream.search import partition
+from veristream.search.checkpoint import read_manifest
+from veristream.search.crew import Checkpoints, SharedExploration, open_crew
+from veristream.search.limits import Limits, Report, silent
+from veristream.search.memory import MIB
+from veristream.search.order import Order
+from veristream.search.timed import (
+    ExploringZones,
+    OpenZones,
+    TimedSearch,
+    check_timed_safety,
+    opening_zones_locally,
+    search_group,
+)
+from veristream.search.timed_cases import Inquiry
+from veristream.search.zone_crew import SharedZones, ShareZones, opening_zones_shared
+from veristream.search.zone_explore import ZoneExploration
+from veristream.search.zone_part import ZonePart
+from veristream.search.zones import COVERED
+from veristream.verdict import Holds, Result, Step, Trace, word
+
+
+def sharing_with_threads(
+    part_count: int, memory_max_mib: int = 64, folder: str | None = None
+) -> ShareZones:
+    """Explorations that threads share; with a folder they are saved after every level."""
+
+    @contextmanager
+    def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+        order = order_for(part_count)
+        crew = open_crew("127.0.0.1", part_count)
+        args = [(crew.meeting, order, number) for number in range(part_count)]
+        threads = [threading.Thread(target=_quietly, args=one, daemon=True) for one in args]
+        for thread in threads:
+            thread.start()
+        try:
+            manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
+            crew.gather(60, lambda: True, folder or "", manifest)
+            exploration = SharedExploration(crew, memory_max_mib * part_count * MIB)
+            if folder is not None:
+                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
+            if manifest is not None:
+                exploration.resume(manifest)
+            yield exploration
+        finally:
+            crew.close()
+            for thread in threads:
+                thread.join(timeout=20)
+
+    return share
+
+
+def opening_zones_with_threads(
+    part_count: int, memory_max_mib: int = 64, folder: str | None = None
+) -> OpenZones:
+    """Searches of zones that threads share."""
+    share = sharing_with_threads(part_count, memory_max_mib, folder)
+    return opening_zones_shared(share, memory_max_mib)
+
+
+def check_zones(
+    network: Network, properties: Sequence[Property], open_: OpenZones, limits: Limits | None = None
+) -> list[Result]:
+    """The results of safety properties of a timed network, in their order."""
+
+    def search(network: Network, group: Sequence[Property], limits: Limits, report: Report) -> TimedSearch:
+        return search_group(network, group, limits, report, open_, time.monotonic())
+
+    found = check_timed_safety(network, properties, limits or Limits(), silent, search)
+    return [found[one.name] for one in properties]
+
+
+@dataclass(slots=True)
+class Recorded:
+    """Opens searches, and notes the discrete states of those that were explored to the end."""
+
+    open: OpenZones
+    counts: list[int | None] = field(default_factory=list)
+
+    @contextmanager
+    def __call__(self, inquiry: Inquiry) -> Iterator[ExploringZones]:
+        with self.open(inquiry) as zones:
+            yield zones
+            assert isinstance(zones, ZoneExploration | SharedZones)
+            self.counts.append(zones.discrete_count if zones.complete else None)
+
+
+def run_here(inquiry: Inquiry) -> ZoneExploration:
+    """All zones, searched without a question."""
+    zones = inquiry.explore(64)
+    zones.watched.open[:] = 0
+    zones.begin(inquiry.initial())
+    while not zones.complete:
+        zones.advance(1 << 20)
+    return zones
+
+
+def run_parts(inquiry: Inquiry, count: int, random: Random) -> list[ZoneExploration]:
+    """The same in parts, each of which goes on for one node or takes in one message in a random order."""
+    parts = [ZonePart(inquiry.explore(64), number, count) for number in range(count)]
+    for part in parts:
+        part.exploration.watched.open[:] = 0
+        part.seed(inquiry.initial())
+    while sum([part.end_level() for part in parts]):
+        _run_level(parts, random)
+    return [part.exploration for part in parts]
+
+
+def _run_level(parts: Sequence[ZonePart], random: Random) -> None:
+    busy, waiting = list(parts), [(part, deque[tuple[int, bytes]]()) for part in parts]
+    while busy or any(inbox for _, inbox in waiting):
+        part, inbox = random.choice(waiting)
+        if inbox and random.random() < 0.5:
+            part.take_in(*inbox.popleft())
+        elif part in busy:
+            part.pace.count = 1
+            if part.work() == partition.LEVEL:
+                busy.remove(part)
+            for other, its_inbox in waiting:
+                if other is not part and (records := part.outbox(other.number)):
+                    its_inbox.append((part.number, records))
+
+
+def kept_zones(searches: Sequence[ZoneExploration]) -> set[tuple[bytes, bytes]]:
+    """The discrete states, each with a zone that no other includes."""
+    return {
+        (zones.row(node).tobytes(), zones.zone(node).tobytes())
+        for zones in searches
+        for node in range(zones.state_count)
+        if not zones.nodes.flags[node] & COVERED
+    }
+
+
+def check_alike(network: Network, properties: Sequence[Property], open_: OpenZones) -> None:
+    """The shared search finds what the local one does: verdicts, best values, discrete states, and where
+    the fewest steps lead to something, as many; its traces are runs."""
+    here, there = Recorded(opening_zones_locally(Limits())), Recorded(open_)
+    local = check_zones(network, properties, here)
+    shared = check_zones(network, properties, there)
+    for property_, one, other in zip(properties, local, shared, strict=True):
+        check_result_alike(network, property_, one, other)
+    for one_count, other_count in zip(here.counts, there.counts, strict=True):
+        assert one_count == other_count or one_count is None or other_count is None
+
+
+def check_result_alike(network: Network, property_: Property, local: Result, shared: Result) -> None:
+    """The results of one property are alike."""
+    assert word(shared.verdict) == word(local.verdict), property_.name
+    if isinstance(local.verdict, Holds) and isinstance(shared.verdict, Holds):
+        told = (shared.verdict.reason, shared.verdict.vacuous)
+        assert told == (local.verdict.reason, local.verdict.vacuous)
+    one, other = local.verdict.trace, shared.verdict.trace
+    assert (one is None) == (other is None)
+    if one is None or other is None:
+        return
+    replay(TimedInterpreter(network), other)
+    if one.shortest and other.shortest:
+        assert action_count(other) == action_count(one), property_.name
+
+
+def replay(interpreter: TimedInterpreter, trace: Trace) -> None:
+    """The trace is a run of the interpreter."""
+    network, now = interpreter.network, interpreter.initial()
+    for step in trace.steps[1:]:
+        assert step.delay is not None
+        later = interpreter.delay(now, Fraction(step.delay))
+        assert later is not None, "time passes where it may not"
+        now = later
+        if step.action is not None:
+            found = [one.target for one in interpreter.steps(now) if is_shown(network, one, step)]
+            assert found, f"no such step: {step}"
+            now = found[0]
+        assert show_timed(network, now.state, now.clocks) == step.state
+
+
+def is_shown(network: Network, taken: TimedStep, step: Step) -> bool:
+    """Whether the trace shows this step."""
+    told = show_timed(network, taken.target.state, taken.target.clocks)
+    return (taken.taken.label, taken.taken.process, told) == (step.action, step.process, step.state)
+
+
+def action_count(trace: Trace) -> int:
+    """The steps of a trace that are more than waiting."""
+    return sum(step.action is not None for step in trace.steps)

@@ -16,6 +16,7 @@ from veristream.ir.network import Network
 from veristream.library import load
 from veristream.search import handover
 from veristream.search.crew import SENT
+from veristream.search.exchange import Means
 from veristream.search.handover import Handover
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.safety import Batch, Open, Search, opening_locally
@@ -34,7 +35,7 @@ def main() -> None:
         session = open_session(f"local[{parts}]", "veristream bench")
         handover.WIDE = 1  # all is explored by the workers
         options = SparkOptions(parts=parts, spill=order["spill"] or None, start_states=0)
-        cluster = Cluster(lambda: session, parts, options)
+        cluster = Cluster(lambda: session, lambda: parts, options, Means(options.exchange))
     found: dict[str, Any] = {}
     for one in (tiny, network):
         open_ = opening_on_spark(cluster, one, limits) if is_spark else opening_locally(limits)

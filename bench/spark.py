@@ -68,7 +68,7 @@ class Size:
 
 
 FULL = (
-    Size("small", 14, 1, False, 3),  # 4.8 million states
+    Size("small", 13, 4, False, 3),  # 6.4 million states
     Size("large", 15, 4, True, 1, ("spark", "local", "spin")),  # 57 million
 )
 QUICK = (

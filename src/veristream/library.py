@@ -15,11 +15,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.expected import FILE_NAME, KnownRun, Reproduction, compare, find_known
+from veristream.expected import FILE_NAME, KnownModel, KnownRun, Reproduction, compare, find_known
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
 from veristream.report.messages import movers
@@ -42,6 +43,7 @@ _BEGINNINGS = {
     ".xta": "a model ends with the system line: `system Process;`",
 }
 Reader = Callable[[Source, Constants], tuple[Network, ...]]
+Search = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, ...]]
 
 
 def load(path: str | Path, constants: Constants | None = None, process: str | None = None) -> Network:
@@ -86,8 +88,38 @@ def check(
     With `spark` the state space is explored on a Spark cluster.
     """
     networks = _networks(model, constants)
+    chosen = choose(networks, properties)  # a wrong name is told before a cluster is looked for
+    if spark is not None and spark.checkpoint is not None:
+        _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
+    return _check(_engine(spark), networks, properties, fairness, limits, report)
+
+
+def _claim(
+    folder: str,
+    networks: Sequence[Network],
+    chosen: Mapping[str, Sequence[Property]],
+    fairness: Fairness | None,
+    limits: Limits,
+) -> None:
+    """Makes the folder one for checkpoints of these properties; raises ModelError where it is another's."""
+    from veristream.ir.text import print_network
+    from veristream.search.checkpoint import claim_folder
+    from veristream.search.order import only_with
+
+    asked = {network.name: [_under(one, fairness) for one in chosen[network.name]] for network in networks}
+    texts = [print_network(only_with(network, asked[network.name])) for network in networks]
+    claim_folder(folder, sha256("\n".join([*texts, str(limits.symmetry)]).encode()).hexdigest())
+
+
+def _check(
+    search: Search,
+    networks: Sequence[Network],
+    properties: Sequence[str],
+    fairness: Fairness | None,
+    limits: Limits | None,
+    report: Report,
+) -> tuple[Result, ...]:
     chosen = choose(networks, properties)
-    search = _engine(spark)
     results: dict[str, Result] = {}
     for network in networks:
         mine = [_under(one, fairness) for one in chosen[network.name]]
@@ -98,7 +130,7 @@ def check(
     return tuple(results[name] for name in order)
 
 
-def _engine(spark: SparkOptions | None) -> Callable[..., tuple[Result, ...]]:
+def _engine(spark: SparkOptions | None) -> Search:
     """What checks the properties of a network."""
     if spark is None:
         from veristream.search import local  # Numba takes a third of a second to import
@@ -106,7 +138,8 @@ def _engine(spark: SparkOptions | None) -> Callable[..., tuple[Result, ...]]:
         return local.check
     from veristream.search import spark as cluster
 
-    return cluster.engine(lambda: open_session(spark.master, "veristream"), spark)
+    elastic = spark.exchange == "shuffle"
+    return cluster.engine(lambda: open_session(spark.master, "veristream", elastic), spark)
 
 
 def simulate(model: Model, *, constants: Constants | None = None, seed: int = 0, steps: int = 50) -> Trace:
@@ -164,29 +197,25 @@ def reproduce(
     models: str | Path | None = None,
     limits: Limits | None = None,
     report: Report = silent,
+    spark: SparkOptions | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Every known model, or those named, with our verdicts beside the expected ones."""
+    """Every known model, or those named, with our verdicts beside the expected ones.
+
+    With `spark` one session of a Spark cluster serves them all.
+    """
     folder = find_models() if models is None else Path(models)
-    return tuple(
-        Reproduction(
-            known,
-            tuple(
-                compare(expectation, result)
-                for expectation, result in zip(
-                    known.expectations,
-                    check(
-                        known.path,
-                        [one.property for one in known.expectations],
-                        constants=known.constants,
-                        limits=limits,
-                        report=report,
-                    ),
-                    strict=True,
-                )
-            ),
-        )
-        for known in find_known(folder, names)
-    )
+    known_models = find_known(folder, names)
+    search = _engine(spark)
+    return tuple(_reproduce(search, known, limits, report) for known in known_models)
+
+
+def _reproduce(search: Search, known: KnownModel, limits: Limits | None, report: Report) -> Reproduction:
+    """Our verdicts on one known model beside the expected ones."""
+    networks = _networks(known.path, known.constants)
+    names = [one.property for one in known.expectations]
+    results = _check(search, networks, names, None, limits, report)
+    pairs = zip(known.expectations, results, strict=True)
+    return Reproduction(known, tuple(compare(expectation, result) for expectation, result in pairs))
 
 
 def find_models() -> Path:

@@ -16,8 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from veristream.errors import EnvironmentFailure
 
@@ -29,27 +32,35 @@ JAVA_MIN = 17
 CONNECT_SECONDS = 10.0
 CORES_SECONDS = 120.0
 SETTLED_SECONDS = 2.0
+PARTS_MAX = 4096
 _LACKING = "--add-modules=jdk.incubator.vector"
+_MASTER = re.compile(r"local(\[.+\])?$|yarn$|(spark|k8s)://")
+_MASTER_LINE = re.compile(r"^\s*spark\.master[\s=:]+\S", re.MULTILINE)
 _MASTERS = "masters are local[N], spark://HOST:PORT, yarn or k8s://HOST; see that it runs"
+REMOTE, REMOTE_PORT = "sc://", 15002
 
 
-def open_session(master: str | None, name: str) -> SparkSession:
-    """The session; raises EnvironmentFailure with what to install or mend."""
+def open_session(master: str | None, name: str, elastic: bool = False) -> SparkSession:
+    """The session; raises EnvironmentFailure with what to install or mend. Only where it may be elastic do
+    executors come and go with the work, if Spark's own settings say so."""
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EnvironmentFailure(
             "PySpark is not installed", "install it: pip install 'veristream[spark]'"
         ) from error
+    master = master or os.environ.get("SPARK_REMOTE")
     running = SparkSession.getActiveSession()
-    if running is not None and master in (None, running.sparkContext.master):
+    if running is not None and (master is None or master == _master_of(running)):
         return running
-    if running is not None:
+    if running is not None and not is_remote(running):
         running.stop()
+    if master is not None and master.startswith(REMOTE):
+        return _connect(master)
     _require_listener(master)
     with tempfile.TemporaryFile() as told:
         try:
-            session = SparkSession(_start(master, name, told))
+            session = SparkSession(_start(master, name, told, elastic))
         except EnvironmentFailure:
             raise
         except Exception as error:  # Py4J and Spark raise many kinds
@@ -60,17 +71,92 @@ def open_session(master: str | None, name: str) -> SparkSession:
     return session
 
 
+def is_remote(session: SparkSession) -> bool:
+    """Whether the session is of Spark Connect: it has no context, and so neither RDDs nor job groups."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _master_of(session: SparkSession) -> str | None:
+    return None if is_remote(session) else str(session.sparkContext.master)
+
+
+def _connect(remote: str) -> SparkSession:
+    """A session of a Spark Connect server."""
+    from pyspark.sql import SparkSession
+
+    _require_server(remote)
+    try:
+        session: SparkSession = SparkSession.builder.remote(remote).getOrCreate()
+        session.version  # noqa: B018  # asks the server
+    except ImportError as error:
+        raise EnvironmentFailure(
+            f"Spark Connect needs packages that are not installed: {_line(error)}",
+            "install them: pip install 'veristream[spark]'",
+        ) from error
+    except Exception as error:  # gRPC and Spark raise many kinds
+        raise EnvironmentFailure(
+            f"{remote} is no Spark Connect server: {_line(error)}", _MASTERS
+        ) from error
+    return session
+
+
+def _require_server(remote: str) -> None:
+    """Raises EnvironmentFailure where nobody answers at a server's address: gRPC would try for minutes."""
+    host, port = place_of(remote)
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"no Spark Connect server answers at {remote} ({error})", _MASTERS
+        ) from error
+
+
+def place_of(remote: str) -> tuple[str, int]:
+    """Host and port in the address of a Spark Connect server."""
+    found = urlsplit(remote)
+    try:
+        return found.hostname or "", found.port or REMOTE_PORT
+    except ValueError as error:
+        raise EnvironmentFailure(f"{remote} is no address: {error}", _MASTERS) from error
+
+
+def _line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def names_cluster(environment: Mapping[str, str]) -> bool:
+    """Whether Spark's own settings name a cluster: those of `spark-submit`, which started this process, of
+    SPARK_REMOTE, MASTER or PYSPARK_SUBMIT_ARGS, or of spark-defaults.conf."""
+    if "PYSPARK_GATEWAY_PORT" in environment or environment.get("SPARK_REMOTE"):
+        return True
+    words = environment.get("PYSPARK_SUBMIT_ARGS", "").split()
+    if any(word.startswith("--master") or "spark.master=" in word for word in words):
+        return True
+    if _MASTER.match(environment.get("MASTER", "")):  # others call theirs so too
+        return True
+    return any(_MASTER_LINE.search(text) for text in _defaults(environment))
+
+
+def _defaults(environment: Mapping[str, str]) -> Iterator[str]:
+    """The text of spark-defaults.conf, where there is one."""
+    home = environment.get("SPARK_HOME")
+    folder = environment.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
+    if folder:
+        with suppress(OSError, UnicodeDecodeError):
+            yield (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8")
+
+
 def _with(master: str | None) -> str:
     return "" if master is None else f" with the master {master}"
 
 
-def _start(master: str | None, name: str, told: IO[bytes]) -> Any:
+def _start(master: str | None, name: str, told: IO[bytes], elastic: bool) -> Any:
     """A Spark context; what its Java prints goes to the file."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     chosen = SparkConf(loadDefaults=False)
-    for key, value in _QUIET.items():
+    for key, value in (_QUIET if elastic else _QUIET | _STEADY).items():
         chosen.set(key, value)
     if master is not None:
         chosen.setMaster(master)
@@ -102,6 +188,9 @@ _QUIET = {
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "OFF",
     "spark.python.worker.reuse": "true",
+}
+
+_STEADY = {
     # A barrier stage needs all its cores at once, and waits for those of a lost executor to come back.
     "spark.dynamicAllocation.enabled": "false",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
@@ -146,7 +235,11 @@ def _reason(error: Exception, told: IO[bytes]) -> str:
 def cores_of(session: SparkSession, wanted: int | None) -> int:
     """How many tasks the cluster runs at once, when all that were asked for have come: as many as `wanted`,
     else all that come in a little while. Raises EnvironmentFailure where there are too few."""
+    if is_remote(session):
+        return _remote_cores(session, wanted)
     context = session.sparkContext
+    if _is_elastic(context):
+        return wanted or max(_cores(context), context.defaultParallelism)
     is_local = str(context.master).startswith("local")
     now = time.monotonic()
     deadline, changed, cores = now + (0 if is_local else CORES_SECONDS), now, _cores(context)
@@ -157,13 +250,35 @@ def cores_of(session: SparkSession, wanted: int | None) -> int:
         time.sleep(0.1)
         before, cores = cores, _cores(context)
         changed = changed if cores == before else time.monotonic()
+    return _enough(cores, wanted, context.master)
+
+
+def _enough(cores: int, wanted: int | None, master: str | None) -> int:
+    """As many as are wanted, else all; raises EnvironmentFailure."""
     if cores < (wanted or 1):
         few = f"{wanted} parts need {wanted} cores at once" if wanted else "the search needs a core"
         raise EnvironmentFailure(
-            f"{few}, and {context.master} has {cores} for us",
+            f"{few}, and {master} has {cores} for us",
             f"give it more (local[{wanted}], more executors), or fewer --parts",
         )
     return wanted or cores
+
+
+def _is_elastic(context: Any) -> bool:
+    """Whether executors come and go with the work, so that there may be none yet."""
+    return bool(
+        context._jvm.org.apache.spark.util.Utils.isDynamicAllocationEnabled(context._jsc.sc().conf())
+    )
+
+
+def _remote_cores(session: SparkSession, wanted: int | None) -> int:
+    """A server does not tell its cores, but makes that many tasks where it is left to it."""
+    from pyspark.sql.functions import max as greatest
+    from pyspark.sql.functions import spark_partition_id
+
+    tasks = session.range(0, PARTS_MAX).select(spark_partition_id().alias("number"))
+    ((last,),) = tasks.agg(greatest("number")).collect()
+    return _enough(last + 1, wanted, session.conf.get("spark.master"))
 
 
 def _cores(context: Any) -> int:

@@ -93,6 +93,17 @@ def word(verdict: Verdict) -> Word:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How a search was shared: between how many parts, how evenly, and what went over the network and to
+    disks for it."""
+
+    parts: int
+    skew: float  # the states of the largest part over the mean: 1 where all are alike
+    exchanged_bytes: int
+    spilled_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Effort:
     """What a verdict cost, up to the moment it was known."""
 
@@ -102,6 +113,7 @@ class Effort:
     seconds: float
     memory_mib: float
     unreduced_states: int | None = None  # how many there are without symmetry, where it was used
+    spread: Spread | None = None  # where several machines or processes shared the search
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ def opening_with_threads(
     spill: str | None = None,
     memory_max_mib: int | None = 256,
     start_states: int | None = None,
+    workers: int = 1,
 ) -> Open:
     """Explorations that threads share; with a folder they are saved after every level. With
     `start_states` they begin here and are handed over when they are larger than that."""
@@ -58,20 +59,18 @@ def opening_with_threads(
 
         def start() -> SharedExploration:
             crew.gather(60, lambda: True, folder or "", manifest, start_states is not None)
+            if folder is not None:
+                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
             return exploration
 
         try:
             if start_states is not None:
-                local = begin(code, initial, batch.plan(), 1, memory_max_mib)
+                local = begin(code, initial, batch.plan(), workers, memory_max_mib)
                 yield Handover(local, lambda known: known.state_count > start_states, start)
                 return
             start()
-            if folder is not None:
-                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
             if manifest is not None:
-                exploration.depth = manifest.depth
-                for kind in manifest.unwatched:
-                    exploration.unwatch(kind)
+                exploration.resume(manifest)
             yield exploration
         finally:
             crew.close()

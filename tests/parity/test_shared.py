@@ -15,12 +15,14 @@ from tests.strategies import networks, properties
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.network import Network
 from veristream.ir.property import Property
+from veristream.ir.read import read_network
 from veristream.library import load
 from veristream.search import handover
 from veristream.search.checkpoint import MANIFEST
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.search.safety import SafetyClaim
+from veristream.source import Source
 from veristream.verdict import Result, word
 
 MODELS = Path(__file__).parents[2] / "models"
@@ -77,6 +79,30 @@ def test_random_networks_agree(data: st.DataObject) -> None:
             assert told([one]) == told([other])
 
 
+WIDE_STEP = """
+network wide_step
+var x: 0..4999
+component P {
+  location start initial
+  location few
+  location end
+  edge start -> few { select k: 0..9  action choose  do { x := k } }
+  edge few -> end { action wait  when x != 5 }
+  edge few -> end { select k: 0..4999  action jump  when x == 5  do { x := k } }
+}
+property small: always x < 5000
+"""
+
+
+@pytest.mark.parametrize("part_count", [1, 2, 3])
+def test_a_state_with_more_successors_than_a_buffer_holds(part_count: int) -> None:
+    network = read_network(Source("wide_step.net", WIDE_STEP))
+    wanted = list(network.properties)
+    shared = check_shared(network, wanted, opening_with_threads(network, part_count))
+    assert told(shared) == told(check(network, wanted, Limits()))
+    assert shared[0].effort.states == 1 + 10 + 5000
+
+
 def test_an_exploration_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"ORDERED": 1})
     wanted = [one for one in safety_of(network) if one.name == "no_deadlock"]
@@ -86,6 +112,21 @@ def test_an_exploration_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     )
     assert word(broken_off[0].verdict) == "unknown"
     assert (tmp_path / MANIFEST).exists()
+    whole = check_shared(network, wanted, opening_with_threads(network, 2, folder))
+    assert told(whole) == told(check(network, wanted, Limits()))
+
+
+@pytest.mark.parametrize("start_states", [None, 1, 300])
+def test_what_was_decided_before_a_checkpoint_stays_decided(
+    start_states: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handover, "WIDE", 2)
+    network = load(MODELS / "philosophers/philosophers.net", {"N": 7, "ORDERED": 1})
+    wanted = safety_of(network)
+    folder = str(tmp_path)
+    opening = opening_with_threads(network, 2, folder, start_states=start_states)
+    broken_off = check_shared(network, wanted, opening, Limits(states_max=1500))
+    assert {word(one.verdict) for one in broken_off} == {"holds", "unknown"}
     whole = check_shared(network, wanted, opening_with_threads(network, 2, folder))
     assert told(whole) == told(check(network, wanted, Limits()))
 

@@ -1,4 +1,5 @@
-"""A driver that loses workers: `lossy.py MASTER python|executor DEPTH...`.
+"""A driver that loses workers: `lossy.py MASTER python|executor DEPTH...`; EXCHANGE says how they exchange
+states.
 
 The tests run it in a process of its own. For each depth it checks a model on the cluster and, once the
 search is that deep, ends one of the processes that explore, for good. It prints as JSON what was ended and
@@ -8,15 +9,16 @@ what the search found all the same.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from tests.parity.test_shared import told
 from tests.spark.cluster import ROOT, executors, kill, python_workers
 from veristream.library import load
 from veristream.search import handover
-from veristream.search.limits import Limits, Progress, SparkOptions
+from veristream.search.limits import Exchange, Limits, Progress, SparkOptions
 from veristream.search.spark import engine
 from veristream.spark import open_session
 
@@ -50,10 +52,11 @@ class Killer:
 def main() -> None:
     master, what, *depths = sys.argv[1:]
     handover.WIDE = 1
+    exchange = cast(Exchange, os.environ.get("EXCHANGE", "auto"))
     session = open_session(master, "veristream tests")
     network = load(MODEL, CONSTANTS)
     wanted = [one for one in network.properties if one.name == PROPERTY]
-    check = engine(lambda: session, SparkOptions(parts=2, start_states=0))
+    check = engine(lambda: session, SparkOptions(parts=2, start_states=0, exchange=exchange))
     runs = []
     for depth in depths:
         killer = Killer(session, what, int(depth))

@@ -7,8 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.missing import is_missing
 from tests.parity.test_shared import told
 from tests.spark import lossy
 from tests.spark.cluster import ROOT, Ended, Standalone, run, veristream
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 DEPTHS = (3, 14, 25)
+ALONE, ALONE_AS_ROOT = ("unshare", "--mount"), ("unshare", "--map-root-user", "--mount")
 MODEL = ("check", "models/philosophers/philosophers.net", "-D", "ORDERED=1", "-D", "N=12")
 ON_SPARK = (*MODEL, "-p", "no_deadlock", "--json", "--engine", "spark")
 
@@ -101,68 +101,37 @@ def test_a_cluster_explores(cluster: Standalone) -> None:
     _require_verdict(veristream(*words, environment=cluster.environment))
 
 
-@pytest.fixture
-def bare(cluster: Standalone, tmp_path: Path) -> dict[str, str]:
-    """The environment of a driver whose workers' Python has what we need, but not us."""
-    packages = sysconfig.get_path("purelib")
-    python = tmp_path / "python"
-    base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    python.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}" exec "{base}" "$@"\n', encoding="utf-8")
-    python.chmod(0o755)
-    script = "import numba, lark; import veristream"
-    tried = subprocess.run([python, "-c", script], capture_output=True, text=True, cwd=tmp_path)
-    assert tried.stderr.endswith("ModuleNotFoundError: No module named 'veristream'\n")
-    return {**cluster.environment, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
+def _on_a_small_disk(folder: Path) -> list[str]:
+    """The beginning of a command that sees a file system of 100 MiB in the folder; nobody else sees it."""
+    mount = f'mount -t tmpfs -o size=100m none "{folder}" && exec "$@"'
+    if shutil.which("unshare") is None:
+        is_missing("unshare is not installed")
+    ways = [[*unshare, "sh", "-c", mount, "sh"] for unshare in (ALONE, ALONE_AS_ROOT)]
+    permitted = [way for way in ways if not subprocess.run([*way, "true"], capture_output=True).returncode]
+    if not permitted:
+        is_missing("mounting a small file system is not permitted here")
+    return permitted[0]
 
 
-def test_a_cluster_without_us_is_told(cluster: Standalone, bare: dict[str, str]) -> None:
-    ended = veristream(*ON_SPARK, "--master", cluster.master, "--parts", "2", environment=bare)
-    assert (ended.code, ended.output) == (3, "")
-    assert ended.told == (
-        "error: the Python of the cluster's workers has no veristream\n"
-        "hint: install it there, or ship it:"
-        " PYSPARK_SUBMIT_ARGS='--py-files veristream.zip pyspark-shell'\n"
-    )
-
-
-def _archive(folder: Path) -> Path:
-    """Our package as an archive, as in the wheel."""
-    path = folder / "veristream.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for file in sorted((ROOT / "src").rglob("*")):
-            if file.is_file() and "__pycache__" not in file.parts:
-                archive.write(file, file.relative_to(ROOT / "src"))
-    return path
-
-
-def test_we_ship_to_a_cluster_without_us(cluster: Standalone, bare: dict[str, str], tmp_path: Path) -> None:
-    shipped = {**bare, "PYSPARK_SUBMIT_ARGS": f"--py-files {_archive(tmp_path)} pyspark-shell"}
-    words = (*ON_SPARK, "--master", cluster.master, "--parts", "2")
-    _require_verdict(veristream(*words, environment=shipped))
-
-
-def test_spark_submit_brings_us(cluster: Standalone, bare: dict[str, str], tmp_path: Path) -> None:
-    main = tmp_path / "main.py"
-    main.write_text("from veristream.cli import main\n\nmain()\n", encoding="utf-8")
-    submit = str(Path(cluster.environment["SPARK_HOME"]) / "bin" / "spark-submit")
-    words = ["--master", cluster.master, "--py-files", str(_archive(tmp_path)), str(main), *ON_SPARK]
-    ended = run([submit, *words, "--parts", "2"], bare)
-    _require_verdict(Ended(ended.code, ended.output, ""))  # what spark-submit itself tells is its own
-
-
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=100m", "none", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("mounting a small file system is not permitted here")
-    try:
-        words = (*ON_SPARK, "--master", "local[2]", "--parts", "2", "--spill", str(folder))
-        ended = veristream(*words)
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+def _require_full_disk(ended: Ended, reason: str) -> None:
     assert (ended.code, ended.output) == (3, "")
     error, hint = ended.told.splitlines()
-    assert error.startswith("error: a worker's disk is full ([Errno 28] No space left on device)")
+    assert error.startswith(f"error: a worker's disk is full ({reason}")
     assert "explored so far: " in error and " states, " in error
     assert hint.startswith("hint: make room, or give --spill")
+
+
+@pytest.mark.usefixtures("java")
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    words = (*ON_SPARK, "--master", "local[2]", "--parts", "2", "--spill", str(tmp_path))
+    command = [*_on_a_small_disk(tmp_path), sys.executable, "-m", "veristream.cli", *words]
+    _require_full_disk(run(command, os.environ), "[Errno 28] No space left on device)")
+
+
+@pytest.mark.usefixtures("java")
+def test_a_checkpoint_that_does_not_fit_is_told(tmp_path: Path) -> None:
+    words = (*ON_SPARK, "--master", "local[2]", "--parts", "2", "--checkpoint", str(tmp_path))
+    command = [sys.executable, "-m", "veristream.cli", *words, "--checkpoint-seconds", "0"]
+    # No file may be larger than 64 blocks: 32 KiB, or 64 KiB where a shell counts in kilobytes.
+    limited = ["sh", "-c", 'ulimit -f 64 && exec "$@"', "sh", *command]
+    _require_full_disk(run(limited, os.environ), "")

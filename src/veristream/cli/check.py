@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,11 +11,15 @@ import typer
 
 from veristream import library
 from veristream.cli.failure import exit_of, failures, tell_faults
+from veristream.cli.notices import telling
 from veristream.cli.options import (
     CheckpointOption,
+    CheckpointSecondsOption,
     ConstantOptions,
     Engine,
     EngineOption,
+    ExchangeChoice,
+    ExchangeOption,
     FullTraceOption,
     JsonOption,
     MasterOption,
@@ -34,6 +40,8 @@ from veristream.cli.options import (
 from veristream.cli.progress import showing_progress
 from veristream.ir.property import Fairness
 from veristream.report import json, text
+from veristream.search.limits import SparkOptions
+from veristream.verdict import Result
 
 
 class FairnessChoice(StrEnum):
@@ -65,7 +73,9 @@ def check(
     engine: EngineOption = Engine.AUTO,
     master: MasterOption = None,
     parts: PartsOption = None,
+    exchange: ExchangeOption = ExchangeChoice.AUTO,
     checkpoint: CheckpointOption = None,
+    checkpoint_seconds: CheckpointSecondsOption = 30.0,
     resume: ResumeOption = None,
     spill: SpillOption = None,
     workers: WorkersOption = 1,
@@ -95,23 +105,29 @@ def check(
                2 the model is wrong, 3 the machine failed.
     """
     with failures():
-        constants = read_constants(define)
-        networks = library.load_all(model, constants)
-        spark = read_spark(engine, master, parts, checkpoint, resume, spill)
-        with showing_progress() as report:
+        networks = library.load_all(model, read_constants(define))
+        options = SparkOptions(
+            master, parts, checkpoint, checkpoint_seconds, spill, exchange=exchange.value
+        )
+        spark = read_spark(engine, options, resume)
+        with telling() as tell, showing_progress() as report:
             results = library.check(
                 networks,
                 properties or (),
                 fairness=None if fairness is None else Fairness(fairness.value),
                 limits=read_limits(workers, max_states, max_seconds, max_memory_mib, symmetry),
                 report=report,
-                spark=spark,
+                spark=None if spark is None else replace(spark, tell=tell),
             )
         if as_json:
-            typer.echo(
-                json.render_check(str(model), Engine.LOCAL if spark is None else Engine.SPARK, results)
-            )
+            typer.echo(json.render_check(str(model), _engine_of(engine, results), results))
         else:
             typer.echo(text.render_results(results, look(full_trace, networks)))
         tell_faults(results)
         raise typer.Exit(exit_of(results))
+
+
+def _engine_of(chosen: Engine, results: Sequence[Result]) -> Engine:
+    """Where the search ran in the end."""
+    shared = any(result.effort.spread is not None for result in results)
+    return Engine.SPARK if chosen is Engine.SPARK or shared else Engine.LOCAL

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from veristream.ir.network import Network
 from veristream.report.chart import ASCII, UNICODE
 from veristream.report.text import Look
 from veristream.search.limits import Limits, SparkOptions
+from veristream.spark import names_cluster
 
 
 class Engine(StrEnum):
@@ -26,6 +28,14 @@ class Engine(StrEnum):
     AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
+
+
+class ExchangeChoice(StrEnum):
+    """How workers on Spark exchange states."""
+
+    AUTO = "auto"
+    SOCKETS = "sockets"
+    SHUFFLE = "shuffle"
 
 
 ModelPath = Annotated[
@@ -44,8 +54,8 @@ EngineOption = Annotated[
     Engine,
     typer.Option(
         "--engine",
-        help="Where the search runs. By default here, and where a --master is given, there once the memory"
-        " here is nearly used up.",
+        help="Where the search runs. By default here, then on Spark once the memory here is nearly used up,"
+        " if --master or Spark's own settings name a cluster.",
     ),
 ]
 MasterOption = Annotated[
@@ -62,12 +72,27 @@ PartsOption = Annotated[
         "--parts", metavar="N", min=1, max=4096, help="With --engine spark: workers. By default all cores."
     ),
 ]
+ExchangeOption = Annotated[
+    ExchangeChoice,
+    typer.Option(
+        "--exchange",
+        help="With --engine spark: how workers exchange states. By sockets of their own, for which all must"
+        " run at once and reach each other; or by Spark's shuffle, which needs neither, and a job for every"
+        " level. By default sockets, and the shuffle where the cluster refuses these.",
+    ),
+]
 CheckpointOption = Annotated[
     str | None,
     typer.Option(
         "--checkpoint",
         metavar="DIR",
         help="With --engine spark: save the search here now and then; all machines must see the folder.",
+    ),
+]
+CheckpointSecondsOption = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-seconds", metavar="S", min=0, help="How often --checkpoint saves, after a level."
     ),
 ]
 ResumeOption = Annotated[
@@ -151,29 +176,31 @@ def read_limits(
     return Limits(workers, states, seconds, memory_mib, symmetry)
 
 
-def read_spark(
-    engine: Engine,
-    master: str | None,
-    parts: int | None,
-    checkpoint: str | None,
-    resume: str | None,
-    spill: str | None,
-) -> SparkOptions | None:
-    """The cluster that the options name; None where the search stays here."""
-    if engine is Engine.LOCAL or (engine is Engine.AUTO and master is None):
-        named = {"--master": master, "--parts": parts, "--checkpoint": checkpoint, "--resume": resume}
-        for option, value in {**named, "--spill": spill}.items():
+def read_spark(engine: Engine, options: SparkOptions, resume: str | None = None) -> SparkOptions | None:
+    """The cluster that the options or Spark's own settings name; None where the search stays here."""
+    is_named = options.master is not None or names_cluster(os.environ)
+    if engine is Engine.LOCAL or (engine is Engine.AUTO and not is_named):
+        named = {"--master": options.master, "--parts": options.parts, "--resume": resume}
+        named |= {"--checkpoint": options.checkpoint, "--spill": options.spill}
+        named["--exchange"] = None if options.exchange == "auto" else options.exchange
+        for option, value in named.items():
             if value is not None:
                 raise ModelError(
                     f"{option} is for Spark", hint="say --engine spark --master URL, or leave it out"
                 )
         return None
-    if resume is not None and not (Path(resume) / "manifest.json").exists():
+    if resume is not None and not _is_saved(resume):
         raise ModelError(
             f"there is no checkpoint in {resume}", hint="--checkpoint DIR makes one; give the same folder"
         )
-    options = SparkOptions(master, parts, resume or checkpoint, spill=spill)
+    options = replace(options, checkpoint=resume or options.checkpoint)
     return replace(options, start_states=None) if engine is Engine.AUTO else options
+
+
+def _is_saved(folder: str) -> bool:
+    from veristream.search.checkpoint import is_saved  # NumPy takes a tenth of a second to import
+
+    return is_saved(folder)
 
 
 def look(full_trace: bool, networks: Sequence[Network] = ()) -> Look:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from veristream.report.text import show_memory, show_seconds
 from veristream.search.limits import Progress, Report, silent
+from veristream.verdict import Spread
 
 if TYPE_CHECKING:
     from rich.status import Status
 
+MIB = 1 << 20
 QUIET_SECONDS = 2.0
 """Nobody reads a progress line of a search that ends sooner than this."""
 
@@ -36,9 +38,20 @@ def describe(progress: Progress) -> str:
     rate = progress.states / progress.seconds if progress.seconds > 0 else 0.0
     return (
         f"{progress.states:,} states ({rate:,.0f}/s), frontier {progress.frontier:,}, "
-        f"depth {progress.depth:,}, {show_memory(progress.memory_mib)}, "
+        f"depth {progress.depth:,}, {show_memory(progress.memory_mib)}, {_spread(progress.spread)}"
         f"{show_seconds(progress.seconds)}: {progress.task}"
     )
+
+
+def _spread(spread: Spread | None) -> str:
+    """Of a shared search: its parts, how much larger than the mean the largest is, and what it moved."""
+    if spread is None:
+        return ""
+    spilled = f"{show_memory(spread.spilled_bytes / MIB)} on disks, " if spread.spilled_bytes else ""
+    if spread.parts == 1:
+        return f"1 part, {spilled}"
+    exchanged = f"{show_memory(spread.exchanged_bytes / MIB)} exchanged, "
+    return f"{spread.parts} parts (largest {spread.skew:.2f} of the mean), {exchanged}{spilled}"
 
 
 class _Line:

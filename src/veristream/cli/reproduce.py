@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,20 +10,25 @@ import typer
 
 from veristream import library
 from veristream.cli.failure import Exit, failures, faults_of, tell_faults
+from veristream.cli.notices import telling
 from veristream.cli.options import (
     Engine,
     EngineOption,
     JsonOption,
+    MasterOption,
     MemoryOption,
+    PartsOption,
     SecondsOption,
+    SpillOption,
     StatesOption,
     WorkersOption,
     look,
     read_limits,
+    read_spark,
 )
 from veristream.cli.progress import showing_progress
-from veristream.errors import ModelError
 from veristream.report import json, text
+from veristream.search.limits import SparkOptions
 
 NameArguments = Annotated[
     list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these models; all by default.")
@@ -41,6 +47,9 @@ def reproduce(
     names: NameArguments = None,
     models: ModelsOption = None,
     engine: EngineOption = Engine.AUTO,
+    master: MasterOption = None,
+    parts: PartsOption = None,
+    spill: SpillOption = None,
     workers: WorkersOption = 1,
     max_states: StatesOption = None,
     max_seconds: SecondsOption = None,
@@ -56,21 +65,19 @@ def reproduce(
     veristream reproduce                       every model
     veristream reproduce philosophers          one of them
     veristream reproduce --models ../models    from another place
+    veristream reproduce --engine spark --master local[2]
 
     Exit code: 0 only if every verdict is the expected one.
     """
     with failures():
-        if engine is Engine.SPARK:
-            raise ModelError(
-                "known models are not reproduced on Spark yet",
-                hint="leave --engine out; veristream check MODEL --engine spark checks one of them there",
-            )
-        with showing_progress() as report:
+        spark = read_spark(engine, SparkOptions(master, parts, spill=spill))
+        with telling() as tell, showing_progress() as report:
             reproductions = library.reproduce(
                 names or (),
                 models=models,
                 limits=read_limits(workers, max_states, max_seconds, max_memory_mib),
                 report=report,
+                spark=None if spark is None else replace(spark, tell=tell),
             )
         if as_json:
             typer.echo(json.render_reproductions(reproductions))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from veristream.expected import KnownRun, Outcome, Reproduction
@@ -45,7 +46,7 @@ def _dump(document: Mapping[str, Any]) -> str:
 
 def _result(result: Result) -> dict[str, Any]:
     verdict, effort = result.verdict, result.effort
-    return {
+    document: dict[str, Any] = {
         "property": result.property,
         "kind": result.kind,
         "verdict": word(verdict),
@@ -58,6 +59,9 @@ def _result(result: Result) -> dict[str, Any]:
         "memory_mib": round(effort.memory_mib, 3),
         "trace": None if verdict.trace is None else _trace(verdict.trace),
     }
+    if effort.spread is not None:
+        document["spread"] = asdict(replace(effort.spread, skew=round(effort.spread.skew, 3)))
+    return document
 
 
 def _trace(trace: Trace) -> list[dict[str, Any]]:

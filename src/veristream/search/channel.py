@@ -118,6 +118,12 @@ def frame(kind: int, number: int, payload: bytes = b"") -> bytes:
     return _HEAD.pack(kind, number, len(payload)) + payload
 
 
+def unframe(data: bytes) -> Message:
+    """The message that a frame is of."""
+    kind, number, size = _HEAD.unpack_from(data)
+    return Message(kind, number, data[_HEAD.size : _HEAD.size + size])
+
+
 def send(sock: socket.socket, kind: int, number: int = 0, value: Any = None) -> None:
     """Sends a message whose payload is a value."""
     sock.sendall(frame(kind, number, b"" if value is None else json.dumps(value).encode()))

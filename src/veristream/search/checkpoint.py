@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from veristream.search.part import Part
 
 MANIFEST = "manifest.json"
+CLAIM = "model"
+"""The file that says which model the checkpoints of a folder are of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Manifest:
     digest: str
     depth: int
     unwatched: tuple[int, ...]
+    hits: tuple[tuple[int, int, int], ...]  # that decided something: kind, source, other
     parts: tuple[Saved, ...]
 
 
@@ -126,15 +129,44 @@ def read_states(
 
 
 def write_manifest(folder: str, manifest: Manifest) -> None:
-    """Makes the checkpoint exist."""
+    """Makes the checkpoint exist; raises EnvironmentFailure where there is no room for it."""
     path = Path(folder) / MANIFEST
-    path.with_suffix(".tmp").write_text(json.dumps(asdict(manifest)), encoding="utf-8")
-    os.replace(path.with_suffix(".tmp"), path)
+    try:
+        path.with_suffix(".tmp").write_text(json.dumps(asdict(manifest)), encoding="utf-8")
+        os.replace(path.with_suffix(".tmp"), path)
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"the checkpoint cannot be written: {error}", "make room, or give --checkpoint another folder"
+        ) from error
 
 
 def is_saved(folder: str) -> bool:
-    """Whether a checkpoint is in the folder, of whichever search."""
-    return (Path(folder) / MANIFEST).exists()
+    """Whether a checkpoint is in the folder, of any search of a model."""
+    return any(Path(folder).glob(f"*/{MANIFEST}"))
+
+
+def make_folder(folder: str, name: str) -> str:
+    """The folder for checkpoints of one search of a model, made where it is not there yet."""
+    path = Path(folder) / name
+    path.mkdir(parents=True, exist_ok=True)
+    return str(path)
+
+
+def claim_folder(folder: str, digest: str) -> None:
+    """Notes which model a folder has checkpoints of; raises ModelError where it is another one."""
+    path = Path(folder) / CLAIM
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists():
+            path.write_text(digest, encoding="utf-8")
+        found = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise EnvironmentFailure(f"checkpoints cannot be kept in {folder}: {error}") from error
+    if found != digest:
+        raise ModelError(
+            f"the checkpoint in {folder} is of another model, or of other properties",
+            hint="resume with the same model, constants and properties, or use another folder",
+        )
 
 
 def read_manifest(folder: str, digest: str, part_count: int) -> Manifest | None:
@@ -143,7 +175,8 @@ def read_manifest(folder: str, digest: str, part_count: int) -> Manifest | None:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         parts = tuple(read_saved(one) for one in found["parts"])
-        manifest = Manifest(found["digest"], found["depth"], tuple(found["unwatched"]), parts)
+        hits = tuple((kind, source, other) for kind, source, other in found["hits"])
+        manifest = Manifest(found["digest"], found["depth"], tuple(found["unwatched"]), hits, parts)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
@@ -18,11 +18,12 @@ from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
 from veristream.search import channel
 from veristream.search.channel import Message
-from veristream.search.checkpoint import Manifest, read_saved, write_manifest
+from veristream.search.checkpoint import Manifest, Saved, read_saved, write_manifest
 from veristream.search.expand import FAULT
 from veristream.search.explore import Hit, OutOfMemory
 from veristream.search.shared import Value
 from veristream.search.worker import Meeting, Say
+from veristream.verdict import Spread
 
 INDEX_BITS = 32
 STATES, TRANSITIONS, SENT, SEEN, BYTES = range(5)
@@ -144,8 +145,7 @@ class Checkpoints:
         told = crew.hear_all()
         exploration.require_room(told)
         parts = tuple(read_saved(message.json()) for message in told)
-        unwatched = tuple(exploration.unwatched)
-        write_manifest(self.folder, Manifest(self.digest, exploration.depth, unwatched, parts))
+        write_manifest(self.folder, exploration.manifest(self.digest, parts))
         self.last = time.monotonic()
 
 
@@ -161,8 +161,10 @@ class SharedExploration:
     depth: int = 0
     frontier: int = 1
     numbers: list[list[int]] = field(default_factory=list)
+    moved: list[tuple[int, int]] = field(default_factory=list)  # of each part: bytes sent, bytes on disk
     bests: list[list[list[int]]] = field(default_factory=list)
     unwatched: list[int] = field(default_factory=list)
+    noted: dict[int, Hit] = field(default_factory=dict)  # by kind: what decided something
     checkpoints: Checkpoints | None = None
 
     def advance(self, quantum: int) -> None:
@@ -173,6 +175,7 @@ class SharedExploration:
         self.require_room(told)
         values = [message.json() for message in told]
         self.numbers = [value["numbers"] for value in values]
+        self.moved = [(value["sent_bytes"], value.get("spilled_bytes", 0)) for value in values]
         self.bests = [value["best"] for value in values]
         self.frontier = sum(value["size"] for value in values)
         for part, value in enumerate(values):
@@ -183,6 +186,20 @@ class SharedExploration:
         self.depth += not self.complete
         if self.checkpoints is not None and not self.complete and not self.hits:
             self.checkpoints.level_done(self)
+
+    def manifest(self, digest: str, parts: tuple[Saved, ...]) -> Manifest:
+        """What a checkpoint says beside what the parts save."""
+        hits = tuple((hit.kind, hit.source, hit.other) for hit in self.noted.values())
+        return Manifest(digest, self.depth, tuple(self.unwatched), hits, parts)
+
+    def resume(self, manifest: Manifest) -> None:
+        """Goes on from a checkpoint: what decided something is a hit again, for a search that begins."""
+        self.depth = manifest.depth
+        self.hits[:] = [Hit(*hit) for hit in manifest.hits]
+        again = {hit.kind for hit in self.hits}
+        for kind in manifest.unwatched:
+            if kind not in again:
+                self.unwatch(kind)
 
     def ask_all(self, question: Value) -> list[Value]:
         """What each part answers, by part; raises WorkerLostError, OutOfMemory and EnvironmentFailure."""
@@ -204,6 +221,11 @@ class SharedExploration:
             )
         if failed:
             raise OutOfMemory
+
+    @property
+    def spread(self) -> Spread | None:
+        """How evenly the parts share the states, and what they move; None before the first level."""
+        return spread_of_parts([one[STATES] for one in self.numbers], self.moved) if self.moved else None
 
     def _sum(self, which: int) -> int:
         return sum(one[which] for one in self.numbers)
@@ -260,8 +282,15 @@ class SharedExploration:
 
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""
-        self.unwatched.append(kind)
+        self.remember(kind)
         self.ask_all({"unwatch": kind})
+
+    def remember(self, kind: int) -> None:
+        """A kind of hit is not looked for any more; what there was of it goes into checkpoints."""
+        self.unwatched.append(kind)
+        for hit in self.hits:
+            if hit.kind == kind:
+                self.noted.setdefault(kind, hit)
 
     def count_orbits(self, orbit: int) -> int:
         """How many states those found stand for, by symmetry."""
@@ -269,6 +298,12 @@ class SharedExploration:
 
     def close(self) -> None:
         """Nothing to wait for: the workers stay to tell what they found."""
+
+
+def spread_of_parts(states: Sequence[int], moved: Sequence[tuple[int, int]]) -> Spread:
+    """How parts of so many states each share a search, with the bytes that each has sent and spilled."""
+    skew = max(states) * len(states) / max(1, sum(states))
+    return Spread(len(states), skew, sum(sent for sent, _ in moved), sum(disk for _, disk in moved))
 
 
 def global_index(part: int, index: int) -> int:

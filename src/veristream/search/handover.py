@@ -1,23 +1,28 @@
 """A local exploration that is handed over to a crew, once it is large.
 
-Small state spaces never leave this process; of larger ones the states found so far are shared out, between
-two levels, and the workers go on.
+Small state spaces never leave this process; of larger ones the states found so far are shared out, as they
+were at the beginning of a level, and the workers go on. Where the memory here is used up within a level,
+what that level has found is given up: the workers find it again. What several threads have found is in no
+order that could be shared out, so all of it is given up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
 from veristream.search import channel
 from veristream.search import expand as native
-from veristream.search.crew import Crew, SharedExploration
-from veristream.search.explore import Exploration, Hit
+from veristream.search.crew import Crew, SharedExploration, global_index
+from veristream.search.explore import Exploration, Hit, OutOfMemory
 from veristream.search.partition import share
 from veristream.search.visited import ROOT
 from veristream.search.worker import Say
+from veristream.verdict import Spread
 
 PIECE = 1 << 18
 WIDE = 1 << 12
@@ -28,39 +33,68 @@ Start = Callable[[], SharedExploration]
 """Gathers a crew that waits for states, and gives the exploration that it will share."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A local exploration as it was at the beginning of a level, of which `first` is the first state."""
+
+    states: int
+    first: int
+    depth: int
+    transitions: int
+    seen: int
+    best: NDArray[np.int64]
+
+
+def mark_level(local: Exploration) -> Mark:
+    """The exploration as it is, at the beginning of a level."""
+    first, best = int(local.work.control[native.FIRST]), local.own[0].best.copy()
+    return Mark(local.state_count, first, local.depth, local.transition_count, local.seen, best)
+
+
 class Handover:
     """An exploration that begins here, and goes on elsewhere once `is_time` says so of it."""
 
     def __init__(self, local: Exploration, is_time: IsTime, start: Start) -> None:
-        self.local: Exploration = local
+        self.local: Exploration | None = local
         self.is_time, self.start = is_time, start
+        self.mark = mark_level(local)
         self.shared: SharedExploration | None = None
-        self.unwatched: list[int] = []
+        self.noted: list[Hit] = []  # what decided something, here
         local.work.control[native.WIDE] = WIDE
 
     @property
     def now(self) -> Exploration | SharedExploration:
         """Who explores."""
-        return self.local if self.shared is None else self.shared
+        found = self.local if self.shared is None else self.shared
+        assert found is not None, "what is here is let go only when it is shared"
+        return found
 
     def advance(self, quantum: int) -> None:
-        """Explores on; hands over first where it is time to."""
-        if self.shared is None and self._between_levels() and self.is_time(self.local):
-            self._hand_over()
-        self.now.advance(quantum)
+        """Explores on; hands over where it is time to, or where there is no more room here."""
+        local = self.local
+        if local is not None and local.workers == 1 and _between_levels(local):
+            self.mark = mark_level(local)
+            if self.is_time(local):
+                self._hand_over(local)
+        try:
+            self.now.advance(quantum)
+        except OutOfMemory:
+            if self.local is None:
+                raise
+            self._hand_over(self.local)
+            self.now.advance(quantum)
 
-    def _between_levels(self) -> bool:
-        work, own = self.local.work, self.local.own[0]
-        return bool(own.pending[0] >= own.pending[1] and work.cursors[0] == work.control[native.FIRST])
-
-    def _hand_over(self) -> None:
-        shared = self.start()
-        give(self.local, shared.crew)
-        shared.depth = self.local.depth
-        for kind in self.unwatched:
-            shared.unwatch(kind)
-        shared.numbers = [[self.state_count, self.local.transition_count, 0, self.local.seen, 0]]
-        self.shared = shared
+    def _hand_over(self, local: Exploration) -> None:
+        shared, mark = self.start(), self.mark
+        index_of = give(local, mark, shared.crew)
+        shared.depth = mark.depth
+        for hit in self.noted:
+            # What was found past the mark is found again, and is to be in checkpoints then.
+            if max(hit.source, hit.other) < mark.states:
+                shared.hits.append(Hit(hit.kind, index_of(hit.source), index_of(hit.other)))
+                shared.unwatch(hit.kind)
+        shared.numbers = [[mark.states, mark.transitions, 0, mark.seen, 0]]
+        self.shared, self.local = shared, None  # its memory may be wanted by workers on this machine
 
     @property
     def hits(self) -> list[Hit]:
@@ -103,6 +137,11 @@ class Handover:
         return self.now.budget
 
     @property
+    def spread(self) -> Spread | None:
+        """How the workers share the search; None as long as it is here."""
+        return None if self.shared is None else self.shared.spread
+
+    @property
     def seen(self) -> int:
         """The state propositions that held somewhere."""
         return self.now.seen
@@ -117,7 +156,8 @@ class Handover:
 
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""
-        self.unwatched.append(kind)
+        if self.shared is None:
+            self.noted += [hit for hit in self.hits if hit.kind == kind]
         self.now.unwatch(kind)
 
     def best(self, measure: int) -> tuple[int, int] | None:
@@ -133,9 +173,15 @@ class Handover:
         self.now.close()
 
 
-def give(local: Exploration, crew: Crew) -> None:
-    """Sends every state to the worker that owns it, in the order in which they were found."""
-    count, width = local.state_count, local.word_count
+def _between_levels(local: Exploration) -> bool:
+    work, own = local.work, local.own[0]
+    return bool(own.pending[0] >= own.pending[1] and work.cursors[0] == work.control[native.FIRST])
+
+
+def give(local: Exploration, mark: Mark, crew: Crew) -> Callable[[int], int]:
+    """Sends the states up to the mark to their owners, in the order in which they were found; what it
+    gives tells their indices there."""
+    count, width = mark.states, local.word_count
     owners, places = np.zeros(count, np.uint16), np.zeros(count, np.uint32)
     share(local.store(), count, crew.part_count, owners, places)
     rows = local.memory.rows.words[: count * width].reshape(-1, width)
@@ -143,22 +189,22 @@ def give(local: Exploration, crew: Crew) -> None:
     known = np.where(parents == ROOT, 0, parents)
     parent_places = np.where(parents == ROOT, ROOT, places[known]).astype(np.uint32)
     parent_owners = owners[known]
-    first = int(local.work.control[native.FIRST])
     for part in range(crew.part_count):
         mine = np.nonzero(owners == part)[0]
         for begin in range(0, len(mine), PIECE):
             some = mine[begin : begin + PIECE]
             blob = rows[some].tobytes() + parent_places[some].tobytes() + parent_owners[some].tobytes()
             crew.give(part, channel.frame(Say.TAKE, len(some), blob))
-        frontier = int((mine < first).sum())
-        crew.tell(part, Say.TAKEN, frontier, _numbers(local, part, owners, places))
+        frontier = int((mine < mark.first).sum())
+        crew.tell(part, Say.TAKEN, frontier, _numbers(mark, part, owners, places))
+    return lambda index: global_index(int(owners[index]), int(places[index]))
 
 
-def _numbers(local: Exploration, part: int, owners: np.ndarray, places: np.ndarray) -> dict[str, object]:
+def _numbers(mark: Mark, part: int, owners: np.ndarray, places: np.ndarray) -> dict[str, object]:
     """Counters so far: all with part 0, the best values with the owners of their states."""
     best = []
-    for value, index in local.own[0].best.tolist():
+    for value, index in mark.best.tolist():
         here = index >= 0 and owners[index] == part
         best.append([value, int(places[index])] if here else [-1, -1])
-    transitions = local.transition_count if part == 0 else 0
-    return {"transitions": transitions, "seen": local.seen if part == 0 else 0, "best": best}
+    transitions, seen = (mark.transitions, mark.seen) if part == 0 else (0, 0)
+    return {"transitions": transitions, "seen": seen, "best": best}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
+
+from veristream.verdict import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,18 @@ class Limits:
     seconds_max: float | None = None
     memory_max_mib: int | None = None  # None: a share of the machine's memory
     symmetry: bool = True  # of states that differ only in which instance is which, explore one
+    remedy: str = "--max-memory-mib"  # what to say to somebody whose memory is used up
+
+
+Exchange = Literal["auto", "sockets", "shuffle"]
+"""How workers exchange states: by sockets of their own, through Spark's shuffle, or as it is to be had."""
+
+Tell = Callable[[str, str], None]
+"""Called with a heading and one thing to say beneath it, from the driver of a search."""
+
+
+def tell_nobody(heading: str, thing: str) -> None:
+    """Says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +42,8 @@ class SparkOptions:
     checkpoint_seconds: float = 30.0
     spill: str | None = None  # states that do not fit into memory
     start_states: int | None = 200_000  # explored here first; None: until the memory here is nearly used up
+    exchange: Exchange = "auto"  # sockets where they are to be had, else shuffles
+    tell: Tell = tell_nobody  # what a user should know of how the search went, such as what stayed here
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +57,7 @@ class Progress:
     frontier: int
     memory_mib: float
     seconds: float
+    spread: Spread | None = None  # where the search is shared
 
 
 Report = Callable[[Progress], None]

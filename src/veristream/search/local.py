@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from veristream.errors import ModelError
 from veristream.ir.network import Network
@@ -28,6 +29,8 @@ from veristream.search.timed import check_timed_safety
 from veristream.search.timed_runs import check_timed_runs
 from veristream.verdict import Effort, Result, Unknown
 
+LOCAL_REMEDY = "--max-memory-mib gives more; --engine spark --spill DIR has a cluster's memory and disks"
+
 
 def check(
     network: Network, properties: Sequence[Property], limits: Limits, report: Report = silent
@@ -39,13 +42,15 @@ def check(
     safety = [p for p in properties if not is_temporal(p) and not _is_of_events(p)]
     results: dict[str, Result] = {}
     if safety:
-        search = check_timed_safety if network.timed else check_safety
-        results = search(network, safety, limits, report)
+        if network.timed:
+            results = check_timed_safety(network, safety, limits, report)
+        else:
+            results = check_safety(network, safety, replace(limits, remedy=LOCAL_REMEDY), report)
     for property_ in properties:
         if property_.name in results:
             continue
         if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
-            results[property_.name] = _not_begun(property_)
+            results[property_.name] = not_begun(property_)
         else:
             results[property_.name] = _check_alone(network, property_, limits, report)
     return tuple(results[property_.name] for property_ in properties)
@@ -67,10 +72,10 @@ def _check_alone(network: Network, property_: Property, limits: Limits, report: 
                 )
             return check_timed_runs(network, property_, limits, report)
         case _:
-            return check_liveness(network, property_, limits, report)
+            return check_liveness(network, property_, replace(limits, remedy=LOCAL_REMEDY), report)
 
 
-def _not_begun(property_: Property) -> Result:
+def not_begun(property_: Property) -> Result:
     """The result of a property that an interrupt came before."""
     match property_.claim:
         case Refines():

@@ -102,6 +102,8 @@ class Part:
             reason = scatter(exploration.code, store, exploration.work, own, self._sharing, quantum)
             exploration.collect(own)
             match reason:
+                case partition.NEED_BUFFER if self._sharing.used.any():
+                    return partition.FULL_OUTBOX  # outboxes are emptied before buffers grow
                 case partition.NEED_BUFFER:
                     exploration.enlarge_buffers()
                     self._make_room_in_outboxes()
@@ -117,7 +119,6 @@ class Part:
 
     def _make_room_in_outboxes(self) -> None:
         """Outboxes must hold what a few states send."""
-        assert not self._sharing.used.any(), "outboxes are emptied before buffers grow"
         tally = self._sharing.tally
         self._sharing = self._make_sharing()._replace(tally=tally)
 
@@ -282,10 +283,11 @@ class Part:
         load_part(self, folder, self._saved)
 
     def report(self) -> Value:
-        """Counters, best values and hits, for the driver at the end of a level."""
+        """Counters, best values, hits and bytes on disk, for the driver at the end of a level."""
         hits = [[hit.kind, hit.source, hit.other] for hit in self.take_hits()]
         best = self.exploration.own[0].best.tolist()
-        return {"numbers": self.numbers().tolist(), "best": best, "hits": hits}
+        spilled = self.state_count * sum(size for _, size in self._files())
+        return {"numbers": self.numbers().tolist(), "best": best, "hits": hits, "spilled_bytes": spilled}
 
     def tell(self, index: int) -> Value:
         """The row of a state and where it was found from."""

@@ -6,11 +6,11 @@ import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from veristream.search.explore import QUANTUM, OutOfMemory
 from veristream.search.limits import Limits, Progress, Report
-from veristream.verdict import Effort
+from veristream.verdict import Effort, Spread
 
 INTERRUPTED = "interrupted"
 
@@ -39,6 +39,19 @@ class Advancing(Protocol):
     def complete(self) -> bool: ...
     def advance(self, quantum: int) -> None: ...
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Spreading(Protocol):
+    """An exploration that may be shared between parts."""
+
+    @property
+    def spread(self) -> Spread | None: ...
+
+
+def spread_of(exploration: object) -> Spread | None:
+    """How the exploration is shared, where it is."""
+    return exploration.spread if isinstance(exploration, Spreading) else None
 
 
 Explored = TypeVar("Explored", bound=Advancing)
@@ -71,13 +84,14 @@ class Session(Generic[Explored]):
             self.seconds,
             peak_memory_mib(),
             self.unreduced_states,
+            spread_of(self.exploration),
         )
 
     @property
     def out_of_memory(self) -> str:
         """What is said where the memory is used up."""
         budget = self.exploration.budget >> 20
-        return f"the memory budget of {budget} MiB is used up (--max-memory-mib)"
+        return f"the memory budget of {budget} MiB is used up ({self.limits.remedy})"
 
     def rounds(self) -> Iterator[None]:
         """Explores round by round, until all is explored or a bound is hit; the caller looks at the
@@ -115,6 +129,7 @@ class Session(Generic[Explored]):
             exploration.frontier,
             exploration.byte_count / (1 << 20),
             self.seconds,
+            spread_of(self.exploration),
         )
         self.report(progress)
 

@@ -7,33 +7,39 @@ costs the time since the last checkpoint, or since the beginning: the search is 
 
 from __future__ import annotations
 
-import re
 import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from veristream.errors import EnvironmentFailure, ModelError
+from veristream.errors import EnvironmentFailure
 from veristream.ir.network import Network
-from veristream.ir.property import Property
+from veristream.ir.property import Deterministic, Property, Refines
 from veristream.kernel.layout import Row
-from veristream.search.checkpoint import Manifest, read_manifest
+from veristream.search import local
+from veristream.search.checkpoint import Manifest, is_saved, make_folder, read_manifest
 from veristream.search.crew import Checkpoints, Crew, SharedExploration, WorkerLostError, open_crew
+from veristream.search.exchange import Means, SocketsRefusedError, absence, failed_job, parted
 from veristream.search.expand import Code
 from veristream.search.explore import begin
 from veristream.search.handover import Handover, IsTime
 from veristream.search.limits import Limits, Report, SparkOptions
 from veristream.search.memory import MIB, default_budget_mib
 from veristream.search.order import Order, make_order
-from veristream.search.safety import Batch, Exploring, Open, SafetyClaim, batches, check_batch
+from veristream.search.safety import Batch, Exploring, Open, batches, check_batch
+from veristream.search.session import INTERRUPTED
+from veristream.search.shared_runs import Share, check_shared_runs
+from veristream.search.shuffle import SparkJobs, explore_by_shuffles
 from veristream.search.worker import Meeting, serve
-from veristream.spark import cores_of
-from veristream.verdict import Result
+from veristream.search.zone_crew import Workers, check_shared_zones
+from veristream.spark import REMOTE_PORT, cores_of, is_remote
+from veristream.verdict import Result, Unknown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,50 +49,183 @@ ATTEMPTS = 5
 NEARLY = 0.8
 """The share of the memory here at which an exploration is handed over."""
 
-_PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception|Failure): ")
+ALONE = "checked by the driver alone"
+SHARED_REMEDY = "--max-memory-mib is for each part; --spill DIR keeps states on disks"
+SPILLED_REMEDY = "--max-memory-mib is for each part; more --parts have more"
+
+Found = TypeVar("Found")
 
 Check = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where to explore: a Spark session, opened when it is needed, how many parts, what the user chose."""
+    """Where to explore: a Spark session and how many parts, opened and counted when they are needed, and
+    what the user chose."""
 
     open_session: Callable[[], SparkSession]
-    part_count: int
+    count_parts: Callable[[], int]
     options: SparkOptions
+    means: Means
+
+    @property
+    def part_count(self) -> int:
+        """How many workers explore."""
+        return self.count_parts()
+
+    def folder_for(self, order: Order) -> str | None:
+        """Where checkpoints of this order are; each of the searches of a model has a folder to itself."""
+        base = self.options.checkpoint
+        whole = "\n".join((order.open_part.__name__, order.digest, order.text))
+        return None if base is None else make_folder(base, sha256(whole.encode()).hexdigest()[:16])
+
+    def saved(self, order: Order) -> Manifest | None:
+        """The checkpoint of this order; None where there is none."""
+        folder = self.folder_for(order)
+        return None if folder is None else read_manifest(folder, order.digest, order.part_count)
+
+
+CheckThere = Callable[[Cluster, Network, Sequence[Property], Limits, Report], dict[str, Result]]
 
 
 def engine(open_session: Callable[[], SparkSession], options: SparkOptions) -> Check:
     """Checks properties on the cluster of the session, as `local.check` does on this machine."""
     session = cache(open_session)
-    for folder in (options.checkpoint, options.spill):
-        if folder is not None:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-    parts = options.parts or cores_of(session(), None)
-    cluster = Cluster(session, parts, options)
+    for option, folder in (("--checkpoint", options.checkpoint), ("--spill", options.spill)):
+        _make_folder(option, folder)
+    count_parts = cache(lambda: options.parts or cores_of(session(), None))
+    cluster = Cluster(session, count_parts, options, Means(options.exchange))
+    if options.start_states is not None:
+        cluster.count_parts()  # whoever asks for Spark is told at once where there is none
 
     def check(
         network: Network, properties: Sequence[Property], limits: Limits, report: Report
     ) -> tuple[Result, ...]:
-        for one in properties:
-            if network.timed or not isinstance(one.claim, SafetyClaim):
-                raise ModelError(
-                    f"{one.name} cannot be checked on Spark yet",
-                    one.span,
-                    "use --engine local; on Spark: always, reachable, transition, deadlockfree,"
-                    " nonterminating of untimed networks",
-                )
-        results = check_safety_on_spark(cluster, network, properties, limits, report)
+        results: dict[str, Result] = {}
+        for search, mine in share_out(network, properties).items():
+            if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
+                results |= {one.name: local.not_begun(one) for one in mine}
+            else:
+                results |= _search_by_any_means(search, cluster, network, mine, limits, report)
         return tuple(results[one.name] for one in properties)
 
     return check
+
+
+def _search_by_any_means(
+    search: CheckThere,
+    cluster: Cluster,
+    network: Network,
+    properties: Sequence[Property],
+    limits: Limits,
+    report: Report,
+) -> dict[str, Result]:
+    """What the search finds; without sockets, where it needs them, what the driver finds alone."""
+    if search is check_safety_on_spark or not cluster.means.shuffles:
+        try:
+            return search(cluster, network, properties, limits, report)
+        except SocketsRefusedError as refused:
+            if not cluster.means.give_up_sockets(refused.reason, cluster.options):
+                raise
+    return check_alone(cluster, network, properties, limits, report)
+
+
+def _make_folder(option: str, folder: str | None) -> None:
+    try:
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"{option} {folder}: {error.strerror}"
+        raise EnvironmentFailure(reason, "give a folder that can be written to") from error
+
+
+def share_out(network: Network, properties: Sequence[Property]) -> dict[CheckThere, list[Property]]:
+    """The properties by what checks them: what has no distributed algorithm is left to the driver."""
+    shares: dict[CheckThere, list[Property]] = {}
+    for one in properties:
+        shares.setdefault(_search_for(network, one), []).append(one)
+    return shares
+
+
+def _search_for(network: Network, property_: Property) -> CheckThere:
+    if isinstance(property_.claim, Refines | Deterministic):
+        return check_alone
+    if local.is_temporal(property_):
+        return check_alone if network.timed else check_liveness_on_spark
+    return check_timed_on_spark if network.timed else check_safety_on_spark
+
+
+def check_liveness_on_spark(
+    cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    """The results of properties of the infinite runs of an untimed network, by name."""
+    limits, options = _with_remedy(cluster, limits), cluster.options
+    results: dict[str, Result] = {}
+    for one in properties:
+        share = _sharing_on_spark(cluster, network)
+        arguments = (network, one, limits, report, share, options.start_states, options.spill)
+        results[one.name] = _again(partial(check_shared_runs, *arguments))
+    return results
+
+
+def _sharing_on_spark(cluster: Cluster, network: Network) -> Share:
+    """Explorations that the cluster shares from their initial state on."""
+
+    @contextmanager
+    def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+        order = order_for(cluster.part_count)
+        manifest = cluster.saved(order)
+        with ExitStack() as stack:
+            yield _start(cluster, network, order, (), manifest, stack, handed=False)
+
+    return share
+
+
+def _with_remedy(cluster: Cluster, limits: Limits) -> Limits:
+    """The limits with what to do where a part's memory is used up."""
+    spilled = cluster.options.spill is not None
+    return replace(limits, remedy=SPILLED_REMEDY if spilled else SHARED_REMEDY)
+
+
+def _again(search: Callable[[], Found]) -> Found:
+    """What the search finds; begun again where a worker was lost."""
+    lost: WorkerLostError | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            return search()
+        except WorkerLostError as error:
+            lost = error
+    raise EnvironmentFailure(
+        f"workers were lost {ATTEMPTS} times in a row: {lost}",
+        "look at the executors' logs; where they run out of memory, give --max-memory-mib",
+    )
+
+
+def check_timed_on_spark(
+    cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    """The results of safety properties of a timed network, by name."""
+    limits = _with_remedy(cluster, limits)
+    workers = Workers(_sharing_on_spark(cluster, network), cluster.options.start_states, _again)
+    return check_shared_zones(network, properties, limits, report, workers)
+
+
+def check_alone(
+    cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    """The results of properties that no cluster helps with, by name: the driver searches alone."""
+    if cluster.options.start_states is not None:  # else it was not asked for that it be a cluster
+        for one in properties:
+            cluster.options.tell(ALONE, one.name)
+    found = local.check(network, properties, limits, report)
+    return {result.property: result for result in found}
 
 
 def check_safety_on_spark(
     cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
 ) -> dict[str, Result]:
     """The results of safety properties, by name, explored on the cluster."""
+    limits = _with_remedy(cluster, limits)
     results: dict[str, Result] = {}
     for number in range(len(batches(properties))):
         results |= _check_batch(cluster, network, (properties, number), limits, report)
@@ -102,17 +241,12 @@ def _check_batch(
 ) -> dict[str, Result]:
     """The results of one batch; begun again where a worker was lost."""
     properties, number = chosen
-    lost: WorkerLostError | None = None
-    for _ in range(ATTEMPTS):
+
+    def search() -> dict[str, Result]:
         batch = batches(properties)[number]
-        try:
-            return check_batch(network, batch, limits, report, opening_on_spark(cluster, network, limits))
-        except WorkerLostError as error:
-            lost = error
-    raise EnvironmentFailure(
-        f"workers were lost {ATTEMPTS} times in a row: {lost}",
-        "look at the executors' logs; where they run out of memory, give --max-memory-mib",
-    )
+        return check_batch(network, batch, limits, report, opening_on_spark(cluster, network, limits))
+
+    return _again(search)
 
 
 def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open:
@@ -120,18 +254,32 @@ def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
-        options, parts = cluster.options, cluster.part_count
-        order = make_order(network, batch, reduced, parts, limits.memory_max_mib, options.spill)
-        folder = options.checkpoint
-        manifest = None if folder is None else read_manifest(folder, order.digest, parts)
-        signs = tuple(sign for _, sign in batch.plan().goals)
+        options = cluster.options
         with ExitStack() as stack:
+
+            def order_now() -> Order:
+                memory = limits.memory_max_mib
+                return make_order(network, batch, reduced, cluster.part_count, memory, options.spill)
+
+            def start(manifest: Manifest | None = None) -> SharedExploration:
+                order = order_now()
+                signs = tuple(sign for _, sign in batch.plan().goals)
+                if not cluster.means.shuffles:
+                    try:
+                        return _start(cluster, network, order, signs, manifest, stack)
+                    except SocketsRefusedError as refused:
+                        _require_shuffles(cluster, refused)
+                return _start_shuffled(cluster, network, order, (signs, len(initial)), manifest, stack)
+
+            is_any = options.checkpoint is not None and is_saved(options.checkpoint)
+            manifest = cluster.saved(order_now()) if is_any else None
             if manifest is not None:
-                yield _start(cluster, network, order, signs, manifest, stack)
+                yield start(manifest)
             else:
-                local = begin(code, initial, batch.plan(), 1, limits.memory_max_mib)
-                start = partial(_start, cluster, network, order, signs, None, stack)
-                yield Handover(local, _is_time(options.start_states), start)
+                # Where it may end here, it is quick; where it goes on elsewhere soon, it is in order.
+                workers = limits.workers if options.start_states is None else 1
+                here = begin(code, initial, batch.plan(), workers, limits.memory_max_mib)
+                yield Handover(here, _is_time(options.start_states), start)
 
     return open_
 
@@ -150,31 +298,100 @@ def _start(
     signs: tuple[int, ...],
     manifest: Manifest | None,
     stack: ExitStack,
+    handed: bool = True,
 ) -> SharedExploration:
-    """The exploration of workers that have come: from a checkpoint, or to be given states."""
+    """The exploration of workers that have come: from a checkpoint, to be given states, or from the
+    initial state on."""
+    with ExitStack() as attempt:
+        crew = _meet(cluster, network, order, manifest, attempt, handed)
+        stack.push(attempt.pop_all())
+    each = order.memory_max_mib or default_budget_mib()
+    exploration = SharedExploration(crew, each * cluster.part_count * MIB, signs)
+    _go_on(cluster, order, exploration, manifest)
+    return exploration
+
+
+def _meet(
+    cluster: Cluster,
+    network: Network,
+    order: Order,
+    manifest: Manifest | None,
+    stack: ExitStack,
+    handed: bool,
+) -> Crew:
+    """The workers, once they have come; the stack lets them go."""
     session = cluster.open_session()
     cores_of(session, cluster.part_count)
-    folder = cluster.options.checkpoint
     crew = open_crew(_driver_host(session), cluster.part_count)
     job = Job(session, crew.meeting, order, network.name)
+
+    def notice(kind: object, error: BaseException | None, trace: object) -> None:
+        reason = parted(str(job.error)) if isinstance(error, WorkerLostError) else None
+        if reason is not None:
+            cluster.means.give_up_sockets(reason, cluster.options)
+
+    stack.push(notice)
     stack.callback(job.end)
     stack.callback(crew.close)
     job.start()
-    _gather(crew, job, folder or "", manifest)
-    each = order.memory_max_mib or default_budget_mib()
-    exploration = SharedExploration(crew, each * cluster.part_count * MIB, signs)
+    _gather(crew, job, cluster.folder_for(order) or "", manifest, handed and manifest is None)
+    return crew
+
+
+def _require_shuffles(cluster: Cluster, refused: SocketsRefusedError) -> None:
+    """Goes over to shuffles; raises EnvironmentFailure where they are not wanted or not to be had."""
+    if is_remote(cluster.open_session()):
+        raise EnvironmentFailure(
+            refused.message,
+            "behind Spark Connect, too, executors have to reach each other and this process",
+        ) from refused
+    if not cluster.means.give_up_sockets(refused.reason, cluster.options):
+        raise refused
+
+
+def _start_shuffled(
+    cluster: Cluster,
+    network: Network,
+    order: Order,
+    shape: tuple[tuple[int, ...], int],
+    manifest: Manifest | None,
+    stack: ExitStack,
+) -> SharedExploration:
+    """The exploration of parts that take turns in jobs; of the shape of measures and rows."""
+    session, (signs, width) = cluster.open_session(), shape
+    if is_remote(session):
+        raise EnvironmentFailure(
+            "Spark Connect has no RDDs, which exploring by shuffles needs",
+            "without --exchange shuffle workers use sockets; or give a --master that is not sc://",
+        )
+    jobs = SparkJobs(session.sparkContext, cluster.part_count, f"veristream: {network.name}", failed_job)
+    stack.callback(jobs.close)
+    budget = (order.memory_max_mib or default_budget_mib()) * cluster.part_count * MIB
+    folder = cluster.folder_for(order)
+    exploration = explore_by_shuffles(jobs, order, width, budget, signs, manifest, folder)
+    _go_on(cluster, order, exploration, manifest)
+    return exploration
+
+
+def _go_on(
+    cluster: Cluster, order: Order, exploration: SharedExploration, manifest: Manifest | None
+) -> None:
+    """Where and how often the exploration is saved, and what it knows already."""
+    folder = cluster.folder_for(order)
     if folder is not None:
         seconds = cluster.options.checkpoint_seconds
         exploration.checkpoints = Checkpoints(folder, order.digest, seconds)
     if manifest is not None:
-        exploration.depth = manifest.depth
-        for kind in manifest.unwatched:
-            exploration.unwatch(kind)
-    return exploration
+        exploration.resume(manifest)
 
 
 def _driver_host(session: SparkSession) -> str:
     """The address that workers reach the driver at."""
+    if is_remote(session):
+        # Not the server's: the one that this process has on the way there.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+            way.connect((session.client.host, REMOTE_PORT))
+            return str(way.getsockname()[0])
     return socket.gethostbyname(session.conf.get("spark.driver.host") or "localhost")
 
 
@@ -183,27 +400,44 @@ class Job(threading.Thread):
 
     def __init__(self, session: SparkSession, meeting: Meeting, order: Order, name: str) -> None:
         super().__init__(daemon=True)
-        self.context, self.meeting, self.order = session.sparkContext, meeting, order
+        self.session, self.meeting, self.order = session, meeting, order
         self.description = f"veristream: {name}"
         self.group = f"veristream-{secrets.token_hex(8)}"
         self.error: Exception | None = None
 
     def run(self) -> None:
         """Runs the stage until all workers are let go."""
-        meeting, order, context = self.meeting, self.order, self.context
         try:
-            context.setJobGroup(self.group, self.description, interruptOnCancel=True)
-            numbers = context.parallelize(range(order.part_count), order.part_count)
-            numbers.barrier().mapPartitions(lambda part: _work(part, meeting, order)).collect()
+            if is_remote(self.session):
+                self._run_remotely()
+            else:
+                self._run_here()
         except Exception as error:  # noqa: BLE001  # Spark raises many kinds; whoever waits tells them
             self.error = error
+
+    def _run_here(self) -> None:
+        meeting, order, context = self.meeting, self.order, self.session.sparkContext
+        context.setJobGroup(self.group, self.description, interruptOnCancel=True)
+        numbers = context.parallelize(range(order.part_count), order.part_count)
+        numbers.barrier().mapPartitions(lambda part: _work(part, meeting, order)).collect()
+
+    def _run_remotely(self) -> None:
+        """Spark Connect has no RDDs, but its tables have barrier stages too."""
+        meeting, order, count = self.meeting, self.order, self.order.part_count
+        self.session.addTag(self.group)
+        numbers = self.session.range(0, count, 1, count)
+        numbers.mapInArrow(lambda parts: _work_on(parts, meeting, order), "id long", barrier=True).collect()
 
     def end(self) -> None:
         """Waits a little for the stage to end by itself, then cancels it."""
         self.join(timeout=2)
-        if self.is_alive():
-            self.context.cancelJobGroup(self.group)
-            self.join(timeout=30)
+        if not self.is_alive():
+            return
+        if is_remote(self.session):
+            self.session.interruptTag(self.group)
+        else:
+            self.session.sparkContext.cancelJobGroup(self.group)
+        self.join(timeout=30)
 
 
 def _work(numbers: Iterable[int], meeting: Meeting, order: Order) -> Iterator[int]:
@@ -213,24 +447,16 @@ def _work(numbers: Iterable[int], meeting: Meeting, order: Order) -> Iterator[in
         yield number
 
 
-def _gather(crew: Crew, job: Job, folder: str, manifest: Manifest | None) -> None:
+def _work_on(parts: Iterable[Any], meeting: Meeting, order: Order) -> Iterator[Any]:
+    """The task of one part, whose number comes in an Arrow table."""
+    for part in parts:
+        for number in part.column(0).to_pylist():
+            serve(meeting, order, number)
+        yield part
+
+
+def _gather(crew: Crew, job: Job, folder: str, manifest: Manifest | None, handed: bool) -> None:
     try:
-        crew.gather(GATHER_SECONDS, lambda: job.error is None, folder, manifest, manifest is None)
+        crew.gather(GATHER_SECONDS, lambda: job.error is None, folder, manifest, handed)
     except TimeoutError as error:
-        raise _absence("" if job.error is None else str(job.error)) from error
-
-
-def _absence(told: str) -> EnvironmentFailure:
-    """Why the workers did not come, from what Spark told of their stage."""
-    if "No module named 'veristream" in told:
-        return EnvironmentFailure(
-            "the Python of the cluster's workers has no veristream",
-            "install it there, or ship it: PYSPARK_SUBMIT_ARGS='--py-files veristream.zip pyspark-shell'",
-        )
-    # The worker's own error ends its Python traceback; around it are Java's lines.
-    lines = [line for line in told.splitlines() if _PYTHON_ERROR.match(line)]
-    reasons = lines or [line for line in told.splitlines() if "Exception: " in line]
-    return EnvironmentFailure(
-        "the workers did not come" + (f": {reasons[-1]}" if reasons else ""),
-        "see that the cluster has a free core for each part, and that its machines reach the driver",
-    )
+        raise absence("" if job.error is None else str(job.error)) from error

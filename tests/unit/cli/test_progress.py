@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
 from veristream.cli.progress import describe, showing_progress
 from veristream.search.limits import Progress, silent
+from veristream.verdict import Spread
 
 PROGRESS = Progress("safe[0]", 1_000_000, 5_000_000, 12, 3456, 99.5, 4.0)
 
@@ -21,6 +23,23 @@ class Terminal(io.StringIO):
 def test_line() -> None:
     assert describe(PROGRESS) == (
         "1,000,000 states (250,000/s), frontier 3,456, depth 12, 100 MiB, 4.0 s: safe[0]"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spread", "told"),
+    [
+        (Spread(4, 1.254, 3 << 20, 0), "4 parts (largest 1.25 of the mean), 3.0 MiB exchanged, "),
+        (
+            Spread(2, 1.0, 0, 2 << 30),
+            "2 parts (largest 1.00 of the mean), 0.0 MiB exchanged, 2.0 GiB on disks, ",
+        ),
+        (Spread(1, 1.0, 0, 0), "1 part, "),
+    ],
+)
+def test_line_of_a_shared_search(spread: Spread, told: str) -> None:
+    assert describe(replace(PROGRESS, spread=spread)) == (
+        f"1,000,000 states (250,000/s), frontier 3,456, depth 12, 100 MiB, {told}4.0 s: safe[0]"
     )
 
 

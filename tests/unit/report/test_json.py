@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from veristream.expected import Expectation, KnownModel, KnownRun, Reproduction, compare
@@ -13,7 +14,7 @@ from veristream.report.json import (
     render_reproductions,
     render_run,
 )
-from veristream.verdict import Effort, Holds, Result, Step, Trace, Unknown, Violated
+from veristream.verdict import Effort, Holds, Result, Spread, Step, Trace, Unknown, Violated
 
 RESULT_KEYS = [
     "property",
@@ -50,6 +51,14 @@ def test_check_has_these_keys_and_no_others() -> None:
     assert second["reason"] == "the last step leads back to step 0"
     assert (third["verdict"], third["reason"]) == ("unknown", "time is up")
     assert (first["states"], first["seconds"], first["memory_mib"]) == (5, 0.25, 0.5)
+
+
+def test_a_shared_search_tells_how_it_was_spread() -> None:
+    effort = replace(EFFORT, spread=Spread(4, 1.23456, 1000, 0))
+    document = json.loads(render_check("m.net", "spark", (Result("a", "always", Holds(), effort),)))
+    (found,) = document["results"]
+    assert list(found) == [*RESULT_KEYS, "spread"]
+    assert found["spread"] == {"parts": 4, "skew": 1.235, "exchanged_bytes": 1000, "spilled_bytes": 0}
 
 
 def test_reason_of_a_lasso_says_it_once() -> None:

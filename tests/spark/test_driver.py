@@ -1,0 +1,97 @@
+"""The driver: killed and resumed, short of memory, and what it shows in Spark's own pages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.cluster import ROOT, Ended, Standalone, kill, run, veristream
+from tests.spark.conftest import LOCAL
+from veristream.search.checkpoint import MANIFEST
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+MODEL = ("check", "models/philosophers/philosophers.net", "-D", "ORDERED=1", "-p", "no_deadlock", "--json")
+KILLED_AT = (22, 27, 32)
+"""Depths of the checkpoints that the driver is killed after; the search is 39 deep."""
+
+
+def _result(ended: Ended) -> dict[str, Any]:
+    assert ended.told == ""
+    (found,) = json.loads(ended.output)["results"]
+    return dict(found)
+
+
+def _depth_in(folder: Path) -> int:
+    """The depth of the checkpoint; -1 where there is none yet."""
+    for manifest in folder.rglob(MANIFEST):
+        return int(json.loads(manifest.read_text())["depth"])
+    return -1
+
+
+def _kill_after(words: list[str], folder: Path, depth: int) -> None:
+    """Starts the command, and kills it once its checkpoint is so deep."""
+    process = subprocess.Popen([sys.executable, "-m", "veristream.cli", *words], cwd=ROOT)
+    try:
+        deadline = time.monotonic() + 150
+        while _depth_in(folder) < depth:
+            assert process.poll() is None, "it ended before it was killed"
+            assert time.monotonic() < deadline, "it saved nothing"
+            time.sleep(0.01)
+    finally:
+        kill(process.pid)
+        process.wait(timeout=30)
+
+
+@pytest.mark.usefixtures("java")
+def test_a_killed_driver_is_resumed(tmp_path: Path) -> None:
+    large = [*MODEL, "-D", "N=13"]
+    on_spark = [*large, "--engine", "spark", "--master", LOCAL, "--parts", "2", "--checkpoint-seconds", "0"]
+    where = "--checkpoint"
+    for depth in KILLED_AT:
+        _kill_after([*on_spark, where, str(tmp_path)], tmp_path, depth)
+        where = "--resume"
+    resumed = veristream(*on_spark, where, str(tmp_path))
+    here = veristream(*large)
+    assert (resumed.code, here.code) == (0, 0)
+    keys = ("property", "verdict", "states", "transitions", "depth")
+    assert [_result(resumed)[key] for key in keys] == [_result(here)[key] for key in keys]
+    assert _result(resumed)["states"] == 3**13
+
+
+@pytest.mark.usefixtures("java")
+def test_a_search_that_outgrows_this_machine_is_handed_over() -> None:
+    words = (*MODEL, "-D", "N=12", "--max-memory-mib", "10")
+    alone = veristream(*words)
+    assert alone.code == 4
+    assert _result(alone)["reason"] == (
+        "the memory budget of 10 MiB is used up (--max-memory-mib gives more;"
+        " --engine spark --spill DIR has a cluster's memory and disks)"
+    )
+    shared = veristream(*words, "--master", LOCAL)
+    assert (shared.code, shared.told) == (0, "")
+    document = json.loads(shared.output)
+    assert (document["engine"], document["results"][0]["states"]) == ("spark", 3**12)
+
+
+def test_settings_of_spark_are_a_cluster_to_hand_over_to(cluster: Standalone) -> None:
+    words = (*MODEL, "-D", "N=12", "--max-memory-mib", "10")
+    shared = veristream(*words, environment={**cluster.environment, "MASTER": cluster.master})
+    assert (shared.code, shared.told) == (0, "")
+    document = json.loads(shared.output)
+    assert (document["engine"], document["results"][0]["states"]) == ("spark", 3**12)
+
+
+def test_spark_names_the_model_that_a_job_is_for(cluster: Standalone) -> None:
+    script = str(ROOT / "tests/spark/described.py")
+    environment = {**cluster.environment, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    ended = run([sys.executable, script, cluster.master], environment)
+    assert (ended.code, ended.told) == (0, "")
+    assert json.loads(ended.output) == {"description": "veristream: philosophers", "status": "RUNNING"}

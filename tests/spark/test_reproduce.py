@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ from tests.spark.conftest import LOCAL
 from veristream import library
 from veristream.expected import Reproduction, find_known
 from veristream.search.limits import SparkOptions
-from veristream.verdict import word
+from veristream.verdict import Result, word
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,12 +48,20 @@ def test_known_models_are_reproduced(session: SparkSession, name: str) -> None:
 
 
 def _comparable(reproduction: Reproduction) -> list[object]:
-    """What must be alike. How many zones there are depends on the order in which they are found."""
-    results = [outcome.result for outcome in reproduction.outcomes]
+    """What must be alike. How many zones there are depends on the order in which they are found, and which
+    of several runs that go on for ever is shown, on which state is looked at."""
+    results = [_without_lasso(outcome.result) for outcome in reproduction.outcomes]
     known = reproduction.model
     if any(network.timed for network in library.load_all(known.path, known.constants)):
         return [(one.property, word(one.verdict)) for one in results]
     return list(told(results))
+
+
+def _without_lasso(result: Result) -> Result:
+    trace = result.verdict.trace
+    if trace is None or trace.loop is None:
+        return result
+    return replace(result, verdict=replace(result.verdict, trace=replace(trace, steps=())))
 
 
 def test_the_sample_is_known() -> None:

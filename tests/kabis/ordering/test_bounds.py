@@ -132,10 +132,30 @@ def test_a_vote_counts_once() -> None:
 
 def test_a_proposal_passed_on_without_its_proof_does_not_hide_the_proof() -> None:
     bench = started()
-    proof = certificate(PREVOTE, (1, 2, 3), 0, B)
-    bench.hear(proposal(1, B, 0))
-    bench.hear(proposal(1, B, 0, proof=proof))
-    assert bench.hear(vote(PREVOTE, 1, 1, B)) == ["wait propose 1 35", "prevote 1 b"]
+    proof = certificate(PREVOTE, (1, 2, 3), 1, B)
+    bench.hear(proposal(2, B, 1))
+    bench.hear(proposal(2, B, 1, proof=proof))
+    assert bench.hear(vote(PREVOTE, 1, 2, B)) == ["wait propose 2 40", "prevote 2 b"]
+
+
+def test_a_vote_for_nil_is_kept_after_a_flood() -> None:
+    bench = started()
+    bench.time_out(PROPOSE, 0)
+    bench.hear(*[vote(PREVOTE, 3, 0, other(number)) for number in range(10)], vote(PREVOTE, 2, 0, None))
+    assert bench.hear(vote(PREVOTE, 3, 0, None)) == ["precommit 0 nil"]
+
+
+def test_of_rounds_ahead_the_highest_are_kept() -> None:
+    bench = started()
+    bench.hear(*[vote(PREVOTE, 3, number, A) for number in (10, 11, 12, 13, 5)])
+    assert sorted(bench.machine.log.rounds) == [10, 11, 12, 13]
+
+
+@pytest.mark.parametrize("number", [1, 50])
+def test_proofs_of_rounds_ahead_are_not_kept(number: int) -> None:
+    bench = started()
+    bench.hear(certificate(PREVOTE, (1, 2, 3), number, A))
+    assert kept(bench) == 0
 
 
 def test_nothing_is_heard_before_the_start() -> None:
@@ -185,6 +205,13 @@ FORGED: dict[str, Message] = {
     "a certificate with a forged vote": replace(
         certificate(PREVOTE, (1, 2, 3), 0, A), identifier=B.identifier
     ),
+    "a commit with a forged vote": Commit(
+        A, replace(certificate(PRECOMMIT, (1, 2, 3), 0, B), identifier=A.identifier)
+    ),
+    "a commit of two": Commit(A, certificate(PRECOMMIT, (1, 2), 0, A)),
+    "a commit of another content": Commit(
+        Value(A.identifier, b"b"), certificate(PRECOMMIT, (1, 2, 3), 0, A)
+    ),
     "a commit of prevotes": Commit(A, certificate(PREVOTE, (1, 2, 3), 0, A)),
     "a commit of another value": Commit(B, certificate(PRECOMMIT, (1, 2, 3), 0, A)),
 }
@@ -195,9 +222,9 @@ def test_good_messages_verify_and_survive_their_encoding(message: Message) -> No
     VERIFIER.verify(message)
     encoded = encode_message(message)
     assert decode_message(encoded) == message
-    for cut in range(len(encoded)):
+    for wrong in [encoded + b"0", *(encoded[:cut] for cut in range(len(encoded)))]:
         with pytest.raises(DecodeError):
-            decode_message(encoded[:cut])
+            decode_message(wrong)
 
 
 @pytest.mark.parametrize("message", FORGED.values(), ids=FORGED)

@@ -51,6 +51,7 @@ def test_after_a_restart_the_lock_still_holds() -> None:
     bench.hear(proposal(0, A), *votes(PREVOTE, (1, 2), 0, A))
     again = Bench(records=bench.records)
     assert again.start() == ["prevote 0 a", "precommit 0 a"]
+    assert again.time_out(PREVOTE, 0) == []
     assert again.locked == ("a", 0, "a", 0)
     again.hear(*votes(PRECOMMIT, (1, 2, 3), 0, None))
     again.time_out(PRECOMMIT, 0)
@@ -145,6 +146,6 @@ def test_records_are_decoded_as_they_were_encoded() -> None:
     bench.give(*LONG_RUN)
     for record in bench.records:
         assert encode_record(decode_record(record)) == record
-        for cut in range(len(record)):
+        for wrong in [record + b"0", *(record[:cut] for cut in range(len(record)))]:
             with pytest.raises(DecodeError):
-                decode_record(record[:cut])
+                decode_record(wrong)

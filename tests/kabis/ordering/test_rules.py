@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.kabis.ordering.bench import (
@@ -165,6 +167,13 @@ class TestPrecommit:
         assert bench.locked == (None, -1, None, -1)
         assert bench.hear(proposal(0, A)) == ["precommit 0 a"]
 
+    def test_36_nothing_is_locked_before_its_own_prevote(self) -> None:
+        bench = in_round(1)
+        assert bench.hear(proposal(1, A, 0), *votes(PREVOTE, (1, 2, 3), 1, A)) == []
+        assert bench.locked == (None, -1, None, -1)
+        assert bench.time_out(PROPOSE, 1) == ["prevote 1 nil", "precommit 1 a"]
+        assert bench.locked == ("a", 1, "a", 1)
+
     def test_36_an_invalid_value_is_not_locked(self) -> None:
         bench = started()
         assert bench.hear(proposal(0, BAD), *votes(PREVOTE, (1, 2, 3), 0, BAD)) == [
@@ -254,6 +263,17 @@ class TestDecide:
         assert bench.hear(proposal(0, B, height=2)) == []
         assert bench.start(2) == ["wait propose 0 30", "prevote 0 b"]
         assert bench.locked == (None, -1, None, -1)
+
+    def test_50_validity_is_judged_anew_at_each_height(self) -> None:
+        bench = started()
+        valid = replace(
+            bench.machine.application, valid=lambda value: bench.machine.height == 2 or value == A
+        )
+        bench.machine.application = valid
+        assert bench.hear(proposal(0, B)) == ["prevote 0 nil"]
+        bench.hear(Commit(A, certificate(PRECOMMIT, (1, 2, 3), 0, A)))
+        bench.start(2)
+        assert bench.hear(proposal(0, B, height=2)) == ["prevote 0 b"]
 
 
 class TestRounds:

@@ -1,0 +1,1 @@
+"""The validation channel: validators that agree on an order."""

@@ -1,0 +1,188 @@
+"""What a validator must not forget: the messages it has signed, its locked and valid value, its round.
+
+A validator that forgets a vote may sign another in its place, and one that forgets its lock may help to
+decide a second value: either makes it Byzantine. One that forgets why it is in its round may be alone there
+for ever, when a Byzantine validator's votes brought it there and are not to be had again. So a record is
+durable before the message leaves, and `recover` rebuilds the memory from the records that survived; a
+record that did not is one whose message never left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from veristream.kabis.codec import DecodeError, Reader, Writer
+from veristream.kabis.ordering.encoding import (
+    read_certificate,
+    read_message,
+    read_round,
+    read_value,
+    write_certificate,
+    write_message,
+    write_round,
+    write_value,
+)
+from veristream.kabis.ordering.messages import NO_ROUND, Certificate, Proposal, Signed, Step, Value, Vote
+from veristream.kabis.receipts import PARTIES_MAX
+
+_KIND = "consensus-record"
+
+
+@dataclass(frozen=True, slots=True)
+class SignedOnce:
+    """A message that was signed: nothing else is ever signed in its height, round and step."""
+
+    message: Signed
+
+    @property
+    def step(self) -> Step:
+        """The step that the message belongs to."""
+        return Step.PROPOSE if isinstance(self.message, Proposal) else self.message.step
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """The paper's locked value and valid value of a height; `proof` is the valid value's proof-of-lock."""
+
+    height: int
+    locked_value: Value | None = None
+    locked_round: int = NO_ROUND
+    valid_value: Value | None = None
+    valid_round: int = NO_ROUND
+    proof: Certificate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """A round that was begun, and the messages of others that were the reason."""
+
+    height: int
+    round: int = 0
+    because: tuple[Signed, ...] = ()
+
+
+Record = SignedOnce | Locked | Entered
+
+
+@dataclass(slots=True)
+class Memory:
+    """The durable part of a validator's state: of each height its round, what it signed there, its lock."""
+
+    entries: dict[int, Entered] = field(default_factory=dict)
+    signed: dict[int, dict[Step, SignedOnce]] = field(default_factory=dict)
+    locks: dict[int, Locked] = field(default_factory=dict)
+
+    def take(self, record: Record) -> None:
+        """Remembers one more record."""
+        match record:
+            case Entered():
+                self.entries[record.height] = record
+                self.signed.pop(record.height, None)  # a round once left is never signed in again
+            case SignedOnce():
+                self.signed.setdefault(record.message.height, {})[record.step] = record
+            case Locked():
+                self.locks[record.height] = record
+            case _:
+                assert_never(record)
+
+    def entry(self, height: int) -> Entered:
+        """The round that a height is in; at first it is 0."""
+        return self.entries.get(height) or Entered(height)
+
+    def lock(self, height: int) -> Locked:
+        """The lock in a height; at first there is none."""
+        return self.locks.get(height) or Locked(height)
+
+    def signed_in(self, height: int) -> list[SignedOnce]:
+        """What was signed in the round that a height is in, by step."""
+        in_round = self.signed.get(height, {})
+        return [in_round[step] for step in sorted(in_round)]
+
+    def signed_in_place_of(self, message: Signed) -> SignedOnce | None:
+        """What was signed where this message belongs."""
+        assert message.round == self.entry(message.height).round, "a validator signs in its round only"
+        return self.signed.get(message.height, {}).get(SignedOnce(message).step)
+
+    def forget_before(self, height: int) -> None:
+        """Forgets heights that are decided."""
+        for known in (self.entries, self.signed, self.locks):
+            for old in [old for old in known if old < height]:
+                del known[old]
+
+
+def recover(records: Iterable[bytes]) -> Memory:
+    """The memory of a validator whose log holds these records, oldest first."""
+    memory = Memory()
+    for record in records:
+        memory.take(decode_record(record))
+    return memory
+
+
+def encode_record(record: Record) -> bytes:
+    """The only encoding of a record."""
+    writer = Writer(_KIND)
+    match record:
+        case SignedOnce():
+            writer.u8(0)
+            write_message(writer, record.message)
+        case Locked():
+            writer.u8(1)
+            _write_locked(writer, record)
+        case Entered():
+            writer.u8(2)
+            writer.u64(record.height)
+            writer.u32(record.round)
+            writer.items(record.because, PARTIES_MAX, lambda message: write_message(writer, message))
+        case _:
+            assert_never(record)
+    return writer.to_bytes()
+
+
+def decode_record(data: bytes) -> Record:
+    """The record with this encoding; raises DecodeError and nothing else."""
+    reader = Reader(data, _KIND)
+    record = _read_record(reader)
+    reader.end()
+    return record
+
+
+def _read_record(reader: Reader) -> Record:
+    match reader.u8():
+        case 0:
+            return SignedOnce(_read_signed(reader))
+        case 1:
+            return _read_locked(reader)
+        case 2:
+            return Entered(
+                reader.u64(), reader.u32(), reader.items(PARTIES_MAX, lambda: _read_signed(reader))
+            )
+        case kind:
+            raise DecodeError(f"a record of kind {kind}")
+
+
+def _read_signed(reader: Reader) -> Signed:
+    message = read_message(reader)
+    if not isinstance(message, Proposal | Vote):
+        raise DecodeError("a validator signs proposals and votes only")
+    return message
+
+
+def _write_locked(writer: Writer, locked: Locked) -> None:
+    writer.u64(locked.height)
+    for value, number in (
+        (locked.locked_value, locked.locked_round),
+        (locked.valid_value, locked.valid_round),
+    ):
+        writer.option(value, lambda present: write_value(writer, present))
+        write_round(writer, number)
+    writer.option(locked.proof, lambda proof: write_certificate(writer, proof))
+
+
+def _read_locked(reader: Reader) -> Locked:
+    height = reader.u64()
+    locked_value, locked_round = reader.option(lambda: read_value(reader)), read_round(reader)
+    valid_value, valid_round = reader.option(lambda: read_value(reader)), read_round(reader)
+    proof = reader.option(lambda: read_certificate(reader))
+    return Locked(height, locked_value, locked_round, valid_value, valid_round, proof)

@@ -1,0 +1,237 @@
+"""What validators say to each other, what of it is signed, and how it is checked before the core sees it.
+
+A proposal is signed over its value's identifier, not the content; whoever takes a message in checks that
+the identifier is that of the content (`verify`). The proof-of-lock that a proposal carries is not under its
+signature: each of its votes has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+from typing import assert_never
+
+from veristream.kabis.codec import DecodeError, Writer
+from veristream.kabis.keys import SignatureError
+from veristream.kabis.receipts import VoteKind, vote_bytes
+
+NO_ROUND = -1
+
+
+class Step(IntEnum):
+    """The steps of a round, in their order (algorithm 1, line 4); votes are numbered as in `VoteKind`."""
+
+    PROPOSE = 0
+    PREVOTE = 1
+    PRECOMMIT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Committee:
+    """The validators 0 ... size - 1 of one chain; each has one vote, and size = 3 F + 1."""
+
+    chain: str
+    size: int
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or self.size % 3 != 1:
+            raise ValueError(f"{self.size} validators are not 3 F + 1")
+
+    @property
+    def faults(self) -> int:
+        """F, how many validators may be Byzantine."""
+        return (self.size - 1) // 3
+
+    @property
+    def quorum(self) -> int:
+        """2 F + 1: any two such sets have a correct validator in common."""
+        return 2 * self.faults + 1
+
+    def proposer(self, height: int, round_number: int) -> int:
+        """The validator whose turn it is."""
+        return (height + round_number) % self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What is decided on: an identifier, and the content that it identifies."""
+
+    identifier: bytes
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A prevote or a precommit of one validator; without an identifier it is a vote for nil."""
+
+    step: Step
+    height: int
+    round: int
+    identifier: bytes | None
+    sender: int
+    signature: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The votes of a quorum for one value in one step, as pairs (validator, signature) in validator order.
+
+    Of prevotes it is a proof-of-lock; of precommits it shows that the value is decided.
+    """
+
+    step: Step
+    height: int
+    round: int
+    identifier: bytes
+    signatures: tuple[tuple[int, bytes], ...]
+
+    def votes(self) -> tuple[Vote, ...]:
+        """The votes that it stands for."""
+        place = (self.step, self.height, self.round, self.identifier)
+        return tuple(Vote(*place, sender, signature) for sender, signature in self.signatures)
+
+    def is_quorum(self, committee: Committee) -> bool:
+        """Whether enough validators of the committee are in it, each once."""
+        senders = [sender for sender, _ in self.signatures]
+        in_order = all(one < other for one, other in pairwise(senders))
+        known = not senders or (senders[0] >= 0 and senders[-1] < committee.size)
+        return len(senders) >= committee.quorum and in_order and known
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A proposer's value; `valid_round` is the round of its proof-of-lock, or `NO_ROUND`."""
+
+    height: int
+    round: int
+    value: Value
+    valid_round: int
+    sender: int
+    signature: bytes = b""
+    proof: Certificate | None = None
+
+    @property
+    def statement(self) -> tuple[bytes, int]:
+        """What the proposer says in this round; two statements are a contradiction."""
+        return (self.value.identifier, self.valid_round)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A decided value with the precommits that decided it, for validators that are behind."""
+
+    value: Value
+    certificate: Certificate
+
+
+Signed = Proposal | Vote
+Message = Proposal | Vote | Certificate | Commit
+
+VerifySignature = Callable[[int, bytes, bytes], None]
+"""Takes a validator's index, a message and a signature; raises SignatureError."""
+
+
+class MessageError(Exception):
+    """A message that no correct validator sends: it is dropped before the core sees it."""
+
+
+def height_of(message: Message) -> int:
+    """The height that a message is about."""
+    return message.certificate.height if isinstance(message, Commit) else message.height
+
+
+def sign_bytes(chain: str, message: Signed) -> bytes:
+    """What a validator signs: nothing else on this chain, or on another, has the same bytes."""
+    match message:
+        case Vote():
+            kind = VoteKind(message.step)
+            return vote_bytes(chain, kind, message.height, message.round, message.identifier)
+        case Proposal():
+            writer = Writer("proposal")
+            writer.text(chain)
+            writer.u64(message.height)
+            writer.u32(message.round)
+            writer.digest(message.value.identifier)
+            writer.u32(message.valid_round - NO_ROUND)
+            return writer.to_bytes()
+        case _:
+            assert_never(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Verifier:
+    """Checks messages before they go into the core."""
+
+    committee: Committee
+    signature: VerifySignature
+    identify: Callable[[bytes], bytes]  # raises DecodeError where the content is none
+
+    def verify(self, message: Message) -> None:
+        """Raises `MessageError` unless every signature is good and identifiers are those of contents."""
+        match message:
+            case Proposal():
+                self._place(message)
+                self._signed(message)
+                if message.proof is not None:
+                    self._certificate(message.proof)
+                self._value(message.value)  # last, for it costs most
+            case Vote():
+                if message.step is Step.PROPOSE:
+                    raise MessageError("a vote is a prevote or a precommit")
+                self._signed(message)
+            case Certificate():
+                self._certificate(message)
+            case Commit():
+                self._commit(message)
+            case _:
+                assert_never(message)
+
+    def _commit(self, commit: Commit) -> None:
+        certificate = commit.certificate
+        if certificate.step is not Step.PRECOMMIT or certificate.identifier != commit.value.identifier:
+            raise MessageError("the certificate is not of precommits for the value")
+        self._certificate(certificate)
+        self._value(commit.value)
+
+    def _place(self, proposal: Proposal) -> None:
+        if proposal.sender != self.committee.proposer(proposal.height, proposal.round):
+            raise MessageError(f"validator {proposal.sender} is not the proposer of round {proposal.round}")
+        if not proof_fits(proposal):
+            raise MessageError("the proof-of-lock is not of the proposal's value and valid round")
+
+    def _value(self, value: Value) -> None:
+        try:
+            identifier = self.identify(value.content)
+        except DecodeError as error:
+            raise MessageError(f"the content is no value: {error}") from error
+        if identifier != value.identifier:
+            raise MessageError("the identifier is not that of the content")
+
+    def _signed(self, message: Signed) -> None:
+        if not 0 <= message.sender < self.committee.size:
+            raise MessageError(f"{message.sender} is not a validator")
+        try:
+            self.signature(message.sender, sign_bytes(self.committee.chain, message), message.signature)
+        except SignatureError as error:
+            raise MessageError(f"not signed by validator {message.sender}") from error
+
+    def _certificate(self, certificate: Certificate) -> None:
+        if certificate.step is Step.PROPOSE or not certificate.is_quorum(self.committee):
+            raise MessageError(
+                "a certificate holds votes of 2 F + 1 validators, each once and in their order"
+            )
+        for vote in certificate.votes():
+            self._signed(vote)
+
+
+def proof_fits(proposal: Proposal) -> bool:
+    """Whether the proof-of-lock, where there is one, is about this proposal's value and valid round."""
+    if not NO_ROUND <= proposal.valid_round < proposal.round:
+        return False
+    proof = proposal.proof
+    if proof is None:  # the prevotes may be known from elsewhere, as in the paper
+        return True
+    claimed = (Step.PREVOTE, proposal.height, proposal.valid_round, proposal.value.identifier)
+    return (proof.step, proof.height, proof.round, proof.identifier) == claimed

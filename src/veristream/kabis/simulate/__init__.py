@@ -1,0 +1,1 @@
+"""Seeded simulations of Kabis in one process, with faults and checks."""

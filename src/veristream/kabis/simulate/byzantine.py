@@ -1,0 +1,181 @@
+"""Byzantine validators: each hears what a validator hears, holds one key, and says what it likes.
+
+A strategy is a function from what was heard to what is said, and to whom. Nothing here signs in the name of
+a correct validator; the forger tries, and the verification in front of the core must refuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from random import Random
+from typing import TypeVar
+
+from veristream.kabis.ordering.messages import (
+    NO_ROUND,
+    Certificate,
+    Commit,
+    Committee,
+    Message,
+    Proposal,
+    Signed,
+    Step,
+    Value,
+    Vote,
+    sign_bytes,
+)
+from veristream.kabis.simulate.scenario import HEAL_MS, Strategy
+
+SignedMessage = TypeVar("SignedMessage", Proposal, Vote)
+
+VOTING = (Step.PREVOTE, Step.PRECOMMIT)
+FORGED = b"\x5a" * 64
+
+
+def make_value(text: str) -> Value:
+    """A value with this content."""
+    content = text.encode("ascii")
+    return Value(sha256(content).digest(), content)
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """A message to some validators, sent after a while."""
+
+    message: Message
+    receivers: frozenset[int]
+    after_ms: int = 0
+
+
+@dataclass(slots=True)
+class Byzantine:
+    """A Byzantine validator with what it has heard."""
+
+    index: int
+    committee: Committee
+    sign: Callable[[bytes], bytes]
+    strategy: Strategy
+    random: Random
+    values: dict[int, dict[bytes, Value]] = field(default_factory=dict)
+    prevotes: dict[tuple[int, int, bytes], dict[int, bytes]] = field(default_factory=dict)
+    reached: set[tuple[int, int]] = field(default_factory=set)
+    said: set[Message] = field(default_factory=set)
+    made: int = 0
+
+    def hear(self, message: Message, now_ms: int) -> list[Saying]:
+        """What it says on hearing a message."""
+        if isinstance(message, Certificate | Commit) or self.strategy is Strategy.SILENT:
+            return []
+        self._note(message)
+        sayings = list(self._answer(message))
+        if self.strategy is Strategy.FLOOD:
+            hold_ms = max(0, HEAL_MS - now_ms)
+            sayings = [replace(saying, after_ms=hold_ms) for saying in sayings]
+        return sayings
+
+    def _note(self, message: Signed) -> None:
+        known = self.values.setdefault(message.height, {})
+        if isinstance(message, Proposal):
+            known[message.value.identifier] = message.value
+        elif message.step is Step.PREVOTE and message.identifier is not None:
+            place = (message.height, message.round, message.identifier)
+            self.prevotes.setdefault(place, {})[message.sender] = message.signature
+
+    def _answer(self, message: Signed) -> Iterator[Saying]:
+        for number in (message.round, message.round + 1):
+            place = (message.height, number)
+            if place not in self.reached:
+                self.reached.add(place)
+                if self.committee.proposer(*place) == self.index:
+                    yield from self._propose(*place)
+        yield from self._vote_on(message)
+
+    def _propose(self, height: int, number: int) -> Iterator[Saying]:
+        stale = self._stale_proposal(height, number)
+        if stale is not None:
+            yield Saying(stale, self._all())
+            yield from self._vote_for(height, number, stale.value.identifier, self._all())
+            return
+        some = self._some()
+        for receivers in (some, self._all() - some):
+            value = self._make_value(height, number)
+            proposal = self._signed(Proposal(height, number, value, NO_ROUND, self.index))
+            self.values.setdefault(height, {})[value.identifier] = value
+            yield Saying(proposal, receivers)
+            yield from self._vote_for(height, number, value.identifier, receivers)
+
+    def _stale_proposal(self, height: int, number: int) -> Proposal | None:
+        """The oldest value for which prevotes, with its own, make a proof-of-lock."""
+        if self.strategy is not Strategy.OBSTRUCTIVE:
+            return None
+        for place in sorted(place for place in self.prevotes if place[0] == height and place[1] < number):
+            value = self.values[height].get(place[2])
+            own = self._signed(Vote(Step.PREVOTE, height, place[1], place[2], self.index))
+            signatures = self.prevotes[place] | {self.index: own.signature}
+            if value is not None and len(signatures) >= self.committee.quorum:
+                proof = Certificate(
+                    Step.PREVOTE, height, place[1], place[2], tuple(sorted(signatures.items()))
+                )
+                proposal = self._signed(Proposal(height, number, value, place[1], self.index))
+                return replace(proposal, proof=proof)
+        return None
+
+    def _vote_on(self, message: Signed) -> Iterator[Saying]:
+        height, number = message.height, message.round
+        identifier = message.value.identifier if isinstance(message, Proposal) else message.identifier
+        match self.strategy:
+            case Strategy.AGREEABLE | Strategy.FLOOD:
+                yield from self._vote_for(height, number, identifier, self._all())
+            case Strategy.SPLIT:
+                some = self._some()
+                yield from self._vote_for(height, number, identifier, some)
+                yield from self._vote_for(height, number, None, self._all() - some)
+            case Strategy.RANDOM if self.random.random() < 0.5:
+                choices = [None, sha256(b"unknown").digest(), *self.values[height]]
+                number = max(0, number + self.random.randint(-1, 1))
+                yield from self._vote_for(height, number, self.random.choice(choices), self._some())
+            case Strategy.OBSTRUCTIVE:
+                for earlier in range(max(0, number - 2), number + 1):
+                    if self.committee.proposer(height, earlier) != self.index:
+                        yield from self._vote_for(height, earlier, None, self._all())
+            case Strategy.FORGER if isinstance(message, Vote):
+                yield from self._forge(message)
+        if self.strategy is Strategy.FLOOD:
+            for ahead in (1, 7, 1_000, 1_000_000):
+                yield from self._vote_for(height, number + ahead, identifier, self._all())
+
+    def _vote_for(
+        self, height: int, number: int, identifier: bytes | None, receivers: frozenset[int]
+    ) -> Iterator[Saying]:
+        for step in VOTING:
+            vote = self._signed(Vote(step, height, number, identifier, self.index))
+            if vote not in self.said:
+                self.said.add(vote)
+                yield Saying(vote, receivers)
+
+    def _forge(self, vote: Vote) -> Iterator[Saying]:
+        other = self.random.randrange(self.committee.size)
+        yield Saying(replace(vote, sender=other, signature=FORGED), self._all())
+        yield Saying(replace(vote, identifier=None), self._all())
+        if vote.identifier is not None:
+            padded = tuple((index, vote.signature) for index in range(self.committee.quorum))
+            certificate = Certificate(Step.PRECOMMIT, vote.height, vote.round, vote.identifier, padded)
+            yield Saying(certificate, self._all())
+            value = self.values[vote.height].get(vote.identifier)
+            if value is not None:
+                yield Saying(Commit(value, certificate), self._all())
+
+    def _make_value(self, height: int, number: int) -> Value:
+        self.made += 1
+        word = "bad" if self.random.random() < 0.2 else "ok"
+        return make_value(f"{word}/{height}/{number}/byzantine {self.index}/{self.made}")
+
+    def _signed(self, message: SignedMessage) -> SignedMessage:
+        return replace(message, signature=self.sign(sign_bytes(self.committee.chain, message)))
+
+    def _all(self) -> frozenset[int]:
+        return frozenset(range(self.committee.size)) - {self.index}
+
+    def _some(self) -> frozenset[int]:
+        return frozenset(index for index in self._all() if self.random.random() < 0.5)

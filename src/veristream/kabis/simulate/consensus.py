@@ -1,0 +1,478 @@
+"""The consensus in one process, under a scenario: seeded, with every fault, and checked all the way.
+
+Checked while it runs: agreement (one value per height), validity (valid, and somebody made it), integrity
+(one decision per height and validator), certificates verify, a correct validator never contradicts itself,
+crashes or not, and no correct validator is accused. Checked at its end: after the network has healed every
+correct validator decides every height.
+
+Every message goes through its encoding and through `Verifier`, once when it is sent; both depend on nothing
+but the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b, sha256
+from heapq import heappop, heappush
+from random import Random
+from typing import assert_never
+
+from veristream.kabis.keys import SignatureError
+from veristream.kabis.ordering.durable import SignedOnce, recover
+from veristream.kabis.ordering.encoding import decode_message, encode_message
+from veristream.kabis.ordering.interface import (
+    Broadcast,
+    Conflict,
+    Decide,
+    Input,
+    Output,
+    Persist,
+    Received,
+    Resend,
+    Schedule,
+    Start,
+    Timeout,
+)
+from veristream.kabis.ordering.messages import (
+    Certificate,
+    Commit,
+    Committee,
+    Message,
+    MessageError,
+    Proposal,
+    Signed,
+    Step,
+    Value,
+    Verifier,
+    Vote,
+    height_of,
+)
+from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
+from veristream.kabis.simulate.byzantine import Byzantine, make_value
+from veristream.kabis.simulate.disk import Disk
+from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+
+CHAIN = "simulation"
+HEALED_DELAY_MS = 5
+RESEND_MS = 100
+LIMIT_MS = 60_000
+DURATIONS = Durations(propose_ms=40, prevote_ms=20, precommit_ms=20, growth_ms=10)
+
+
+class ViolationError(Exception):
+    """A property does not hold in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run: the violation, if any, and figures that show what the run went through."""
+
+    violation: str | None
+    inputs: int
+    rounds: int
+    restarts: int
+    conflicts: int
+    refused: int
+    ended_ms: int
+    trace: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Host:
+    """A machine that runs a validator: twins are two hosts with one index."""
+
+    number: int
+    index: int
+    machine: Tendermint
+    disk: Disk = field(default_factory=Disk)
+    decided: list[Commit] = field(default_factory=list)
+    up: bool = True
+    lives: int = 1
+    dies_after: int | None = None
+    stood_at: tuple[int, int, Step] | None = None
+
+    @property
+    def height(self) -> int:
+        """The height that it works on; the first is 1."""
+        return len(self.decided) + 1
+
+
+class Simulation:
+    """One run of a scenario."""
+
+    def __init__(self, scenario: Scenario, tracing: bool = False) -> None:
+        self.scenario = scenario
+        self.committee = Committee(CHAIN, scenario.size)
+        self.random = Random(f"run/{scenario.seed}")
+        self.verifier = Verifier(self.committee, _check_signature, lambda content: sha256(content).digest())
+        self.now_ms = 0
+        self.trace: list[str] | None = [] if tracing else None
+        self.inputs = self.rounds = self.restarts = self.conflicts = self.refused = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._said: dict[tuple[int, int, int, Step], object] = {}
+        self._verified: dict[Message, Message] = {}
+        self._values: set[bytes] = set()
+        self._first_decisions: dict[int, bytes] = {}
+        strategies = dict(scenario.byzantine)
+        twins = [index for index, strategy in strategies.items() if strategy is Strategy.TWINS]
+        self.liars = set(strategies)
+        self.byzantine = {
+            index: self._make_byzantine(index, strategy)
+            for index, strategy in strategies.items()
+            if strategy is not Strategy.TWINS
+        }
+        indices = [index for index in range(scenario.size) if index not in self.byzantine] + twins
+        numbers = [*dict.fromkeys(indices), *range(scenario.size, scenario.size + len(twins))]
+        self.hosts = {
+            number: self._make_host(number, index) for number, index in zip(numbers, indices, strict=True)
+        }
+        self._undecided = {host.number for host in self.hosts.values() if host.index not in self.liars}
+
+    def run(self) -> Outcome:
+        """Runs to the end, or to the first violation."""
+        violation = None
+        try:
+            self._begin()
+            while self._queue and self._undecided:
+                self.now_ms, _, action = heappop(self._queue)
+                if self.now_ms > LIMIT_MS:
+                    break
+                action()
+            self._check_termination()
+        except ViolationError as found:
+            violation = str(found)
+        return Outcome(
+            violation=violation,
+            inputs=self.inputs,
+            rounds=self.rounds,
+            restarts=self.restarts,
+            conflicts=self.conflicts,
+            refused=self.refused,
+            ended_ms=self.now_ms,
+            trace=tuple(self.trace or ()),
+        )
+
+    # Who takes part
+
+    def _make_byzantine(self, index: int, strategy: Strategy) -> Byzantine:
+        random = Random(f"byzantine/{self.scenario.seed}/{index}")
+        return Byzantine(index, self.committee, _signer(index), strategy, random)
+
+    def _make_host(self, number: int, index: int) -> Host:
+        return Host(number, index, self._make_machine(number, index, 1, []))
+
+    def _make_machine(self, number: int, index: int, life: int, records: Iterable[bytes]) -> Tendermint:
+        def propose(height: int, round_number: int) -> Value:
+            value = make_value(f"ok/{height}/{round_number}/host {number}, life {life}")
+            self._values.add(value.identifier)
+            return value
+
+        def valid(value: Value) -> bool:
+            return value.content.startswith(b"ok/%d/" % self.hosts[number].height)
+
+        identity = Identity(index, self.committee, _signer(index))
+        return Tendermint(identity, Application(propose, valid), DURATIONS, recover(records))
+
+    def _begin(self) -> None:
+        for fault in self.scenario.faults:
+            if isinstance(fault, Crash) and fault.host in self.hosts:
+                self._at(fault.at_ms, self._doomer(fault))
+        for host in self.hosts.values():
+            self._at(self.random.randint(0, 20), self._starter(host))
+            self._at(RESEND_MS + host.number, self._ticker(host))
+
+    # Events
+
+    def _at(self, time_ms: int, action: Callable[[], None]) -> None:
+        self._serial += 1
+        heappush(self._queue, (time_ms, self._serial, action))
+
+    def _starter(self, host: Host) -> Callable[[], None]:
+        return lambda: self._give(host, Start(host.height))
+
+    def _ticker(self, host: Host) -> Callable[[], None]:
+        def tick() -> None:
+            stands_at = (host.machine.height, host.machine.round, host.machine.step)
+            if host.up and stands_at == host.stood_at:
+                self._give(host, Resend())
+            host.stood_at = stands_at
+            self._at(self.now_ms + RESEND_MS, tick)
+
+        return tick
+
+    def _doomer(self, crash: Crash) -> Callable[[], None]:
+        host = self.hosts[crash.host]
+
+        def doom() -> None:
+            if host.up and host.dies_after is None:
+                host.dies_after = crash.outputs
+                self._at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
+
+        return doom
+
+    def _restart(self, host: Host) -> None:
+        if host.up:
+            host.dies_after = None  # it did nothing that it could have died of
+            return
+        self.restarts += 1
+        host.up, host.lives = True, host.lives + 1
+        host.machine = self._make_machine(host.number, host.index, host.lives, host.disk.recover())
+        self._note("host %d restarts", host.number)
+        self._give(host, Start(host.height))
+
+    def _give(self, host: Host, event: Input) -> None:
+        """Gives a host an input and does what its machine wants done, unless it dies on the way."""
+        if not host.up or host.height > self.scenario.heights:
+            return
+        self.inputs += 1
+        for output in host.machine.handle(event):
+            if host.dies_after is not None:
+                if host.dies_after == 0:
+                    self._kill(host)
+                    return
+                host.dies_after -= 1
+            self._do(host, output)
+        self.rounds = max(self.rounds, host.machine.round)
+
+    def _kill(self, host: Host) -> None:
+        self._note("host %d dies", host.number)
+        host.up, host.dies_after = False, None
+        host.disk.crash(self.random)
+
+    def _do(self, host: Host, output: Output) -> None:
+        match output:
+            case Persist():
+                host.disk.append(output.record)
+            case Broadcast():
+                host.disk.sync()
+                self._check_consistent(host, output.message)
+                self._broadcast(host, output.message)
+            case Schedule():
+                self._schedule(host, output)
+            case Decide():
+                host.disk.sync()
+                self._decide(host, output)
+            case Conflict():
+                self._check_conflict(output)
+            case _:
+                assert_never(output)
+
+    def _schedule(self, host: Host, wanted: Schedule) -> None:
+        life = host.lives
+        timeout = Timeout(wanted.step, wanted.height, wanted.round)
+
+        def ring() -> None:
+            if host.lives == life:
+                self._note("host %d: timeout %s of round %d", host.number, wanted.step.name, wanted.round)
+                self._give(host, timeout)
+
+        self._at(self.now_ms + wanted.duration_ms, ring)
+
+    def _decide(self, host: Host, decision: Decide) -> None:
+        self._note("host %d decides %s", host.number, decision.value.identifier.hex()[:4])
+        if host.index not in self.liars:
+            self._check_decision(host, decision)
+        host.decided.append(Commit(decision.value, decision.certificate))
+        if host.height > self.scenario.heights:
+            self._undecided.discard(host.number)
+        self._at(self.now_ms, self._starter(host))
+
+    # The network
+
+    def _broadcast(self, host: Host, message: Message) -> None:
+        try:
+            message = self._through_the_wire(message)
+        except MessageError as error:
+            raise ViolationError(
+                f"verification: host {host.number} sends what is refused: {error}"
+            ) from error
+        for other in self.hosts.values():
+            if other is not host:
+                self._send(host.number, other, message)
+        for byzantine in self.byzantine.values():
+            delay_ms = self.random.randint(1, HEALED_DELAY_MS)
+            self._at(self.now_ms + delay_ms, self._hearer(byzantine, message))
+
+    def _hearer(self, byzantine: Byzantine, message: Message) -> Callable[[], None]:
+        def hear() -> None:
+            for saying in byzantine.hear(message, self.now_ms):
+                self._at(
+                    self.now_ms + saying.after_ms, self._sayer(byzantine, saying.message, saying.receivers)
+                )
+
+        return hear
+
+    def _sayer(
+        self, byzantine: Byzantine, message: Message, receivers: frozenset[int]
+    ) -> Callable[[], None]:
+        def say() -> None:
+            try:
+                verified = self._through_the_wire(message)
+            except MessageError:
+                self.refused += 1
+                return
+            if isinstance(message, Proposal):
+                self._values.add(message.value.identifier)
+            for host in self.hosts.values():
+                if host.index in receivers:
+                    self._send(byzantine.index, host, verified)
+
+        return say
+
+    def _from_host(self, host: Host, message: Message) -> Message:
+        try:
+            return self._through_the_wire(message)
+        except MessageError as error:
+            raise ViolationError(
+                f"verification: host {host.number} sends what is refused: {error}"
+            ) from error
+
+    def _through_the_wire(self, message: Message) -> Message:
+        arrived = self._verified.get(message)
+        if arrived is None:
+            arrived = decode_message(encode_message(message))
+            self.verifier.verify(arrived)
+            self._verified[message] = arrived
+        return arrived
+
+    def _send(self, sender: int, host: Host, message: Message) -> None:
+        healed = self.now_ms >= HEAL_MS
+        copies = 1
+        if not healed:
+            if self._is_cut_off(sender, host.number, message) or self.random.random() < self.scenario.drop:
+                return
+            copies += self.random.random() < self.scenario.duplicate
+        slowest_ms = HEALED_DELAY_MS if healed else self.scenario.delay_ms
+        for _ in range(copies):
+            delay_ms = self.random.randint(1, slowest_ms)
+            self._at(self.now_ms + delay_ms, lambda: self._deliver(sender, host, message))
+
+    def _is_cut_off(self, sender: int, receiver: int, message: Message) -> bool:
+        for fault in self.scenario.faults:
+            if isinstance(fault, Crash) or not fault.begin_ms <= self.now_ms < fault.end_ms:
+                continue
+            if isinstance(fault, Partition) and fault.groups[sender] != fault.groups[receiver]:
+                return True
+            if isinstance(fault, Mute) and fault.sender == sender and fault.step is _step_of(message):
+                return fault.receiver in (None, receiver)
+        return False
+
+    def _deliver(self, sender: int, host: Host, message: Message) -> None:
+        if not host.up:
+            return
+        height = height_of(message)
+        if self.trace is not None:
+            self._note("%d to host %d: %s", sender, host.number, describe(message))
+        if height < host.height and not isinstance(message, Commit) and sender in self.hosts:
+            answer = self._from_host(host, host.decided[height - 1])
+            self._send(host.number, self.hosts[sender], answer)
+        self._give(host, Received(message))
+
+    # Checks
+
+    def _check_decision(self, host: Host, decision: Decide) -> None:
+        height, identifier = decision.height, decision.value.identifier
+        if height != host.height:
+            raise ViolationError(
+                f"integrity: host {host.number} at height {host.height} decides height {height}"
+            )
+        if self._first_decisions.setdefault(height, identifier) != identifier:
+            raise ViolationError(f"agreement: host {host.number} decides another value at height {height}")
+        if not decision.value.content.startswith(b"ok/%d/" % height) or identifier not in self._values:
+            raise ViolationError(f"validity: {decision.value.content!r} is decided at height {height}")
+        if decision.certificate.height != height:
+            raise ViolationError(
+                f"certificate: it is of height {decision.certificate.height}, not {height}"
+            )
+        try:
+            self.verifier.verify(Commit(decision.value, decision.certificate))
+        except MessageError as error:
+            raise ViolationError(f"certificate: {error}") from error
+
+    def _check_consistent(self, host: Host, message: Message) -> None:
+        """No two statements in one place from one correct validator, in all its lives."""
+        if isinstance(message, Certificate | Commit) or message.sender != host.index:
+            return
+        if host.index in self.liars:
+            return
+        place = (host.index, message.height, message.round, SignedOnce(message).step)
+        statement = _statement(message)
+        if self._said.setdefault(place, statement) != statement:
+            raise ViolationError(
+                f"consistency: host {host.number} contradicts itself in {place[3].name} {place[1:3]}"
+            )
+
+    def _check_conflict(self, conflict: Conflict) -> None:
+        self.conflicts += 1
+        first, second = conflict.first, conflict.second
+        if first.sender not in self.liars:
+            raise ViolationError(f"accountability: correct validator {first.sender} is accused")
+        same = (first.sender, first.height, first.round, SignedOnce(first).step)
+        if same != (second.sender, second.height, second.round, SignedOnce(second).step):
+            raise ViolationError("accountability: the evidence is of different places")
+        if _statement(first) == _statement(second):
+            raise ViolationError("accountability: the evidence is no contradiction")
+
+    def _check_termination(self) -> None:
+        if self._undecided:
+            at = {number: self.hosts[number].height for number in sorted(self._undecided)}
+            raise ViolationError(f"termination: {LIMIT_MS} ms are over, these hosts are at heights {at}")
+
+    def _note(self, form: str, *arguments: object) -> None:
+        if self.trace is not None:
+            self.trace.append(f"{self.now_ms:6} " + form % arguments)
+
+
+def run(scenario: Scenario, tracing: bool = False) -> Outcome:
+    """Runs a scenario."""
+    return Simulation(scenario, tracing).run()
+
+
+def describe(message: Message) -> str:
+    """A message in a few words: whose, what, height/round, and for which value."""
+    match message:
+        case Proposal():
+            what = f"{message.value.identifier.hex()[:4]}, valid round {message.valid_round}"
+            return f"proposal of {message.sender}, {message.height}/{message.round}: {what}"
+        case Vote():
+            what = "nil" if message.identifier is None else message.identifier.hex()[:4]
+            return (
+                f"{message.step.name.lower()} of {message.sender}, {message.height}/{message.round}: {what}"
+            )
+        case Certificate():
+            voters = [sender for sender, _ in message.signatures]
+            what = f"{message.height}/{message.round}: {message.identifier.hex()[:4]}"
+            return f"{message.step.name.lower()}s of {voters}, {what}"
+        case Commit():
+            return "commit by " + describe(message.certificate)
+        case _:
+            assert_never(message)
+
+
+def _statement(message: Signed) -> object:
+    return message.statement if isinstance(message, Proposal) else message.identifier
+
+
+def _step_of(message: Message) -> Step:
+    match message:
+        case Proposal():
+            return Step.PROPOSE
+        case Vote() | Certificate():
+            return message.step
+        case Commit():
+            return Step.PRECOMMIT
+        case _:
+            assert_never(message)
+
+
+def _signer(index: int) -> Callable[[bytes], bytes]:
+    """A keyed hash in place of a signature: as good where nobody but the simulation holds keys."""
+    key = b"validator %d" % index
+    return lambda message: blake2b(message, key=key).digest()
+
+
+def _check_signature(index: int, message: bytes, signature: bytes) -> None:
+    if _signer(index)(message) != signature:
+        raise SignatureError("not this validator's")

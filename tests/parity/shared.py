@@ -81,8 +81,8 @@ def opening_with_threads(
 
 
 def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str | None = None) -> Share:
-    """Explorations of products that threads share from their initial state on; with a folder they are
-    saved after every level, and go on from what is there."""
+    """Explorations of products or zones that threads share from their initial state on; with a folder they
+    are saved after every level, and go on from what is there."""
 
     @contextmanager
     def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
@@ -96,9 +96,10 @@ def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str
             manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
             crew.gather(60, lambda: True, folder or "", manifest)
             exploration = SharedExploration(crew, memory_max_mib * part_count * MIB)
-            exploration.depth = 0 if manifest is None else manifest.depth
             if folder is not None:
                 exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
+            if manifest is not None:
+                exploration.resume(manifest)
             yield exploration
         finally:
             crew.close()

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
 
-from tests.parity.shared import _quietly
+from tests.parity.shared import sharing_with_threads
 from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.ir.show import show_timed
 from veristream.ir.timed import TimedInterpreter, TimedStep
 from veristream.search import partition
-from veristream.search.checkpoint import read_manifest
-from veristream.search.crew import Checkpoints, SharedExploration, open_crew
 from veristream.search.limits import Limits, Report, silent
-from veristream.search.memory import MIB
-from veristream.search.order import Order
 from veristream.search.timed import (
     ExploringZones,
     OpenZones,
@@ -31,41 +26,11 @@ from veristream.search.timed import (
     search_group,
 )
 from veristream.search.timed_cases import Inquiry
-from veristream.search.zone_crew import SharedZones, ShareZones, opening_zones_shared
+from veristream.search.zone_crew import SharedZones, opening_zones_shared
 from veristream.search.zone_explore import ZoneExploration
 from veristream.search.zone_part import ZonePart
 from veristream.search.zones import COVERED
 from veristream.verdict import Holds, Result, Step, Trace, word
-
-
-def sharing_with_threads(
-    part_count: int, memory_max_mib: int = 64, folder: str | None = None
-) -> ShareZones:
-    """Explorations that threads share; with a folder they are saved after every level."""
-
-    @contextmanager
-    def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
-        order = order_for(part_count)
-        crew = open_crew("127.0.0.1", part_count)
-        args = [(crew.meeting, order, number) for number in range(part_count)]
-        threads = [threading.Thread(target=_quietly, args=one, daemon=True) for one in args]
-        for thread in threads:
-            thread.start()
-        try:
-            manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
-            crew.gather(60, lambda: True, folder or "", manifest)
-            exploration = SharedExploration(crew, memory_max_mib * part_count * MIB)
-            if folder is not None:
-                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
-            if manifest is not None:
-                exploration.resume(manifest)
-            yield exploration
-        finally:
-            crew.close()
-            for thread in threads:
-                thread.join(timeout=20)
-
-    return share
 
 
 def opening_zones_with_threads(

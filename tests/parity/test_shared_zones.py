@@ -185,7 +185,7 @@ def test_a_search_that_does_not_fit_here_is_shared() -> None:
     network = fischer(6)
     wanted = named(network, "A[] not deadlock")
     orders: list[Order] = []
-    workers = Workers(noting(sharing_with_threads(2), orders), None, lambda run: run())
+    workers = Workers(noting(sharing_with_threads(2, 64), orders), None, lambda run: run())
     found = check_shared_zones(network, wanted, Limits(memory_max_mib=1), silent, workers)
     assert len(orders) == 1
     assert [found[one.name].verdict for one in wanted] == [

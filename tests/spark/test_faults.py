@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.ltl.test_random import properties as temporal_properties
 from tests.missing import is_missing
 from tests.parity.test_shared import told
 from tests.spark import lossy
@@ -52,9 +53,12 @@ def test_a_hundred_random_networks_agree(session: SparkSession) -> None:
             return
         wanted = [Property(f"p{i}", one.claim) for i, one in enumerate(drawn)]
         wanted = [one for one in wanted if isinstance(one.claim, SafetyClaim)]
-        here = local.check(network, wanted, Limits(states_max=3000)) if wanted else ()
-        if not wanted or any(isinstance(one.verdict, Unknown) and not one.verdict.fault for one in here):
-            return  # nothing to ask, or too large
+        if not wanted:
+            return
+        wanted.append(data.draw(temporal_properties(network)))
+        here = local.check(network, wanted, Limits(states_max=3000))
+        if any(isinstance(one.verdict, Unknown) and not one.verdict.fault for one in here):
+            return  # too large
         there = check(network, wanted, Limits(), silent)
         assert [word(one.verdict) for one in there] == [word(one.verdict) for one in here]
         for one, other in zip(there, here, strict=True):

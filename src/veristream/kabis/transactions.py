@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, Self
 
 from veristream.kabis.actions import Action, Hole, TransactionPart, decode_action
@@ -19,6 +20,7 @@ from veristream.kabis.keys import Signer, Verify, possession_bytes
 from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
 
+REMEMBERED_BYTES_MAX = 2048
 ACTION_BYTES_MAX = TRANSACTION_BYTES_MAX - 1024
 
 
@@ -171,7 +173,18 @@ _TRANSACTION_TAGS: Mapping[bytes, type[Transaction]] = {
 
 
 def decode_transaction(data: bytes) -> Transaction:
-    """The transaction with this encoding, of whichever kind."""
+    """The transaction with this encoding, of whichever kind.
+
+    A validator decodes the same bytes when they come in, when it makes or checks a block, and when it
+    applies one; what is small is remembered in between.
+    """
+    if len(data) > REMEMBERED_BYTES_MAX:
+        return decode_one_of(_TRANSACTION_TAGS, data)
+    return _decode_and_remember(data)
+
+
+@lru_cache(maxsize=4096)
+def _decode_and_remember(data: bytes) -> Transaction:
     return decode_one_of(_TRANSACTION_TAGS, data)
 
 

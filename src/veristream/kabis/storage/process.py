@@ -14,7 +14,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,8 @@ from veristream.kabis.storage.repair import repair
 from veristream.kabis.wire import Address, run, serve
 
 _LOGGER = logging.getLogger(__name__)
+
+MakeParty = Callable[[StorageCore, Log, float], StorageParty]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Options:
     repair: bool = False
 
 
-async def run_party(options: Options) -> None:
+async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
     """Runs the party until a signal stops it; raises EnvironmentFailure if its log fails."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -67,11 +69,11 @@ async def run_party(options: Options) -> None:
         core = StorageCore(options.genesis, options.party, options.key, log)
         if core.lost_count:
             _LOGGER.warning("%d records were lost to damage and repaired away", core.lost_count)
-        await _serve(options, core, log, stop)
+        party = make_party(core, log, options.log.interval_ms / 1000)
+        await _serve(options, core, party, stop)
 
 
-async def _serve(options: Options, core: StorageCore, log: Log, stop: asyncio.Event) -> None:
-    party = StorageParty(core, log, options.log.interval_ms / 1000)
+async def _serve(options: Options, core: StorageCore, party: StorageParty, stop: asyncio.Event) -> None:
     clients = partial(_list_clients, options.clients) if options.clients else tuple
     directory = Directory(options.genesis, clients, anonymous=options.anonymous)
     identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key)
@@ -187,13 +189,13 @@ def _list_clients(path: Path) -> tuple[Party, ...]:
         return ()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, make_party: MakeParty = StorageParty) -> int:
     """Runs a storage party as the command line says; gives the exit status."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     try:
-        run(run_party(read_options(sys.argv[1:] if arguments is None else arguments)))
+        run(run_party(read_options(sys.argv[1:] if arguments is None else arguments), make_party))
     except ModelError as error:
         sys.stderr.write(error.render() + "\n")
         return 2

@@ -1,0 +1,370 @@
+"""What turns the pure validator into a running one: a clock, two logs, and connections to the others.
+
+Records are written at once and flushed in a thread, one flush for all that wait (group commit). What speaks
+of them waits for it: messages leave, and decided blocks are told, afterwards, in their order; for a block
+may be decided by our own vote, which we must not forget once others count on it. What a peer does not read
+is dropped, never kept: validators repeat what matters. Transactions come in a little at a time, so that the
+votes of a height never wait behind a crowd of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from random import Random
+from typing import Any, assert_never
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.genesis import Genesis, Party
+from veristream.kabis.handshake import Identity, Peer, Role
+from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.keys import Remembering, Signer
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
+from veristream.kabis.ordering.messages import MessageError
+from veristream.kabis.ordering.peers import (
+    TRANSACTIONS_PER_OFFER_MAX,
+    Ask,
+    Offer,
+    PeerMessage,
+    decode_peer_message,
+    encode_peer_message,
+)
+from veristream.kabis.ordering.store import BlockStore, RecordStore
+from veristream.kabis.ordering.validator import (
+    Accused,
+    Action,
+    Committed,
+    Send,
+    Settings,
+    ValidatorCore,
+    to_commit_certificate,
+)
+from veristream.kabis.outcomes import Outcome
+from veristream.kabis.wire import Address, Backoff, Client, Connection, RequestError, WireError, connect
+
+_LOGGER = logging.getLogger(__name__)
+
+TICK_S = 0.1
+BLOCK_FLUSH_S = 0.25
+BANNED_S = 5.0
+ADMITTING_S = 0.001
+"""How long transactions are taken in before it is looked whether something else has arrived."""
+OFFERED_MAX = 20_000
+"""How many offered transactions wait to be taken in; further offers are dropped."""
+
+
+def clock_ms() -> int:
+    """The time that blocks carry."""
+    return time.time_ns() // 1_000_000
+
+
+class Node:
+    """A validator that runs; clients may be told of blocks up to the height `published`."""
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        index: int,
+        signer: Signer,
+        stores: tuple[BlockStore, RecordStore],
+        settings: Settings,
+    ) -> None:
+        self.genesis = genesis
+        self.index = index
+        self.signer = signer
+        self.blocks, self.records = stores
+        self.links: dict[int, Client] = {}
+        self.contradictions = 0
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.validator = self._restore(settings)
+        self.published = self.blocks.height
+        self._loop = asyncio.get_running_loop()
+        self._indices = {party.name: number for number, party in enumerate(genesis.validators)}
+        self._banned_until: dict[str, float] = {}
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._offers: list[bytes] = []
+        self._to_admit: deque[Callable[[], None]] = deque()
+        self._to_flush = asyncio.Event()
+        self._to_store = asyncio.Event()
+        self._news = asyncio.Event()
+        self._flushers = ThreadPoolExecutor(2, "kabis-flush")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def _restore(self, settings: Settings) -> ValidatorCore:
+        trust = _Trust()
+        check = Remembering(trust)
+        ledger = Ledger(self.genesis, check)
+        self.blocks.restore(ledger)
+        trust.blindly = False
+        memory = self.records.recover(ledger.height + 1)
+        return ValidatorCore(self.index, self.signer, ledger, self.blocks.load, memory, settings, check)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger as of the last block."""
+        return self.validator.ledger
+
+    # Life
+
+    def start(self) -> None:
+        """Calls the other validators and takes part."""
+        me = self.genesis.validators[self.index]
+        identity = Identity(self.genesis.chain_id, Role.VALIDATOR, me.name, self.signer)
+        random = Random(self.signer.public)  # spreads the calls of different validators
+        for number, party in enumerate(self.genesis.validators):
+            if number != self.index:
+                self.links[number] = Client(
+                    partial(_call, party, identity), random.random, Backoff(0.02, 1.0)
+                )
+        for work in (self._flush_records(), self._flush_blocks(), self._tick()):
+            self._tasks.append(self._loop.create_task(self._guard(work)))
+        self._take(self.validator.begin)
+
+    async def close(self) -> None:
+        """Says nothing more; what was written becomes durable when the logs are closed."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(link.close() for link in self.links.values()))
+        self._flushers.shutdown()
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Has the whole node fail with a part of it: half a validator is worse than none."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 (handed on whole)
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if not self.failed.done():
+            self.failed.set_exception(error)
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._take(self.validator.tick)
+
+    # Inputs
+
+    def authorize(self, peer: Peer) -> str | None:
+        """Why another validator is not welcome; None when it is."""
+        index = self._indices.get(peer.name)
+        if index is None or self.genesis.validators[index].public != peer.public or index == self.index:
+            return f"{peer.name!r} is no validator of this chain with this key"
+        if self._is_banned(peer.name):
+            return "it said what no validator says; it may come back in a while"
+        return None
+
+    def receive(self, peer: Peer, body: bytes) -> None:
+        """Takes in a message of another validator; one that no correct one sends ends the connection."""
+        if peer.role is not Role.VALIDATOR:
+            raise WireError("only validators send messages here")
+        if self._is_banned(peer.name):
+            raise WireError(f"{peer.name}: it said what no validator says")
+        try:
+            message = decode_peer_message(body)
+            if isinstance(message, Offer):
+                self._take_later(peer.name, message)
+            else:
+                self._hear(peer.name, message)
+        except (MessageError, DecodeError) as error:
+            self._ban(peer.name)
+            raise WireError(f"{peer.name}: {error}") from error
+
+    def _hear(self, name: str, message: PeerMessage) -> None:
+        sender = self._indices[name]
+        self._take(lambda now_ms: self.validator.hear(sender, message, now_ms))
+
+    def _take_later(self, name: str, offer: Offer) -> None:
+        def hear(encoded: bytes) -> None:
+            try:
+                self._hear(name, Offer((encoded,)))
+            except MessageError as error:
+                _LOGGER.info("%s: %s", name, error)
+                self._ban(name)  # with its next message the connection ends
+
+        if len(self._to_admit) < OFFERED_MAX:
+            for encoded in offer.transactions:
+                self._admit_soon(partial(hear, encoded))
+
+    def _admit_soon(self, work: Callable[[], None]) -> None:
+        if not self._to_admit:
+            self._loop.call_soon(self._admit_some)
+        self._to_admit.append(work)
+
+    def _admit_some(self) -> None:
+        end = self._loop.time() + ADMITTING_S
+        while self._to_admit:
+            self._to_admit.popleft()()
+            if self._to_admit and self._loop.time() >= end:
+                self._loop.call_soon(self._admit_some)
+                return
+
+    def _ban(self, name: str) -> None:
+        self._banned_until[name] = self._loop.time() + BANNED_S
+
+    def _is_banned(self, name: str) -> bool:
+        return self._banned_until.get(name, 0.0) > self._loop.time()
+
+    async def admit(self, transaction: bytes) -> Outcome:
+        """Takes in a client's transaction when its turn comes, and says what should become of it."""
+        answer: asyncio.Future[Outcome] = self._loop.create_future()
+
+        def admit() -> None:
+            if answer.cancelled():
+                return
+            try:
+                answer.set_result(self.submit(transaction))
+            except Exception as error:  # noqa: BLE001 (handed on whole)
+                answer.set_exception(error)
+
+        self._admit_soon(admit)
+        return await answer
+
+    def submit(self, transaction: bytes) -> Outcome:
+        """Takes in a client's transaction and says what is expected to become of it."""
+        outcomes: list[Outcome] = []
+
+        def submit(now_ms: int) -> tuple[Action, ...]:
+            outcome, actions = self.validator.submit(transaction, now_ms)
+            outcomes.append(outcome)
+            return actions
+
+        self._take(submit)
+        if not outcomes:
+            raise RequestError("the validator has failed")
+        return outcomes[0]
+
+    def _take(self, give: Callable[[int], Sequence[Action]]) -> None:
+        """Gives the validator an input; a failure that is not the sender's is the end of the node."""
+        if self.failed.done():
+            return
+        try:
+            self.perform(give(clock_ms()))
+        except EnvironmentFailure as failure:
+            self._fail(failure)
+        except InvalidBlockError as error:
+            self._fail(
+                EnvironmentFailure(
+                    f"a certified block cannot be applied: {error}",
+                    "more validators lie than the chain stands: find out which before going on",
+                )
+            )
+        except (MessageError, DecodeError):
+            raise
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    async def wait_for_block(self) -> None:
+        """Returns when a block was published after now."""
+        await self._news.wait()
+
+    # Outputs
+
+    def perform(self, actions: Sequence[Action]) -> None:
+        """Does what the validator wants done."""
+        for action in actions:
+            self._do(action)
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Persist():
+                self.records.append(action.height, action.record)
+            case Send():
+                self._post(action)
+            case Schedule():
+                timeout = Timeout(action.step, action.height, action.round)
+                self._loop.call_later(action.duration_ms / 1000, self._ring, timeout)
+            case Committed():
+                self._store(action)
+            case Accused():
+                self.contradictions += 1
+                _LOGGER.warning("validator %d contradicts itself", action.conflict.first.sender)
+            case _:
+                assert_never(action)
+
+    def _ring(self, timeout: Timeout) -> None:
+        self._take(lambda now_ms: self.validator.time_out(timeout, now_ms))
+
+    def _store(self, committed: Committed) -> None:
+        certificate = to_commit_certificate(committed.commit.certificate)
+        self.blocks.append(CertifiedBlock(committed.block, certificate))
+        self._to_store.set()
+        self._when_durable(partial(self._publish, committed.block.header.height))
+
+    def _publish(self, height: int) -> None:
+        self.published = height
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _post(self, send: Send) -> None:
+        match send.message:
+            case Offer(transactions):
+                if not self._offers:
+                    self._loop.call_soon(self._send_offers)
+                self._offers.extend(transactions)
+            case Ask():
+                self._send(send.receiver, send.message)
+            case _:
+                self._when_durable(partial(self._send, send.receiver, send.message))
+
+    def _when_durable(self, effect: Callable[[], None]) -> None:
+        """Does this once all records written until now are durable, and after what waits already."""
+        if not self._waiting and self.records.durable >= self.records.end:
+            effect()
+            return
+        self._waiting.append((self.records.end, effect))
+        self._to_flush.set()
+
+    def _send_offers(self) -> None:
+        """Offers together what came in together."""
+        offers, self._offers = self._offers, []
+        for begin in range(0, len(offers), TRANSACTIONS_PER_OFFER_MAX):
+            self._send(None, Offer(tuple(offers[begin : begin + TRANSACTIONS_PER_OFFER_MAX])))
+
+    def _send(self, receiver: int | None, message: PeerMessage) -> None:
+        body = encode_peer_message(message)
+        for number in self.links if receiver is None else (receiver,):
+            self.links[number].send_now(body)
+
+    async def _flush_records(self) -> None:
+        while True:
+            await self._to_flush.wait()
+            self._to_flush.clear()
+            while self._waiting:
+                durable = await self._loop.run_in_executor(self._flushers, self.records.sync)
+                while self._waiting and self._waiting[0][0] <= durable:
+                    self._waiting.popleft()[1]()
+
+    async def _flush_blocks(self) -> None:
+        while True:
+            await self._to_store.wait()
+            self._to_store.clear()
+            height = await self._loop.run_in_executor(self._flushers, self.blocks.sync)
+            self.records.forget(height)
+            await asyncio.sleep(BLOCK_FLUSH_S)
+
+
+class _Trust:
+    """Verifies signatures, but not while the validator's own blocks are read: their hashes are checked."""
+
+    def __init__(self) -> None:
+        self.blindly = True
+
+    def __call__(self, public: bytes, message: bytes, signature: bytes) -> None:
+        if not self.blindly:
+            verify_signature(public, message, signature)
+
+
+async def _call(party: Party, identity: Identity) -> Connection:
+    server = Peer(Role.VALIDATOR, party.name, party.public)
+    return await connect(Address.parse(party.address), identity, server)

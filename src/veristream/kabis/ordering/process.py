@@ -1,0 +1,168 @@
+"""A validator as a process: `python -m veristream.kabis.ordering.process --genesis F --folder D --name V`.
+
+It listens where the genesis says, writes its address into the ready file once it answers, stops cleanly on
+SIGTERM or SIGINT, and goes on after a kill with nothing lost and no vote that contradicts an earlier one.
+Exit 0 after a clean stop, 2 if what it was told is wrong, 3 if the machine failed it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.genesis import Genesis, load_genesis
+from veristream.kabis.handshake import Identity, Role
+from veristream.kabis.keys import SecretKey, load_key
+from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.service import Service
+from veristream.kabis.ordering.store import BlockStore, RecordStore
+from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.storage.disk import replace
+from veristream.kabis.storage.log import Flush, Log, LogOptions
+from veristream.kabis.wire import Address, run, serve
+
+_LOGGER = logging.getLogger(__name__)
+
+BLOCK_SEGMENT_BYTES = 64 << 20
+RECORD_SEGMENT_BYTES = 8 << 20
+
+MakeNode = Callable[[Genesis, int, SecretKey, tuple[BlockStore, RecordStore], Settings], Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a validator is told when it starts."""
+
+    genesis: Genesis
+    index: int
+    key: SecretKey
+    folder: Path
+    listen: Address
+    ready: Path
+    flush: Flush = Flush.ALWAYS
+    settings: Settings = field(default_factory=Settings)
+    anonymous: bool = False
+
+    @property
+    def name(self) -> str:
+        """The validator's name."""
+        return self.genesis.validators[self.index].name
+
+
+async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
+    """Runs the validator until a signal stops it; raises EnvironmentFailure if a log fails."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with (
+        Log(options.folder / "blocks", LogOptions(BLOCK_SEGMENT_BYTES, options.flush)) as blocks,
+        Log(options.folder / "records", LogOptions(RECORD_SEGMENT_BYTES, options.flush)) as records,
+    ):
+        for log in (blocks, records):
+            if log.recovery.torn is not None:
+                _LOGGER.warning("the end of a log was torn and is cut off: %s", log.recovery.torn)
+        stores = (BlockStore(blocks), RecordStore(records))
+        node = make_node(options.genesis, options.index, options.key, stores, options.settings)
+        await _serve(options, node, stop)
+
+
+async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
+    service = Service(node, anonymous=options.anonymous)
+    identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
+    server = await serve(options.listen, identity, service.authorize, service.handlers)
+    stopping = asyncio.create_task(stop.wait())
+    ends: list[asyncio.Future[Any]] = [stopping, node.failed]
+    try:
+        node.start()
+        state = {"validator": options.name, "address": str(server.address), "pid": os.getpid()}
+        replace(options.ready, json.dumps(state).encode() + b"\n")
+        _LOGGER.info(
+            "validator %s listens at %s, height %d", options.name, server.address, node.ledger.height
+        )
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if node.failed.done():
+            node.failed.result()
+    finally:
+        stopping.cancel()
+        await server.close()
+        await node.close()
+
+
+def read_options(arguments: Sequence[str]) -> Options:
+    """The options in a command line; raises ModelError where they do not fit each other."""
+    parser = argparse.ArgumentParser(prog="veristream.kabis.ordering.process", description=__doc__)
+    parser.add_argument("--genesis", type=Path, required=True, help="the chain's genesis file")
+    parser.add_argument("--folder", type=Path, required=True, help="where blocks and votes are kept")
+    parser.add_argument("--name", required=True, help="this validator's name in the genesis")
+    parser.add_argument("--key", type=Path, help="the file of its secret key; else FOLDER/key")
+    parser.add_argument("--listen", help="HOST:PORT, if it is not the address in the genesis")
+    parser.add_argument("--ready", type=Path, help="written once it answers; else FOLDER/ready")
+    parser.add_argument("--flush", choices=[Flush.ALWAYS.value, Flush.NEVER.value], default="always")
+    parser.add_argument("--anonymous", action="store_true", help="let anybody read")
+    given = parser.parse_args(arguments)
+    genesis, key = load_genesis(given.genesis), load_key(given.key or given.folder / "key")
+    index = _find_validator(genesis, given.name, key)
+    return Options(
+        genesis=genesis,
+        index=index,
+        key=key,
+        folder=given.folder,
+        listen=_parse(given.listen or genesis.validators[index].address, given.name),
+        ready=given.ready or given.folder / "ready",
+        flush=Flush(given.flush),
+        anonymous=given.anonymous,
+    )
+
+
+def _find_validator(genesis: Genesis, name: str, key: SecretKey) -> int:
+    """The validator's number; all of them must say where they listen."""
+    names = [party.name for party in genesis.validators]
+    if name not in names:
+        raise ModelError(f"the genesis has no validator {name!r}", hint=f"it has {', '.join(names)}")
+    index = names.index(name)
+    if genesis.validators[index].public != key.public:
+        raise ModelError(f"the key is not that of {name!r} in the genesis", hint="give --key its own file")
+    for party in genesis.validators:
+        if party.name != name:
+            _parse(party.address, party.name)
+    return index
+
+
+def _parse(address: str, name: str) -> Address:
+    try:
+        return Address.parse(address)
+    except ValueError as error:
+        raise ModelError(
+            f"where validator {name!r} listens: {error}",
+            hint="give every validator an address in the genesis",
+        ) from error
+
+
+def main(arguments: Sequence[str] | None = None, make_node: MakeNode = Node) -> int:
+    """Runs a validator as the command line says; gives the exit status."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    try:
+        run(run_validator(read_options(sys.argv[1:] if arguments is None else arguments), make_node))
+    except ModelError as error:
+        sys.stderr.write(error.render() + "\n")
+        return 2
+    except EnvironmentFailure as failure:
+        sys.stderr.write(failure.render() + "\n")
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

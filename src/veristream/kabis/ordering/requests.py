@@ -1,0 +1,211 @@
+"""What clients ask of a validator, and what it answers: a byte that says what, then the body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar, Self, assert_never
+
+from veristream.kabis.blocks import BLOCK_BYTES_MAX
+from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
+from veristream.kabis.receipts import PARTIES_MAX
+
+BLOCKS_PER_ANSWER_MAX = 1000
+CERTIFIED_BYTES_MAX = BLOCK_BYTES_MAX + PARTIES_MAX * 128
+ACCUSATIONS_MAX = 10_000
+DETAIL_BYTES_MAX = 1000
+
+
+class Operation(IntEnum):
+    """What is asked."""
+
+    SUBMIT = 1
+    READ = 2
+    STATUS = 3
+    EVIDENCE = 4
+
+
+def split_request(body: bytes) -> tuple[Operation, bytes]:
+    """What is asked, and the rest; raises DecodeError."""
+    if not body or body[0] not in Operation.__members__.values():
+        raise DecodeError("a request that validators do not know")
+    return Operation(body[0]), body[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Coded):
+    """Decided blocks of these heights; `wait_ms` is how long to wait for the first of them."""
+
+    KIND: ClassVar[str] = "ordering-read"
+    BYTES_MAX: ClassVar[int] = 256
+
+    first: int
+    last: int
+    bytes_max: int
+    wait_ms: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the request."""
+        writer.u64(self.first)
+        writer.u64(self.last)
+        writer.u32(self.bytes_max)
+        writer.u32(self.wait_ms)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a request."""
+        return cls(reader.u64(), reader.u64(), reader.u32(), reader.u32())
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks(Coded):
+    """Encoded certified blocks, one height after the other, and how far the validator is."""
+
+    KIND: ClassVar[str] = "ordering-blocks"
+    BYTES_MAX: ClassVar[int] = 16 << 20
+
+    height: int
+    blocks: tuple[bytes, ...]
+
+    def write(self, writer: Writer) -> None:
+        """Appends the blocks."""
+        writer.u64(self.height)
+        writer.items(
+            self.blocks, BLOCKS_PER_ANSWER_MAX, lambda block: writer.blob(block, CERTIFIED_BYTES_MAX)
+        )
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the blocks, as bytes: whoever asked decodes and checks them."""
+        height = reader.u64()
+        return cls(height, reader.items(BLOCKS_PER_ANSWER_MAX, lambda: reader.blob(CERTIFIED_BYTES_MAX)))
+
+
+@dataclass(frozen=True, slots=True)
+class Status(Coded):
+    """How a validator says it is: its last block and the state after it, and what it is at."""
+
+    KIND: ClassVar[str] = "ordering-status"
+    BYTES_MAX: ClassVar[int] = 512
+
+    height: int
+    block_id: bytes
+    state: bytes
+    time_ms: int
+    round: int
+    waiting: int
+    peers: int
+    accusations: int
+    size_bytes: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the status."""
+        writer.u64(self.height)
+        writer.digest(self.block_id)
+        writer.digest(self.state)
+        for number in (
+            self.time_ms,
+            self.round,
+            self.waiting,
+            self.peers,
+            self.accusations,
+            self.size_bytes,
+        ):
+            writer.u64(number)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a status."""
+        height, block_id, state = reader.u64(), reader.digest(), reader.digest()
+        return cls(height, block_id, state, *(reader.u64() for _ in range(6)))
+
+
+@dataclass(frozen=True, slots=True)
+class Accused(Coded):
+    """Who was caught; `height` is the block where the evidence with this digest stands."""
+
+    KIND: ClassVar[str] = "ordering-accused"
+
+    role: str
+    name: str
+    height: int
+    digest: bytes
+
+    def write(self, writer: Writer) -> None:
+        """Appends the accusation."""
+        writer.text(self.role)
+        writer.text(self.name, 300)
+        writer.u64(self.height)
+        writer.digest(self.digest)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes an accusation."""
+        return cls(reader.text(), reader.text(300), reader.u64(), reader.digest())
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence(Coded):
+    """All who were caught on the ledger, and how many contradictions this validator saw by itself."""
+
+    KIND: ClassVar[str] = "ordering-evidence"
+
+    accused: tuple[Accused, ...]
+    seen: int
+
+    def write(self, writer: Writer) -> None:
+        """Appends the accusations."""
+        writer.items(self.accused, ACCUSATIONS_MAX, lambda each: each.write(writer))
+        writer.u64(self.seen)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the accusations."""
+        return cls(reader.items(ACCUSATIONS_MAX, lambda: Accused.read(reader)), reader.u64())
+
+
+def encode_outcome(outcome: Outcome) -> bytes:
+    """What a validator expects to become of a transaction, as bytes."""
+    writer = Writer("outcome")
+    match outcome:
+        case Admitted(first_index, count):
+            writer.u8(0)
+            writer.u64(first_index)
+            writer.u32(count)
+        case Done():
+            writer.u8(1)
+        case Already():
+            writer.u8(2)
+        case Refused(reason, detail):
+            writer.u8(3)
+            writer.text(reason.name)
+            writer.blob(detail.encode("utf-8")[:DETAIL_BYTES_MAX], DETAIL_BYTES_MAX)
+        case _:
+            assert_never(outcome)
+    return writer.to_bytes()
+
+
+def decode_outcome(data: bytes) -> Outcome:
+    """The outcome with this encoding; raises DecodeError and nothing else."""
+    reader = Reader(data, "outcome")
+    outcome = _read_outcome(reader)
+    reader.end()
+    return outcome
+
+
+def _read_outcome(reader: Reader) -> Outcome:
+    match reader.u8():
+        case 0:
+            return Admitted(reader.u64(), reader.u32())
+        case 1:
+            return Done()
+        case 2:
+            return Already()
+        case 3:
+            name, detail = reader.text(), reader.blob(DETAIL_BYTES_MAX).decode("utf-8", "replace")
+            if name not in Reason.__members__:
+                raise DecodeError(f"a reason {name!r} that is unknown")
+            return Refused(Reason[name], detail)
+        case kind:
+            raise DecodeError(f"an outcome of kind {kind}")

@@ -1,0 +1,121 @@
+"""A validator as its clients see it: requests in, answers out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import assert_never
+
+from veristream.kabis.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.connection import Handlers, RequestError
+from veristream.kabis.handshake import Peer, Role
+from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.requests import (
+    ACCUSATIONS_MAX,
+    BLOCKS_PER_ANSWER_MAX,
+    Accused,
+    Blocks,
+    Evidence,
+    Operation,
+    Read,
+    Status,
+    encode_outcome,
+    split_request,
+)
+
+READ_BYTES_MAX = 4 << 20
+WAIT_MS_MAX = 30_000
+
+
+class Service:
+    """Lets clients and validators in, and answers what clients ask."""
+
+    def __init__(self, node: Node, *, anonymous: bool = False) -> None:
+        self._node = node
+        self._anonymous = anonymous
+        self.handlers = Handlers(self.answer, node.receive)
+
+    def authorize(self, peer: Peer) -> str | None:
+        """Why a peer is not welcome; None when it is. Clients' keys are those on the ledger as of now."""
+        match peer.role:
+            case Role.VALIDATOR:
+                return self._node.authorize(peer)
+            case Role.STORAGE:
+                storage = self._node.genesis.storage
+                known = any((party.name, party.public) == (peer.name, peer.public) for party in storage)
+            case Role.PRODUCER | Role.CONSUMER:
+                known = self._is_registered(peer)
+            case Role.ADMIN:
+                admins = self._node.genesis.admins
+                known = any(party.name == peer.name for party in admins) and self._is_registered(peer)
+            case Role.ANONYMOUS:
+                return None if self._anonymous else "nobody is let in here without a registered key"
+            case _:
+                assert_never(peer.role)
+        return (
+            None if known else f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"
+        )
+
+    def _is_registered(self, peer: Peer) -> bool:
+        ledger = self._node.ledger
+        account = ledger.account(peer.name)
+        key = None if account is None else ledger.key(peer.name, account.key_epoch)
+        return key is not None and key.public == peer.public
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        """The answer to one request; RequestError where there is none."""
+        operation, rest = split_request(body)
+        match operation:
+            case Operation.SUBMIT:
+                return await self._submit(peer, rest)
+            case Operation.READ:
+                return await self._read(Read.decode(rest))
+            case Operation.STATUS:
+                return self.status().encode()
+            case Operation.EVIDENCE:
+                return self._evidence().encode()
+            case _:
+                assert_never(operation)
+
+    async def _submit(self, peer: Peer, transaction: bytes) -> bytes:
+        if peer.role is Role.ANONYMOUS:
+            raise RequestError("who submits must be registered")
+        if len(transaction) > TRANSACTION_BYTES_MAX:
+            raise RequestError(
+                f"{len(transaction)} bytes, at most {TRANSACTION_BYTES_MAX} in a transaction"
+            )
+        return encode_outcome(await self._node.admit(transaction))
+
+    async def _read(self, request: Read) -> bytes:
+        """Waits for the first block, if it is not decided yet, as long as the client will."""
+        node = self._node
+        try:
+            async with asyncio.timeout(min(request.wait_ms, WAIT_MS_MAX) / 1000):
+                while request.wait_ms and node.published < request.first:
+                    await node.wait_for_block()
+        except TimeoutError:
+            pass
+        last = min(request.last, node.published, request.first + BLOCKS_PER_ANSWER_MAX - 1)
+        found = node.blocks.slice(request.first, last, min(request.bytes_max, READ_BYTES_MAX))
+        return Blocks(node.published, tuple(found)).encode()
+
+    def status(self) -> Status:
+        """How the validator is."""
+        node, ledger = self._node, self._node.ledger
+        return Status(
+            height=ledger.height,
+            block_id=ledger.last_id,
+            state=ledger.state_hash(),
+            time_ms=ledger.time_ms,
+            round=node.validator.machine.round,
+            waiting=len(node.validator.mempool),
+            peers=sum(link.connected for link in node.links.values()),
+            accusations=len(ledger.accusations()),
+            size_bytes=node.blocks.size_bytes,
+        )
+
+    def _evidence(self) -> Evidence:
+        accused = [
+            Accused(role, name, accusation.height, accusation.transaction)
+            for (role, name), accusation in self._node.ledger.accusations().items()
+        ]
+        return Evidence(tuple(accused[:ACCUSATIONS_MAX]), self._node.contradictions)

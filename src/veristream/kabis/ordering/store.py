@@ -1,0 +1,189 @@
+"""A validator's two logs on disk: the blocks that were decided, and the records of what it signed.
+
+The record at position p of the first is the certified block of height p + 1. Of the second only heights are
+of use whose block is not yet durable in the first; whole segments below them are let go.
+
+A vote leaves when its record is durable. A block need not be durable before the next height begins, nor
+before clients are told: more than two thirds of the validators have a lock on it among their durable
+records, and none of them lets its record go before its own copy of the block is durable.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record
+from veristream.kabis.ordering.messages import Certificate, Commit, Step, Value
+from veristream.kabis.receipts import CertificateError
+from veristream.kabis.storage.log import Gap, Log, Retention
+
+CACHED_BLOCKS = 64
+
+
+class BlockStore:
+    """The chain on disk; heights begin with 1."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._recent: OrderedDict[int, bytes] = OrderedDict()
+
+    @property
+    def height(self) -> int:
+        """The last block's; 0 if there is none."""
+        return self._log.end
+
+    @property
+    def durable_height(self) -> int:
+        """Blocks up to here survive a crash of the machine."""
+        return self._log.durable
+
+    @property
+    def size_bytes(self) -> int:
+        """What the blocks take on disk."""
+        return self._log.size_bytes
+
+    def append(self, certified: CertifiedBlock) -> None:
+        """Writes the next block; `sync` makes it durable."""
+        encoded = certified.encode()
+        assert certified.block.header.height == self.height + 1, "blocks are written in their order"
+        self._log.append(encoded)
+        self._recent[self.height] = encoded
+        if len(self._recent) > CACHED_BLOCKS:
+            self._recent.popitem(last=False)
+
+    def sync(self) -> int:
+        """Makes durable what was appended, in any thread, and says up to which height."""
+        return self._log.sync()
+
+    def encoded(self, height: int) -> bytes:
+        """The certified block of a height, as bytes."""
+        return self._recent.get(height) or self._log.read(height - 1)
+
+    def slice(self, first: int, last: int, bytes_max: int) -> Iterator[bytes]:
+        """The blocks of these heights, as far as there are any and they fit; the first fits always."""
+        room = bytes_max
+        for height in range(max(1, first), min(last, self.height) + 1):
+            encoded = self.encoded(height)
+            room -= len(encoded)
+            if room < 0 and height > first:
+                return
+            yield encoded
+
+    def load(self, height: int) -> Commit | None:
+        """The block of a height as validators send it to each other; None if it is not decided here."""
+        if not 1 <= height <= self.height:
+            return None
+        return to_commit(CertifiedBlock.decode(self.encoded(height)))
+
+    def restore(self, ledger: Ledger) -> None:
+        """Applies every block to a fresh ledger.
+
+        Each block names the one before and the state that it left, so that the certificate of the last
+        vouches for all of them.
+        """
+        certified: CertifiedBlock | None = None
+        for entry in self._log.records():
+            if isinstance(entry, Gap):
+                raise _unusable(entry.position + 1, "it was lost to damage")
+            try:
+                certified = CertifiedBlock.decode(entry.payload)
+                ledger.apply(certified.block)
+            except (DecodeError, InvalidBlockError) as error:
+                raise _unusable(entry.position + 1, str(error)) from error
+        if certified is not None:
+            self._verify(ledger, certified)
+
+    @staticmethod
+    def _verify(ledger: Ledger, certified: CertifiedBlock) -> None:
+        genesis, certificate = ledger.genesis, certified.certificate
+        try:
+            certificate.verify(genesis.chain_id, genesis.validator_keys)
+        except CertificateError as error:
+            raise _unusable(ledger.height, str(error)) from error
+        if (certificate.height, certificate.block_id) != (ledger.height, ledger.last_id):
+            raise _unusable(ledger.height, "its certificate is for another block")
+
+
+def _unusable(height: int, reason: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"the stored block {height} cannot be used: {reason}",
+        "move the folder's blocks away and start the validator again: it fetches them from the others",
+    )
+
+
+class RecordStore:
+    """What a validator must not forget, on disk; a position below `durable` is there after a crash."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._firsts: deque[tuple[int, int]] = deque()  # heights, and where their first record is
+
+    @property
+    def end(self) -> int:
+        """The position of the next record."""
+        return self._log.end
+
+    @property
+    def durable(self) -> int:
+        """Every record before this position survives a crash."""
+        return self._log.durable
+
+    def recover(self, height: int) -> Memory:
+        """What is remembered of this height and later ones."""
+        memory, highest = Memory(), 0
+        for entry in self._log.records():
+            if isinstance(entry, Gap):
+                raise EnvironmentFailure(
+                    "records of what this validator signed were lost to damage",
+                    "it must not vote again with this key before the chain has gone on: restore the folder",
+                )
+            try:
+                record = decode_record(entry.payload)
+            except DecodeError as error:
+                raise EnvironmentFailure(
+                    f"record {entry.position} of the votes is none: {error}"
+                ) from error
+            memory.take(record)
+            highest = max(
+                highest, record.message.height if isinstance(record, SignedOnce) else record.height
+            )
+            memory.forget_before(height)
+        self._firsts.append((highest, self._log.start))
+        return memory
+
+    def append(self, height: int, record: bytes) -> int:
+        """Writes a record and gives its position."""
+        if not self._firsts or height > self._firsts[-1][0]:
+            self._firsts.append((height, self._log.end))
+        return self._log.append(record)
+
+    def sync(self) -> int:
+        """Makes durable what was appended, in any thread, and says up to which position."""
+        return self._log.sync()
+
+    def forget(self, height: int) -> None:
+        """Lets go of records of this height and before it: their blocks are durable."""
+        while len(self._firsts) > 1 and self._firsts[0][0] <= height:
+            self._firsts.popleft()
+        self._log.retain(Retention(low_water=self._firsts[0][1]))
+
+
+def to_commit(certified: CertifiedBlock) -> Commit:
+    """A certified block as validators send it to each other."""
+    certificate = certified.certificate
+    value = Value(certified.block.block_id(), certified.block.encode())
+    return Commit(
+        value,
+        Certificate(
+            Step.PRECOMMIT,
+            certificate.height,
+            certificate.round_number,
+            certificate.block_id,
+            certificate.signatures,
+        ),
+    )

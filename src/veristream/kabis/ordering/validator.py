@@ -1,0 +1,498 @@
+"""A validator: transactions in, certified blocks out, as a pure machine around `Tendermint`.
+
+Every method takes the time and returns what is to be done, in that order; a `Persist` must be durable
+before what follows it leaves.
+
+*A height begins* when there is something to order: a transaction of ours that takes effect, a proposal with
+such, or F + 1 validators that are at it already. So an idle chain makes no blocks, and no Byzantine
+validator alone can have it make empty ones. But where somebody keeps speaking of a height, it begins after
+a while, for we may have missed what the others know.
+
+*Catching up.* Who does not get on asks one validator after the other for decided blocks, and who hears of a
+height much later than its own asks at once. A decided block counts by its certificate, whoever sends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.blocks import Block
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.keys import Remembering, SignatureError, Signer, Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ordering.durable import Memory
+from veristream.kabis.ordering.interface import (
+    Broadcast,
+    Conflict,
+    Decide,
+    Input,
+    Persist,
+    Received,
+    Resend,
+    Schedule,
+    Start,
+    Timeout,
+)
+from veristream.kabis.ordering.mempool import Limits, Mempool
+from veristream.kabis.ordering.messages import (
+    NO_ROUND,
+    Certificate,
+    Commit,
+    Committee,
+    Message,
+    MessageError,
+    Proposal,
+    Step,
+    Value,
+    Verifier,
+    Vote,
+    height_of,
+)
+from veristream.kabis.ordering.pace import SHORTEST, Pace
+from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
+from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
+from veristream.kabis.outcomes import Effect, Outcome, Reason, Refused
+from veristream.kabis.receipts import CommitCertificate, SignedVote, VoteKind
+from veristream.kabis.transactions import Submit, VoteConflict, decode_transaction
+
+RECENT_COMMITS = 64
+DECODED_BLOCKS_MAX = 8
+REVIEWED_MAX = 64
+OFFERED_BYTES_MAX = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """To one validator, or to all others."""
+
+    receiver: int | None
+    message: PeerMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Store the block with its certificate; the ledger has applied it, with these effects."""
+
+    commit: Commit
+    block: Block
+    effects: tuple[Effect, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Accused:
+    """A validator contradicted itself; if it did so in votes, the evidence is on its way to a block."""
+
+    conflict: Conflict
+
+
+Action = Persist | Schedule | Send | Committed | Accused
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a validator's operator may choose; `durations` are the shortest waits, which adapt."""
+
+    durations: Durations = SHORTEST
+    limits: Limits = field(default_factory=Limits)
+    clock_bound_ms: int = 10_000
+    patience_ms: int = 1_000
+    late_ms: int = 100
+    idle_ticks: int = 10
+    answer_every_ms: int = 200
+    commits_per_answer: int = 16
+
+
+@dataclass(slots=True)
+class ValidatorCore:
+    """One validator of a chain; `load` gives a stored commit of an earlier height.
+
+    `check` is best the one that the ledger has: what was verified here is then not verified there again.
+    """
+
+    index: int
+    signer: Signer
+    ledger: Ledger
+    load: Callable[[int], Commit | None]
+    memory: Memory = field(default_factory=Memory)
+    settings: Settings = field(default_factory=Settings)
+    check: Verify = verify_signature
+
+    machine: Tendermint = field(init=False)
+    mempool: Mempool = field(init=False)
+    verifier: Verifier = field(init=False)
+    pace: Pace = field(init=False)
+    _now_ms: int = 0
+    _ticks: int = 0
+    _decided_ms: int = 0
+    _begun_ms: int = 0
+    _heard_ms: int | None = None
+    _to_consider: bool = False
+    _stood_at: tuple[int, int, Step, bool] | None = None
+    _actions: list[Action] = field(default_factory=list)
+    _answered: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _asked: tuple[int, int] = (0, 0)  # up to which height, and when
+    _ask_next: int = 0
+    _is_behind: bool = False
+    _recent: dict[int, Commit] = field(default_factory=dict)
+    _decoded: dict[bytes, Block] = field(default_factory=dict)
+    _verdicts: dict[bytes, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        genesis = self.ledger.genesis
+        committee = Committee(genesis.chain_id, len(genesis.validators))
+        keys, check = genesis.validator_keys, Remembering(self.check)
+        self.verifier = Verifier(
+            committee, lambda index, data, signature: check(keys[index], data, signature), self._identify
+        )
+        identity = Identity(self.index, committee, self.signer.sign)
+        application = Application(self._propose, self._is_valid, self._is_timely)
+        self.machine = Tendermint(identity, application, self.settings.durations, self.memory)
+        self.machine.skip(self.ledger.height)
+        self.mempool = Mempool(self.settings.limits)
+        self.pace = Pace(self.settings.durations)
+        self._ask_next = self.index
+
+    @property
+    def height(self) -> int:
+        """The height to be decided next."""
+        return self.ledger.height + 1
+
+    # Inputs
+
+    def begin(self, now_ms: int) -> tuple[Action, ...]:
+        """Once, before all else; who has signed something in this height goes on at once."""
+        self._now_ms = self._decided_ms = now_ms
+        if self.memory.signed_in(self.height) or self.memory.entry(self.height).round:
+            self._start()
+        return self._finish()
+
+    def submit(self, encoded: bytes, now_ms: int) -> tuple[Outcome, tuple[Action, ...]]:
+        """A client's transaction: what would become of it, and the offer to others if it is kept."""
+        self._now_ms = now_ms
+        outcome = self._admit(encoded, offer=True)
+        return outcome, self._finish()
+
+    def hear(self, sender: int, message: PeerMessage, now_ms: int) -> tuple[Action, ...]:
+        """A message of another validator; raises MessageError if it is not what a correct one sends."""
+        self._now_ms = now_ms
+        match message:
+            case Offer():
+                self._hear_offer(message)
+            case Ask():
+                self._answer(sender, message.height, is_asked=True)
+            case Commit():
+                self._hear_commit(sender, message)
+            case _:
+                self._hear_consensus(sender, message)
+        return self._finish()
+
+    def time_out(self, timeout: Timeout, now_ms: int) -> tuple[Action, ...]:
+        """What a `Schedule` asked for."""
+        self._now_ms = now_ms
+        self._feed(timeout)
+        return self._finish()
+
+    def tick(self, now_ms: int) -> tuple[Action, ...]:
+        """Every now and then: repeats what may have been lost if nothing has moved since the last tick."""
+        self._now_ms = now_ms
+        self._ticks += 1
+        machine = self.machine
+        stands_at = (machine.height, machine.round, machine.step, machine.running)
+        is_stuck = machine.running and stands_at == self._stood_at
+        self._stood_at = stands_at
+        if is_stuck:
+            self._feed(Resend())
+            self._offer_again()
+        if is_stuck or self._is_behind or self._ticks % self.settings.idle_ticks == 0:
+            self._is_behind = False
+            self._ask_around()
+            self.mempool.forget_old(now_ms)
+        self._to_consider = True
+        return self._finish()
+
+    # Heights
+
+    def _finish(self) -> tuple[Action, ...]:
+        while self._to_consider and not self.machine.running:
+            self._to_consider = False  # it is set again with the next block
+            if self._has_reason():
+                self._start()
+        actions, self._actions = tuple(self._actions), []
+        return actions
+
+    def _has_reason(self) -> bool:
+        """Whether the next height should begin."""
+        waited_ms = 0 if self._heard_ms is None else self._now_ms - self._heard_ms
+        speakers: set[int] = set()
+        for known in self.machine.next_log.rounds.values():
+            speakers |= known.senders()
+        return (
+            len(speakers) > self.machine.identity.committee.faults
+            or waited_ms >= self.settings.patience_ms
+            or self.mempool.find_effective(self._judge)
+            or any(
+                self._block(proposal.value).transactions and self._is_valid(proposal.value)
+                for proposal in self.machine.next_log.round(0).proposals
+            )
+        )
+
+    def _start(self) -> None:
+        self._begun_ms = self._now_ms
+        self.machine.durations = self.pace.durations
+        self._feed(Start(self.height))
+
+    def _feed(self, given: Input) -> None:
+        for output in self.machine.handle(given):
+            match output:
+                case Persist() | Schedule():
+                    self._actions.append(output)
+                case Broadcast():
+                    self._actions.append(Send(None, output.message))
+                case Decide():
+                    self._decide(output)
+                case Conflict():
+                    self._accuse(output)
+                case _:
+                    assert_never(output)
+
+    def _decide(self, decision: Decide) -> None:
+        block = self._block(decision.value)
+        took_ms = self._now_ms - self._begun_ms
+        self.pace.decided(decision.certificate.round, took_ms, len(block.transactions))
+        self._commit(Commit(decision.value, decision.certificate), block)
+
+    def _commit(self, commit: Commit, block: Block) -> None:
+        effects = self.ledger.apply(block)
+        self._actions.append(Committed(commit, block, effects))
+        height = block.header.height
+        self._recent[height] = commit
+        self._recent.pop(height - RECENT_COMMITS, None)
+        self._decoded.clear()
+        self._verdicts.clear()
+        self._decided_ms, self._heard_ms, self._to_consider = self._now_ms, None, True
+        self.mempool.decided(block.transactions, self._judge)
+
+    # Consensus
+
+    def _hear_consensus(self, sender: int, message: Proposal | Vote | Certificate) -> None:
+        height = height_of(message)
+        if height < self.height:
+            is_late = self._now_ms - self._decided_ms >= self.settings.late_ms
+            if height < self.ledger.height or is_late:  # it is not just the last vote of a quick height
+                self._answer(sender, height, is_asked=False)
+            return
+        if height > self.height + 1:
+            self._ask(sender)  # nothing that is not kept is verified
+            return
+        self._verify(message)
+        if height == self.height:
+            self._heard_ms = self._now_ms if self._heard_ms is None else self._heard_ms
+            self._to_consider = True
+            if isinstance(message, Proposal) and self._comes_late(message):
+                self.pace.gave_up_too_early()
+        self._feed(Received(message))
+
+    def _verify(self, message: Message) -> None:
+        self.verifier.verify(message)
+        if isinstance(message, Proposal) and message.valid_round == NO_ROUND:
+            proposer = self.ledger.genesis.validators[message.sender].name
+            if self._block(message.value).header.proposer != proposer:
+                raise MessageError("a block in the name of another proposer")
+
+    def _comes_late(self, proposal: Proposal) -> bool:
+        """Whether the proposal is new and we have given it up."""
+        machine = self.machine
+        gave_up = (machine.round, machine.step) > (proposal.round, Step.PROPOSE)
+        return machine.running and gave_up and not machine.log.round(proposal.round).proposals
+
+    def _accuse(self, conflict: Conflict) -> None:
+        self._actions.append(Accused(conflict))
+        first, second = conflict.first, conflict.second
+        if isinstance(first, Vote) and isinstance(second, Vote):
+            evidence = VoteConflict(_to_signed_vote(first), _to_signed_vote(second))
+            self._admit(evidence.encode(), offer=True)
+
+    # Transactions
+
+    def _admit(self, encoded: bytes, offer: bool) -> Outcome:
+        outcome, is_new = self.mempool.add(encoded, self._now_ms, self._judge)
+        if is_new:
+            self._to_consider = True
+            if offer:
+                self._actions.append(Send(None, Offer((encoded,))))
+        elif isinstance(outcome, Refused) and outcome.reason is Reason.CONFLICT:
+            self._accuse_producer(encoded)
+        return outcome
+
+    def _hear_offer(self, offer: Offer) -> None:
+        """Takes what others were given; they must have verified it, for a flood of junk costs us time."""
+        for encoded in offer.transactions:
+            outcome = self._admit(encoded, offer=False)
+            if isinstance(outcome, Refused) and outcome.reason in (Reason.MALFORMED, Reason.BAD_SIGNATURE):
+                raise MessageError(f"an offer of what no validator takes: {outcome}")
+
+    def _accuse_producer(self, encoded: bytes) -> None:
+        """Puts two batches of one sequence number on the ledger, so that their key is fenced."""
+        transaction = decode_transaction(encoded)
+        evidence = self.ledger.find_conflict(transaction) if isinstance(transaction, Submit) else None
+        if evidence is not None:
+            self._admit(evidence.encode(), offer=True)
+
+    def _judge(self, encoded: bytes) -> Outcome:
+        """What would become of a transaction alone in the next block.
+
+        A batch that is early is verified as a whole now, so that it can wait for its turn as it is.
+        """
+        outcome = self.ledger.preview(encoded, max(self.ledger.time_ms + 1, self._now_ms))
+        if isinstance(outcome, Refused) and outcome.reason is Reason.EARLY:
+            transaction = decode_transaction(encoded)
+            assert isinstance(transaction, Submit), "only batches are early"
+            return self._find_bad_receipt(transaction) or outcome
+        return outcome
+
+    def _find_bad_receipt(self, transaction: Submit) -> Refused | None:
+        genesis, digest = self.ledger.genesis, transaction.signed.digest()
+        publics = {party.name: party.public for party in genesis.storage}
+        if len(transaction.receipts) < genesis.receipts_needed:
+            return Refused(Reason.TOO_FEW_RECEIPTS)
+        for receipt in transaction.receipts:
+            if receipt.party not in publics or receipt.digest != digest:
+                return Refused(Reason.WRONG_RECEIPT, receipt.party)
+            try:
+                receipt.verify(genesis.chain_id, publics[receipt.party], self.check)
+            except SignatureError:
+                return Refused(Reason.BAD_SIGNATURE, receipt.party)
+        return None
+
+    def _offer_again(self) -> None:
+        """Others may have missed what we would order."""
+        offered: list[bytes] = []
+        size = 0
+        for encoded in self.mempool.candidates(TRANSACTIONS_PER_OFFER_MAX):
+            size += len(encoded)
+            if offered and size > OFFERED_BYTES_MAX:
+                break
+            offered.append(encoded)
+        if offered:
+            self._actions.append(Send(None, Offer(tuple(offered))))
+
+    # Blocks
+
+    def _propose(self, height: int, round_number: int) -> Value:
+        name = self.ledger.genesis.validators[self.index].name
+        candidates = list(self.mempool.candidates(self.pace.transactions))
+        block = self.ledger.propose(candidates, self._now_ms, name)
+        chosen = set(block.transactions)
+        left_out = [encoded for encoded in candidates if encoded not in chosen]
+        if len(left_out) < len(candidates):  # else find_effective does it
+            self.mempool.review(left_out[:REVIEWED_MAX], self._judge)
+        value = Value(block.block_id(), block.encode())
+        self._verdicts[value.identifier] = True
+        self._decoded[value.identifier] = block
+        return value
+
+    def _is_valid(self, value: Value) -> bool:
+        verdict = self._verdicts.get(value.identifier)
+        if verdict is None:
+            try:
+                self.ledger.check(self._block(value))
+                verdict = True
+            except InvalidBlockError:
+                verdict = False
+            if len(self._verdicts) >= DECODED_BLOCKS_MAX:
+                self._verdicts.clear()
+            self._verdicts[value.identifier] = verdict
+        return verdict
+
+    def _is_timely(self, value: Value) -> bool:
+        """Whether our clock agrees, or the chain's own time leaves no choice."""
+        time_ms, bound_ms = self._block(value).header.time_ms, self.settings.clock_bound_ms
+        is_next = time_ms == self.ledger.time_ms + 1
+        return is_next or self._now_ms - bound_ms <= time_ms <= self._now_ms + bound_ms
+
+    def _identify(self, content: bytes) -> bytes:
+        block = Block.decode(content)
+        identifier = block.block_id()
+        if len(self._decoded) >= DECODED_BLOCKS_MAX:
+            self._decoded.clear()
+        self._decoded[identifier] = block
+        return identifier
+
+    def _block(self, value: Value) -> Block:
+        """The value as a block; one that was verified but now comes back from the log is decoded again."""
+        return self._decoded.get(value.identifier) or Block.decode(value.content)
+
+    # Catching up
+
+    def _hear_commit(self, sender: int, commit: Commit) -> None:
+        """A decided block; the certificate is all that counts."""
+        height = height_of(commit)
+        if height != self.height:
+            return
+        self.verifier.verify(commit)
+        block = self._block(commit.value)
+        self.machine.skip(height)
+        self._commit(commit, block)
+        self._is_behind = True  # as far as we know
+        if height == self._asked[0]:
+            self._asked = (0, 0)
+            self._ask(sender)
+
+    def _ask(self, receiver: int) -> None:
+        if self._now_ms - self._asked[1] >= self.settings.answer_every_ms:
+            self._asked = (self.height + self.settings.commits_per_answer - 1, self._now_ms)
+            self._actions.append(Send(receiver, Ask(self.height)))
+
+    def _ask_around(self) -> None:
+        """Asks one of the others, each time another, so that no liar is all that we ask."""
+        size = len(self.ledger.genesis.validators)
+        self._ask_next = (self._ask_next + 1) % size
+        if self._ask_next == self.index:
+            self._ask_next = (self._ask_next + 1) % size
+        if self._ask_next != self.index:
+            self._asked = (0, 0)
+            self._ask(self._ask_next)
+
+    def _answer(self, sender: int, height: int, *, is_asked: bool) -> None:
+        """Sends decided blocks, a few at a time, and the same ones to the same peer not all the time."""
+        answered_height, answered_ms = self._answered.get(sender, (0, 0))
+        goes_on = is_asked and height > answered_height
+        is_soon = self._now_ms - answered_ms < self.settings.answer_every_ms
+        if height < 1 or height > self.ledger.height or (is_soon and not goes_on):
+            return
+        last = min(self.ledger.height, height + self.settings.commits_per_answer - 1)
+        self._answered[sender] = (last, self._now_ms)
+        for number in range(height, last + 1):
+            commit = self._recent.get(number) or self.load(number)
+            if commit is not None:
+                self._actions.append(Send(sender, commit))
+
+
+def to_commit_certificate(certificate: Certificate) -> CommitCertificate:
+    """The certificate as clients and receipts have it."""
+    assert certificate.step is Step.PRECOMMIT
+    return CommitCertificate(
+        certificate.height, certificate.round, certificate.identifier, certificate.signatures
+    )
+
+
+def _to_signed_vote(vote: Vote) -> SignedVote:
+    return SignedVote(
+        vote.sender, VoteKind(vote.step), vote.height, vote.round, vote.identifier, vote.signature
+    )
+
+
+def restore(ledger: Ledger, load: Callable[[int], Commit | None]) -> None:
+    """Applies all stored blocks to a fresh ledger."""
+    while (commit := load(ledger.height + 1)) is not None:
+        try:
+            ledger.apply(Block.decode(commit.value.content))
+        except (DecodeError, InvalidBlockError) as error:
+            raise EnvironmentFailure(
+                f"the stored block {ledger.height + 1} does not follow the one before: {error}",
+                hint="restore the validator's folder from a backup, or let it catch up in an empty one",
+            ) from error

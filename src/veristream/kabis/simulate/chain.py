@@ -1,0 +1,74 @@
+"""A chain for simulations: keys that are cheap, a genesis, and what its clients submit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+
+from veristream.kabis.actions import SetTopic
+from veristream.kabis.batch import Stream, build_batch
+from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.genesis import Genesis, Party, StorageMode
+from veristream.kabis.keys import SignatureError
+from veristream.kabis.receipts import sign_storage_receipt
+from veristream.kabis.records import encode_leaf
+from veristream.kabis.transactions import Author, sign_action, submit
+
+CHAIN = "simulation"
+START_MS = 1_000_000
+BATCHES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A keyed hash in place of a signature: as good where nobody but the simulation holds keys."""
+
+    public: bytes
+
+    def sign(self, message: bytes) -> bytes:
+        """The hash."""
+        return blake2b(message, key=self.public).digest()
+
+
+def key_of(name: str) -> Key:
+    """Everybody's key."""
+    return Key(sha256(name.encode()).digest())
+
+
+def check_signature(public: bytes, message: bytes, signature: bytes) -> None:
+    """Raises SignatureError unless the hash is that key's."""
+    if Key(public).sign(message) != signature:
+        raise SignatureError("not this key's")
+
+
+def make_genesis(size: int) -> Genesis:
+    """A chain with so many validators."""
+
+    def parties(prefix: str, count: int) -> tuple[Party, ...]:
+        names = [f"{prefix}{number}" for number in range(count)]
+        return tuple(Party(name, key_of(name).public) for name in names)
+
+    faults = (size - 1) // 3
+    return Genesis(
+        CHAIN, START_MS, faults, StorageMode.TOLERANT, parties("v", size), parties("s", 2 * faults + 1),
+        parties("admin", 1), parties("client", 2),
+    )  # fmt: skip
+
+
+def make_transactions(genesis: Genesis) -> list[bytes]:
+    """A topic, then batches of two producers, one after the other."""
+    author = Author(CHAIN, "admin0", 0, key_of("admin0"))
+    made = [sign_action(author, 1, SetTopic("orders", 2, validated=True)).encode()]
+    last = {party.name: ZERO_DIGEST for party in genesis.clients}
+    for sequence in range(BATCHES):
+        for partition, party in enumerate(genesis.clients):
+            stream = Stream(CHAIN, "orders", partition, party.name, 0)
+            leaves = [encode_leaf(None, b"%d" % sequence)]
+            batch = build_batch(stream, sequence, last[party.name], leaves, key_of(party.name))
+            last[party.name] = batch.digest()
+            receipts = [
+                sign_storage_receipt(CHAIN, store.name, batch.digest(), key_of(store.name))
+                for store in genesis.storage[: genesis.receipts_needed]
+            ]
+            made.append(submit(batch.signed, receipts).encode())
+    return made

@@ -1,0 +1,469 @@
+"""Whole validators in one process, under a scenario: ledgers, mempools, blocks on disk, catching up.
+
+The consensus has its own simulation; here blocks carry transactions of clients, who submit each to F + 1
+validators and again as long as they do not see it decided. Crashes lose blocks that were not yet flushed,
+and may tear the records. Byzantine validators know all that goes on and propose real blocks.
+
+Checked while it runs: agreement, every block follows and is certified, a transaction is decided once and
+was submitted by somebody, no correct validator contradicts itself or is accused. Checked at the end: after
+the network has healed every correct validator has every transaction, and then the chain is quiet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from heapq import heappop, heappush
+from random import Random
+from typing import assert_never
+
+from veristream.kabis.blocks import Block
+from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ordering.durable import SignedOnce, recover
+from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
+from veristream.kabis.ordering.messages import (
+    Certificate,
+    Commit,
+    Committee,
+    MessageError,
+    Proposal,
+    Signed,
+    Step,
+    Value,
+    Vote,
+)
+from veristream.kabis.ordering.peers import PeerMessage, decode_peer_message, encode_peer_message
+from veristream.kabis.ordering.tendermint import Durations
+from veristream.kabis.ordering.validator import (
+    Accused,
+    Action,
+    Committed,
+    Send,
+    Settings,
+    ValidatorCore,
+    restore,
+    to_commit_certificate,
+)
+from veristream.kabis.receipts import CertificateError
+from veristream.kabis.simulate.byzantine import Byzantine
+from veristream.kabis.simulate.chain import (
+    CHAIN,
+    START_MS,
+    check_signature,
+    key_of,
+    make_genesis,
+    make_transactions,
+)
+from veristream.kabis.simulate.disk import Disk
+from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+from veristream.kabis.transactions import VoteConflict, decode_transaction
+
+HEALED_DELAY_MS = 5
+TICK_MS = 100
+RESUBMIT_MS = 500
+LIMIT_MS = 60_000
+QUIET_MS = 5_000
+SETTINGS = Settings(durations=Durations(40, 20, 20, 10), patience_ms=300, late_ms=20, answer_every_ms=50)
+
+
+class ViolationError(Exception):
+    """A property does not hold in this run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run: the violation, if any, and figures that show what the run went through."""
+
+    violation: str | None
+    height: int
+    restarts: int
+    lost_blocks: int
+    accused: int
+    refused: int
+    ended_ms: int
+
+
+@dataclass(slots=True)
+class Host:
+    """A machine that runs a validator: twins are two hosts with one index."""
+
+    number: int
+    index: int
+    validator: ValidatorCore
+    records: Disk = field(default_factory=Disk)
+    blocks: list[Commit] = field(default_factory=list)
+    flushed: int = 0
+    up: bool = True
+    lives: int = 1
+    dies_after: int | None = None
+
+    def load(self, height: int) -> Commit | None:
+        """A stored block."""
+        return self.blocks[height - 1] if 1 <= height <= len(self.blocks) else None
+
+
+@dataclass(slots=True)
+class Liar(Byzantine):
+    """A Byzantine validator whose values are blocks."""
+
+    make_block: Callable[[int, Random], Block | None] = lambda height, random: None
+
+    def _make_value(self, height: int, number: int) -> Value:
+        block = self.make_block(height, self.random)
+        if block is None:
+            return Value(sha256(b"no block").digest(), b"no block")
+        header = replace(block.header, proposer=f"v{self.index}")
+        if self.random.random() < 0.2:
+            header = replace(header, state=sha256(b"another state").digest())
+        block = replace(block, header=header)
+        return Value(block.block_id(), block.encode())
+
+
+class Simulation:
+    """One run of a scenario."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.random = Random(f"validators/{scenario.seed}")
+        self.genesis = make_genesis(scenario.size)
+        self.transactions = make_transactions(self.genesis)
+        self.now_ms = 0
+        self.restarts = self.lost_blocks = self.accused = self.refused = 0
+        self._queue: list[tuple[int, int, Callable[[], None]]] = []
+        self._serial = 0
+        self._ids: dict[int, bytes] = {}
+        self._decided: dict[bytes, int] = {}
+        self._ended_at = 0
+        self._owed: set[str] = set()
+        self._said: dict[tuple[int, int, int, Step], object] = {}
+        strategies = dict(scenario.byzantine)
+        self.liars = set(strategies)
+        twins = [index for index, strategy in strategies.items() if strategy is Strategy.TWINS]
+        self.byzantine = {
+            index: self._make_liar(index, strategy)
+            for index, strategy in strategies.items()
+            if strategy is not Strategy.TWINS
+        }
+        indices = [index for index in range(scenario.size) if index not in self.byzantine] + twins
+        numbers = [*dict.fromkeys(indices), *range(scenario.size, scenario.size + len(twins))]
+        self.hosts = {
+            number: Host(number, index, self._make_validator(index, None))
+            for number, index in zip(numbers, indices, strict=True)
+        }
+        self.correct = [host for host in self.hosts.values() if host.index not in self.liars]
+
+    def run(self) -> Outcome:
+        """Runs to the end, or to the first violation."""
+        violation = None
+        try:
+            self._begin()
+            self._run_until(LIMIT_MS, self._is_complete)
+            self._check_complete()
+            self._run_until(self.now_ms + QUIET_MS, lambda: False)
+            self._check_quiet()
+        except ViolationError as found:
+            violation = str(found)
+        return Outcome(
+            violation=violation,
+            height=max(self._ids, default=0),
+            restarts=self.restarts,
+            lost_blocks=self.lost_blocks,
+            accused=self.accused,
+            refused=self.refused,
+            ended_ms=self.now_ms,
+        )
+
+    # Who takes part
+
+    def _make_validator(self, index: int, host: Host | None) -> ValidatorCore:
+        ledger = Ledger(self.genesis, check_signature)
+        load = (lambda height: None) if host is None else host.load
+        restore(ledger, load)
+        memory = recover([] if host is None else host.records.recover())
+        signer = key_of(f"v{index}")
+        return ValidatorCore(index, signer, ledger, load, memory, SETTINGS, check_signature)
+
+    def _make_liar(self, index: int, strategy: Strategy) -> Liar:
+        random = Random(f"liar/{self.scenario.seed}/{index}")
+        committee = Committee(CHAIN, self.scenario.size)
+        sign = key_of(f"v{index}").sign
+        return Liar(index, committee, sign, strategy, random, make_block=self._make_block)
+
+    def _make_block(self, height: int, random: Random) -> Block | None:
+        """A good block for a height, of any transactions that take effect there."""
+        ledgers = [host.validator.ledger for host in self.correct if host.validator.height == height]
+        if not ledgers:
+            return None
+        some = [encoded for encoded in self.transactions if random.random() < 0.5]
+        return ledgers[0].propose(some, START_MS + self.now_ms + random.randint(0, 5), "v0")
+
+    def _begin(self) -> None:
+        for fault in self.scenario.faults:
+            if isinstance(fault, Crash) and fault.host in self.hosts:
+                self._at(fault.at_ms, self._doomer(fault))
+        for host in self.hosts.values():
+            self._do(host, host.validator.begin(START_MS))
+            self._at(TICK_MS + host.number, self._ticker(host))
+        for number, encoded in enumerate(self.transactions):
+            self._at(self.random.randint(0, 60) + 40 * number, self._submitter(encoded))
+
+    # Events
+
+    def _at(self, time_ms: int, action: Callable[[], None]) -> None:
+        self._serial += 1
+        heappush(self._queue, (time_ms, self._serial, action))
+
+    def _run_until(self, limit_ms: int, done: Callable[[], bool]) -> None:
+        while self._queue and self._queue[0][0] <= limit_ms and not done():
+            self.now_ms, _, action = heappop(self._queue)
+            action()
+
+    def _submitter(self, encoded: bytes) -> Callable[[], None]:
+        """A client of F + 1 validators, until the transaction is decided."""
+
+        def give() -> None:
+            if encoded in self._decided:
+                return
+            for number in self.random.sample(sorted(self.hosts), self.genesis.faults + 1):
+                host = self.hosts[number]
+                if host.up:
+                    self._do(host, host.validator.submit(encoded, self._clock_ms)[1])
+            self._at(self.now_ms + RESUBMIT_MS, give)
+
+        return give
+
+    def _ticker(self, host: Host) -> Callable[[], None]:
+        def tick() -> None:
+            if host.up:
+                host.flushed = len(host.blocks)
+                self._do(host, host.validator.tick(self._clock_ms))
+            self._at(self.now_ms + TICK_MS, tick)
+
+        return tick
+
+    def _doomer(self, crash: Crash) -> Callable[[], None]:
+        host = self.hosts[crash.host]
+
+        def doom() -> None:
+            if host.up and host.dies_after is None:
+                host.dies_after = crash.outputs
+                self._at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
+
+        return doom
+
+    def _kill(self, host: Host) -> None:
+        host.up, host.dies_after = False, None
+        host.records.crash(self.random)
+        kept = self.random.randint(host.flushed, len(host.blocks))
+        self.lost_blocks += len(host.blocks) - kept
+        del host.blocks[kept:]
+
+    def _restart(self, host: Host) -> None:
+        if host.up:
+            host.dies_after = None  # it did nothing that it could have died of
+            return
+        self.restarts += 1
+        host.up, host.lives, host.flushed = True, host.lives + 1, len(host.blocks)
+        host.validator = self._make_validator(host.index, host)
+        self._do(host, host.validator.begin(self._clock_ms))
+
+    @property
+    def _clock_ms(self) -> int:
+        return START_MS + self.now_ms
+
+    def _do(self, host: Host, actions: Sequence[Action]) -> None:
+        """Does what a validator wants done, unless it dies on the way."""
+        for action in actions:
+            if host.dies_after is not None:
+                if host.dies_after == 0:
+                    self._kill(host)
+                    return
+                host.dies_after -= 1
+            self._do_one(host, action)
+
+    def _do_one(self, host: Host, action: Action) -> None:
+        match action:
+            case Persist():
+                host.records.append(action.record)
+            case Send():
+                host.records.sync()
+                self._check_consistent(host, action.message)
+                self._post(host, action)
+            case Schedule():
+                self._schedule(host, action)
+            case Committed():
+                host.records.sync()  # nobody is told before
+                self._check_committed(host, action)
+                host.blocks.append(action.commit)
+            case Accused():
+                self._check_accused(host, action)
+            case _:
+                assert_never(action)
+
+    def _schedule(self, host: Host, wanted: Schedule) -> None:
+        life = host.lives
+        timeout = Timeout(wanted.step, wanted.height, wanted.round)
+
+        def ring() -> None:
+            if host.up and host.lives == life:
+                self._do(host, host.validator.time_out(timeout, self._clock_ms))
+
+        self._at(self.now_ms + wanted.duration_ms, ring)
+
+    # The network
+
+    def _post(self, host: Host, send: Send) -> None:
+        message = decode_peer_message(encode_peer_message(send.message))
+        for other in self.hosts.values():
+            if other is not host and send.receiver in (None, other.index):
+                self._send(host.number, other, message)
+        if send.receiver is None and isinstance(message, Proposal | Vote):
+            for liar in self.byzantine.values():
+                delay_ms = self.random.randint(1, HEALED_DELAY_MS)
+                self._at(self.now_ms + delay_ms, self._hearer(liar, message))
+
+    def _hearer(self, liar: Liar, message: Signed) -> Callable[[], None]:
+        def hear() -> None:
+            for saying in liar.hear(message, self.now_ms):
+                self._at(self.now_ms + saying.after_ms, self._sayer(liar, saying.message, saying.receivers))
+
+        return hear
+
+    def _sayer(self, liar: Liar, message: PeerMessage, receivers: frozenset[int]) -> Callable[[], None]:
+        def say() -> None:
+            for host in self.hosts.values():
+                if host.index in receivers:
+                    self._send(liar.index, host, message)
+
+        return say
+
+    def _send(self, sender: int, host: Host, message: PeerMessage) -> None:
+        healed = self.now_ms >= HEAL_MS
+        copies = 1
+        if not healed:
+            if self._is_cut_off(sender, host.number, message) or self.random.random() < self.scenario.drop:
+                return
+            copies += self.random.random() < self.scenario.duplicate
+        slowest_ms = HEALED_DELAY_MS if healed else self.scenario.delay_ms
+        for _ in range(copies):
+            delay_ms = self.random.randint(1, slowest_ms)
+            self._at(self.now_ms + delay_ms, lambda: self._deliver(sender, host, message))
+
+    def _is_cut_off(self, sender: int, receiver: int, message: PeerMessage) -> bool:
+        for fault in self.scenario.faults:
+            if isinstance(fault, Crash) or not fault.begin_ms <= self.now_ms < fault.end_ms:
+                continue
+            if isinstance(fault, Partition) and fault.groups[sender] != fault.groups[receiver]:
+                return True
+            if isinstance(fault, Mute) and fault.sender == sender and fault.step is _step_of(message):
+                return fault.receiver in (None, receiver)
+        return False
+
+    def _deliver(self, sender: int, host: Host, message: PeerMessage) -> None:
+        if not host.up:
+            return
+        index = self.hosts[sender].index if sender in self.hosts else sender
+        try:
+            actions = host.validator.hear(index, message, self._clock_ms)
+        except MessageError as error:
+            if index not in self.liars:
+                raise ViolationError(f"verification: {sender} sends what is refused: {error}") from error
+            self.refused += 1
+            return
+        except InvalidBlockError as error:
+            raise ViolationError(f"validity: host {host.number} cannot apply a block: {error}") from error
+        self._do(host, actions)
+
+    # Checks
+
+    def _check_committed(self, host: Host, committed: Committed) -> None:
+        height, block = committed.block.header.height, committed.block
+        if height != len(host.blocks) + 1:
+            raise ViolationError(f"integrity: host {host.number} decides {height} out of turn")
+        if host.index in self.liars:
+            return
+        if self._ids.setdefault(height, block.block_id()) != block.block_id():
+            raise ViolationError(f"agreement: host {host.number} decides another block at height {height}")
+        certificate = to_commit_certificate(committed.commit.certificate)
+        try:  # as clients do
+            certificate.verify(CHAIN, self.genesis.validator_keys, check_signature)
+        except CertificateError as error:
+            raise ViolationError(f"certificate: {error}") from error
+        if (certificate.height, certificate.block_id) != (height, block.block_id()):
+            raise ViolationError(f"certificate: it is not of the block at height {height}")
+        for encoded in block.transactions:
+            self._check_transaction(encoded, height)
+
+    def _check_transaction(self, encoded: bytes, height: int) -> None:
+        if self._decided.setdefault(encoded, height) != height:
+            raise ViolationError(f"integrity: a transaction is decided at height {height} once more")
+        if encoded in self.transactions:
+            return
+        evidence = decode_transaction(encoded)
+        if not isinstance(evidence, VoteConflict) or evidence.first.validator not in self.liars:
+            raise ViolationError(f"validity: nobody submitted {evidence}")
+
+    def _check_consistent(self, host: Host, message: PeerMessage) -> None:
+        """No two statements in one place from one correct validator, in all its lives."""
+        if not isinstance(message, Proposal | Vote) or message.sender != host.index:
+            return
+        if host.index in self.liars:
+            return
+        place = (host.index, message.height, message.round, SignedOnce(message).step)
+        statement = message.statement if isinstance(message, Proposal) else message.identifier
+        if self._said.setdefault(place, statement) != statement:
+            raise ViolationError(f"consistency: host {host.number} contradicts itself at {place}")
+
+    def _check_accused(self, host: Host, accused: Accused) -> None:
+        if host.index in self.liars:
+            return
+        self.accused += 1
+        first = accused.conflict.first
+        if first.sender not in self.liars:
+            raise ViolationError(f"accountability: {first.sender} is accused")
+        if isinstance(first, Vote) and self.now_ms >= HEAL_MS:  # before, who knows it may have crashed
+            self._owed.add(f"v{first.sender}")
+
+    def _is_complete(self) -> bool:
+        return len(self._decided) >= len(self.transactions) and not self._missing()
+
+    def _missing(self) -> list[str]:
+        """Who is where it should not be at the end."""
+        if any(encoded not in self._decided for encoded in self.transactions):
+            return ["a transaction is not decided"]
+        last = max(self._ids)
+        behind = [host for host in self.correct if not host.up or host.validator.ledger.height < last]
+        return [f"host {host.number} is at {host.validator.ledger.height} of {last}" for host in behind]
+
+    def _check_complete(self) -> None:
+        missing = self._missing()
+        if missing:
+            raise ViolationError(f"termination: {LIMIT_MS} ms are over, {'; '.join(missing)}")
+        self._ended_at = max(self._ids)
+
+    def _check_quiet(self) -> None:
+        """Evidence may still have come in; beyond it, blocks have nothing to carry."""
+        host = self.correct[0]
+        late = [Block.decode(commit.value.content) for commit in host.blocks[self._ended_at :]]
+        empty = [block for block in late if not block.transactions]
+        if empty and not self.liars:
+            raise ViolationError(f"quiet: {len(empty)} empty blocks with nothing to order")
+        accused = {name for role, name in host.validator.ledger.accusations() if role == "validator"}
+        if not self._owed <= accused:
+            raise ViolationError(f"accountability: {self._owed - accused} are not on the ledger")
+
+
+def run(scenario: Scenario) -> Outcome:
+    """Runs a scenario."""
+    return Simulation(scenario).run()
+
+
+def _step_of(message: PeerMessage) -> Step | None:
+    match message:
+        case Proposal():
+            return Step.PROPOSE
+        case Vote() | Certificate():
+            return message.step
+        case _:
+            return None

@@ -1,0 +1,263 @@
+"""The ordering client against validators that lie, are silent, lag behind or are not there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tests.kabis.ordering.cluster import draw_genesis, run
+from tests.kabis.unit.chain import (
+    CHAIN,
+    VALIDATORS,
+    batch_of,
+    certificate_for,
+    chain_with_topic,
+    key_of,
+    submitted,
+)
+from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.handshake import Identity, Peer, Role
+from veristream.kabis.interfaces import FAILURES, CertifiedBlock
+from veristream.kabis.ordering.client import OrderingClient
+from veristream.kabis.ordering.requests import (
+    Blocks,
+    Operation,
+    Read,
+    Status,
+    encode_outcome,
+    split_request,
+)
+from veristream.kabis.outcomes import Done
+from veristream.kabis.storage.client import LyingPartyError
+from veristream.kabis.wire import Address, Handlers, RefusedError, RequestError, Server, serve
+
+HEIGHT = 6
+
+
+def make_blocks() -> list[CertifiedBlock]:
+    """A chain of six blocks with good certificates."""
+    chain, previous = chain_with_topic(), ZERO_DIGEST
+    for sequence in range(HEIGHT - 1):
+        batch = batch_of(b"%d" % sequence, sequence=sequence, previous=previous)
+        previous = batch.digest()
+        chain.block(submitted(batch))
+    return [CertifiedBlock(block, certificate_for(block)) for block in chain.blocks]
+
+
+BLOCKS = make_blocks()
+
+Answer = Callable[["Validator", Read], Awaitable[bytes]]
+
+
+async def honest(validator: Validator, read: Read) -> bytes:
+    known = validator.known
+    while len(known) < read.first:
+        await asyncio.sleep(read.wait_ms / 1000)
+        return Blocks(len(known), ()).encode()
+    return Blocks(len(known), tuple(each.encode() for each in known[read.first - 1 : read.last])).encode()
+
+
+async def uncertified(validator: Validator, read: Read) -> bytes:
+    """Too few votes, on the second block that it gives."""
+    wanted = validator.known[read.first - 1 :]
+    cut = [replace(each, certificate=certificate_for(each.block, (0, 1))) for each in wanted[1:]]
+    return Blocks(HEIGHT, tuple(each.encode() for each in (*wanted[:1], *cut))).encode()
+
+
+async def other_heights(validator: Validator, read: Read) -> bytes:
+    return Blocks(HEIGHT, tuple(each.encode() for each in BLOCKS[read.first :])).encode()
+
+
+async def other_certificates(validator: Validator, read: Read) -> bytes:
+    swapped = CertifiedBlock(BLOCKS[read.first - 1].block, BLOCKS[read.first % HEIGHT].certificate)
+    return Blocks(HEIGHT, (swapped.encode(),)).encode()
+
+
+async def other_blocks(validator: Validator, read: Read) -> bytes:
+    """A good certificate of this height, under a block that it does not speak of."""
+    block, certificate = BLOCKS[read.first - 1].block, BLOCKS[read.first - 1].certificate
+    later = replace(block, header=replace(block.header, time_ms=block.header.time_ms + 1))
+    return Blocks(HEIGHT, (CertifiedBlock(later, certificate).encode(),)).encode()
+
+
+async def garbage(validator: Validator, read: Read) -> bytes:
+    return b"garbage"
+
+
+async def refusing(validator: Validator, read: Read) -> bytes:
+    raise RequestError("no")
+
+
+async def silent(validator: Validator, read: Read) -> bytes:
+    await asyncio.sleep(1000)
+    return b""
+
+
+@dataclass
+class Validator:
+    """One that answers as the test wants."""
+
+    answer_read: Answer = honest
+    known: list[CertifiedBlock] = field(default_factory=lambda: list(BLOCKS))
+    reads: int = 0
+    submits: int = 0
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        operation, rest = split_request(body)
+        match operation:
+            case Operation.READ:
+                self.reads += 1
+                return await self.answer_read(self, Read.decode(rest))
+            case Operation.SUBMIT:
+                self.submits += 1
+                if self.answer_read is silent:
+                    await asyncio.sleep(1000)
+                return b"garbage" if self.answer_read is garbage else encode_outcome(Done())
+            case Operation.STATUS:
+                if self.answer_read is silent:
+                    await asyncio.sleep(1000)
+                return Status(len(self.known), bytes(32), bytes(32), 0, 0, 0, 3, 0, 0).encode()
+            case Operation.EVIDENCE:
+                return b"garbage"
+
+
+class World:
+    """Validators that serve, those that do not exist left out, and a client of all."""
+
+    def __init__(self, *validators: Validator | None) -> None:
+        self.validators = validators
+        self.genesis = draw_genesis()
+        self._servers: list[Server] = []
+
+    async def __aenter__(self) -> OrderingClient:
+        for validator, party in zip(self.validators, self.genesis.validators, strict=True):
+            if validator is not None:
+                identity = Identity(CHAIN, Role.VALIDATOR, party.name, key_of(party.name))
+                handlers = Handlers(validator.answer)
+                address = Address.parse(party.address)
+                self._servers.append(await serve(address, identity, lambda peer: None, handlers))
+        self.client = OrderingClient(
+            self.genesis, Identity(CHAIN, Role.PRODUCER, "alice", key_of("alice")), 0.3
+        )
+        self.client._preferred = 0
+        return self.client
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.close()
+        for server in self._servers:
+            await server.close()
+
+
+async def take(client: OrderingClient, height: int, count: int) -> list[CertifiedBlock]:
+    taken: list[CertifiedBlock] = []
+    async for certified in client.follow(height):
+        taken.append(certified)
+        if len(taken) == count:
+            break
+    return taken
+
+
+@pytest.mark.parametrize(
+    "liar", [uncertified, other_heights, other_certificates, other_blocks, garbage, refusing, silent, None]
+)
+def test_who_lies_or_is_silent_is_left_for_another(liar: Answer | None) -> None:
+    first = None if liar is None else Validator(liar)
+
+    async def test() -> None:
+        async with World(first, Validator(), Validator(), Validator()) as client:
+            assert await take(client, 1, HEIGHT) == BLOCKS
+            assert client._preferred == 1
+            assert await client.read(2, 4) == BLOCKS[1:4]
+        assert first is None or first.reads == 1
+
+    run(test)
+
+
+def test_who_keeps_new_blocks_back_is_left_for_another() -> None:
+    behind = Validator(known=BLOCKS[:2])
+
+    async def test() -> None:
+        async with World(behind, Validator(), Validator(), None) as client:
+            assert await take(client, 1, HEIGHT) == BLOCKS
+            client._preferred = 0
+            assert await client.read(1, 100) == BLOCKS
+
+    run(test)
+
+
+def test_a_block_that_is_decided_later_is_waited_for() -> None:
+    validators = [Validator(known=[]) for _ in VALIDATORS]
+
+    async def test() -> None:
+        async with World(*validators) as client:
+            taking = asyncio.create_task(take(client, 1, 2))
+            for height in (1, 2):
+                await asyncio.sleep(0.01)
+                for validator in validators:
+                    validator.known = BLOCKS[:height]
+            assert await taking == BLOCKS[:2]
+            assert await client.read(1, 2) == BLOCKS[:2]
+            assert await client.read(3, 4) == []
+
+    run(test)
+
+
+def test_a_transaction_goes_to_two_and_to_more_when_they_are_silent() -> None:
+    async def submits(*validators: Validator | None) -> list[int]:
+        async with World(*validators) as client:
+            assert await client.submit_widely(b"transaction") == Done()
+        return [0 if each is None else each.submits for each in validators]
+
+    async def test() -> None:
+        assert await submits(*(Validator() for _ in VALIDATORS)) == [1, 1, 0, 0]
+        assert await submits(Validator(silent), Validator(), Validator(), Validator()) == [1, 1, 1, 0]
+        assert await submits(None, Validator(garbage), Validator(), Validator()) == [0, 1, 1, 1]
+        with pytest.raises(FAILURES):
+            await submits(*[None] * 4)
+
+    run(test)
+
+
+def test_status_waits_for_no_more_than_three_and_believes_no_single_one() -> None:
+    boaster = Validator(known=BLOCKS * 100)
+
+    async def test() -> None:
+        async with World(boaster, Validator(), Validator(known=BLOCKS[:5]), Validator(silent)) as client:
+            status = await client.status()
+            assert (status.height, status.answered) == (HEIGHT, 3)
+        async with World(None, None, None, Validator()) as client:
+            status = await client.status()
+            assert (status.height, status.answered) == (HEIGHT, 1)
+        async with World(None, None, None, None) as client:
+            with pytest.raises(FAILURES):
+                await client.status()
+
+    run(test)
+
+
+def test_an_answer_that_cannot_be_read_is_a_lie() -> None:
+    async def test() -> None:
+        async with World(Validator(garbage), None, None, None) as client:
+            with pytest.raises(LyingPartyError):
+                await client.submit(0, b"transaction")
+            with pytest.raises(LyingPartyError):
+                await client.evidence_of(0)
+
+    run(test)
+
+
+def test_who_is_refused_is_told_why() -> None:
+    async def test() -> None:
+        world = World(None, None, None, None)
+        party = world.genesis.validators[2]
+        identity = Identity(CHAIN, Role.VALIDATOR, party.name, key_of(party.name))
+        server = await serve(Address.parse(party.address), identity, lambda peer: "not you", Handlers())
+        async with world as client:
+            with pytest.raises(RefusedError, match="not you"):
+                await client.submit(2, b"transaction")
+        await server.close()
+
+    run(test)

@@ -1,0 +1,170 @@
+"""A running validator and its disk: what is durable before what is told, and what happens when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.kabis.ordering.cluster import make_topic, run
+from tests.kabis.unit.chain import CHAIN, key_of, make_genesis
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.connection import RequestError
+from veristream.kabis.genesis import find_problem
+from veristream.kabis.handshake import Peer, Role
+from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.peers import Ask, Offer, encode_peer_message
+from veristream.kabis.ordering.requests import Blocks, Operation, Read
+from veristream.kabis.ordering.service import Service
+from veristream.kabis.ordering.store import BlockStore, RecordStore
+from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.outcomes import Already, Done
+from veristream.kabis.storage.log import Log
+from veristream.kabis.wire import WireError
+
+ALICE = Peer(Role.PRODUCER, "alice", key_of("alice").public)
+
+
+class GuardedRecords(RecordStore):
+    """Records whose flush waits for a permission, and may fail."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(log)
+        self.permitted = threading.Event()
+        self.failure: EnvironmentFailure | None = None
+        self.flushes = 0
+
+    def sync(self) -> int:
+        assert self.permitted.wait(30)
+        self.flushes += 1
+        if self.failure is not None:
+            raise self.failure
+        return super().sync()
+
+
+@asynccontextmanager
+async def alone(folder: Path) -> AsyncIterator[tuple[Node, GuardedRecords]]:
+    """The one validator of a chain that stands no faults: its own vote decides."""
+    genesis = make_genesis()
+    genesis = replace(genesis, faults=0, validators=genesis.validators[:1], storage=genesis.storage[:1])
+    assert not find_problem(genesis)
+    with Log(folder / "blocks") as blocks, Log(folder / "records") as records:
+        guarded = GuardedRecords(records)
+        node = Node(genesis, 0, key_of("v0"), (BlockStore(blocks), guarded), Settings())
+        node.start()
+        await asyncio.sleep(0)  # its tasks begin
+        try:
+            yield node, guarded
+        finally:
+            guarded.permitted.set()
+            await node.close()
+
+
+def run_alone(folder: Path, test: Callable[[Node, GuardedRecords], object]) -> None:
+    async def bounded() -> None:
+        async with alone(folder) as (node, records):
+            await test(node, records)  # type: ignore[misc]
+
+    run(bounded)
+
+
+def test_a_block_is_told_when_the_vote_that_decided_it_is_durable(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        service = Service(node)
+        read = bytes((Operation.READ,)) + Read(1, 1, 1 << 20, 0).encode()
+        assert node.submit(make_topic()) == Done()
+        assert node.ledger.height == 1 and records.durable < records.end
+        await asyncio.sleep(0.05)
+        assert Blocks.decode(await service.answer(ALICE, read)) == Blocks(0, ())
+        records.permitted.set()
+        await node.wait_for_block()
+        told = Blocks.decode(await service.answer(ALICE, read))
+        assert (told.height, told.blocks) == (1, (node.blocks.encoded(1),))
+        assert records.durable == records.end
+
+    run_alone(tmp_path, test)
+    with Log(tmp_path / "blocks") as blocks:
+        assert BlockStore(blocks).height == 1
+
+
+def test_one_flush_serves_all_that_wait(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        told = []
+        records.append(1, b"one")
+        for number in range(10):
+            node._when_durable(lambda number=number: told.append(number))
+        await asyncio.sleep(0.05)
+        assert told == []
+        records.permitted.set()
+        while len(told) < 10:
+            await asyncio.sleep(0.001)
+        assert (told, records.flushes) == (list(range(10)), 1)
+        node._when_durable(lambda: told.append(10))
+        assert told[-1] == 10  # nothing is to be flushed
+
+    run_alone(tmp_path, test)
+
+
+def test_a_disk_that_fails_ends_the_validator_and_nothing_is_told(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        records.failure = EnvironmentFailure("the disk is full")
+        records.permitted.set()
+        node.submit(make_topic())
+        with pytest.raises(EnvironmentFailure, match="full"):
+            await node.failed
+        assert node.published == 0
+        with pytest.raises(RequestError, match="has failed"):
+            node.submit(make_topic())
+
+    run_alone(tmp_path, test)
+
+
+def test_who_offers_junk_is_sent_away_too(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1}
+        peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
+        node.receive(peer, encode_peer_message(Offer((make_topic(), b"junk"))))
+        assert node.authorize(peer) is None  # transactions have their turn later
+        assert await node.admit(make_topic()) == Already()
+        assert node.ledger.height == 1
+        assert "in a while" in (node.authorize(peer) or "")
+
+    run_alone(tmp_path, test)
+
+
+def test_offers_that_nobody_has_time_for_are_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("veristream.kabis.ordering.node.OFFERED_MAX", 3)
+
+    async def test(node: Node, records: GuardedRecords) -> None:
+        peer = Peer(Role.VALIDATOR, "v0", key_of("v0").public)
+        offer = encode_peer_message(Offer((make_topic(), make_topic())))
+        for _ in range(5):
+            node.receive(peer, offer)
+        assert len(node._to_admit) == 4
+
+    run_alone(tmp_path, test)
+
+
+def test_who_talks_nonsense_is_sent_away_for_a_while(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        genesis = make_genesis()
+        node.genesis, node._indices = genesis, {"v0": 0, "v1": 1}
+        peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
+        assert node.authorize(peer) is None
+        with pytest.raises(WireError, match="v1"):
+            node.receive(peer, b"nonsense")
+        assert "in a while" in (node.authorize(peer) or "")
+        with pytest.raises(WireError, match="no validator says"):
+            node.receive(peer, encode_peer_message(Ask(1)))
+        with pytest.raises(WireError, match="only validators"):
+            node.receive(ALICE, b"")
+        assert genesis.chain_id == CHAIN
+
+    run_alone(tmp_path, test)

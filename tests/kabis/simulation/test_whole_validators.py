@@ -1,0 +1,105 @@
+"""Whole validators under faults: no seed breaks a property, the seeds contain the faults, and planted bugs
+are found.
+
+`VERISTREAM_SEEDS` says how many, half of them here. A failure names its seed; `run(draw_scenario(seed))`
+replays it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from veristream.kabis.ordering import validator
+from veristream.kabis.ordering.messages import Verifier
+from veristream.kabis.ordering.validator import ValidatorCore
+from veristream.kabis.simulate import validators
+from veristream.kabis.simulate.scenario import Crash, Partition, Strategy, draw_scenario
+from veristream.kabis.simulate.validators import run
+
+SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200")) // 2
+PARTS = 10
+BUG_SEEDS = 100
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_seed_breaks_a_property(part: int) -> None:
+    for seed in range(part, SEEDS, PARTS):
+        scenario = draw_scenario(seed)
+        violation = run(scenario).violation
+        assert violation is None, f"{violation}\n{scenario}"
+
+
+def test_a_seed_replays() -> None:
+    assert run(draw_scenario(7)) == run(draw_scenario(7))
+
+
+def test_the_seeds_contain_the_faults() -> None:
+    scenarios = [draw_scenario(seed) for seed in range(100)]
+    strategies = {strategy for scenario in scenarios for _, strategy in scenario.byzantine}
+    assert strategies == set(Strategy)
+    kinds = {type(fault) for scenario in scenarios for fault in scenario.faults}
+    assert {Crash, Partition} <= kinds
+    outcomes = [run(scenario) for scenario in scenarios]
+    assert sum(outcome.restarts for outcome in outcomes) > 10
+    assert sum(outcome.lost_blocks for outcome in outcomes) > 0
+    assert sum(outcome.accused for outcome in outcomes) > 100
+    assert sum(outcome.refused for outcome in outcomes) > 100
+
+
+def believe_every_block(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ValidatorCore, "_is_valid", lambda self, value: True)
+
+
+def believe_every_certificate(patch: pytest.MonkeyPatch) -> None:
+    verify = Verifier._certificate
+
+    def lenient(self: Verifier, certificate: Any) -> None:
+        if certificate.step is not validator.Step.PRECOMMIT:
+            verify(self, certificate)
+
+    patch.setattr(Verifier, "_certificate", lenient)
+
+
+def forget_the_records(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(validators, "recover", lambda records: validator.Memory())
+
+
+def answer_nobody(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ValidatorCore, "_answer", lambda self, sender, height, is_asked: None)
+
+
+def begin_without_a_reason(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ValidatorCore, "_has_reason", lambda self: self.ledger.height < 50)
+
+
+def keep_evidence_to_itself(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        ValidatorCore, "_accuse", lambda self, conflict: self._actions.append(validator.Accused(conflict))
+    )
+
+
+@pytest.mark.parametrize(
+    ("plant", "found"),
+    [
+        (believe_every_block, "validity"),
+        (believe_every_certificate, "agreement|certificate"),
+        (forget_the_records, "consistency|accountability|agreement"),
+        (answer_nobody, "termination"),
+        (begin_without_a_reason, "quiet"),
+        (keep_evidence_to_itself, "accountability"),
+    ],
+)
+def test_a_planted_bug_is_found(
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], found: str
+) -> None:
+    plant(monkeypatch)
+    for seed in range(BUG_SEEDS):
+        violation = run(draw_scenario(seed)).violation
+        if violation is not None:
+            assert violation.split(":")[0] in found.split("|"), f"seed {seed}: {violation}"
+            return
+    pytest.fail("no seed finds it")

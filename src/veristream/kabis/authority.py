@@ -1,0 +1,26 @@
+"""Whether a client may still sign: its key, as the ledger has it."""
+
+from __future__ import annotations
+
+from veristream.kabis.client_errors import KeyEndedError
+from veristream.kabis.ledger import Ledger
+from veristream.kabis.state import Ending
+from veristream.kabis.transactions import Author
+
+_ENDED = {
+    Ending.REVOKED: "revoked",
+    Ending.REPLACED: "replaced by a newer one",
+    Ending.FENCED: "fenced: two batches with one sequence number are signed with it",
+}
+
+
+def find_key_problem(ledger: Ledger, author: Author) -> KeyEndedError | None:
+    """Why nothing that the author signs is admitted any more; None while it is."""
+    key = ledger.key(author.name, author.key_epoch)
+    if key is None:
+        return KeyEndedError(author.name, author.key_epoch, "not registered")
+    if key.public != author.signer.public:
+        return KeyEndedError(author.name, author.key_epoch, "not the one on the ledger")
+    if key.ending is not None:
+        return KeyEndedError(author.name, author.key_epoch, _ENDED[key.ending])
+    return None

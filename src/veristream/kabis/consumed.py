@@ -1,0 +1,84 @@
+"""What a consumer gets: an event, and where it comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.records import Headers, decode_leaf
+from veristream.kabis.seal import Sealer, SealError
+
+Place = tuple[str, int]
+"""A topic and a partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What the events of one batch have in common.
+
+    `time_ms` is the block's and `height` the block; both are None, and nobody has signed for the events,
+    where the topic is not validated.
+    """
+
+    topic: str
+    partition: int
+    producer: str | None
+    height: int | None
+    time_ms: int | None
+    digest: bytes | None
+
+
+class Consumed(NamedTuple):
+    """An event with its index: the validated one, or the storage party's offset if `validated` is false."""
+
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_ms: int | None
+    origin: Origin
+
+    @property
+    def topic(self) -> str:
+        """The topic it was pushed to."""
+        return self.origin.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition it stands in."""
+        return self.origin.partition
+
+    @property
+    def producer(self) -> str | None:
+        """Who signed it; None where the topic is not validated."""
+        return self.origin.producer
+
+    @property
+    def time_ms(self) -> int | None:
+        """When it was admitted, by the block's time."""
+        return self.origin.time_ms
+
+    @property
+    def validated(self) -> bool:
+        """Whether it stands on the ledger."""
+        return self.origin.digest is not None
+
+
+def decode_events(
+    leaves: tuple[bytes, ...] | list[bytes], first_index: int, origin: Origin, sealer: Sealer | None
+) -> list[Consumed]:
+    """The events of leaves; a leaf that is no event, or does not open, is a gap for everybody alike.
+
+    Its producer signed it, so that no storage party and no other consumer is to blame or could help.
+    """
+    events = []
+    for index, leaf in enumerate(leaves, first_index):
+        try:
+            event = decode_leaf(leaf)
+            if sealer is not None:
+                event = sealer.open_event(event)
+        except (DecodeError, SealError):
+            continue
+        events.append(Consumed(index, *event, origin))
+    return events

@@ -1,0 +1,468 @@
+"""Consumers: subscribe to topics, pull events in their order, and commit how far you are.
+
+    options = ConsumerOptions(group="billing")
+    with KabisConsumer(genesis, author, connect, options) as consumer:
+        consumer.subscribe(["orders"])
+        while True:
+            for event in consumer.pull(timeout=1.0):
+                event.index, event.producer, event.value
+
+With `validate=True`, the default, an event is delivered only if its producer signed it, the validators
+ordered it, and it is exactly what was signed; a topic that is not validated delivers nothing. With
+`validate=False` both kinds of topics are read with Kafka's guarantees (see `consumer_core`).
+
+A consumer in a group reads its share of the partitions. Who reads what follows from the ledger, so that no
+coordinator can give a partition to two. What was pulled is committed every few seconds when the next pull
+begins, or by `commit`; after a restart the group goes on from there, so that every event is dealt with at
+least once. `AsyncKabisConsumer` is the same in an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self, TypeVar, assert_never
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis import consumer_outputs as outputs
+from veristream.kabis.client_errors import ClosedError
+from veristream.kabis.consumed import Consumed, Place
+from veristream.kabis.consumer_core import ConsumerCore
+from veristream.kabis.consumer_options import ConsumerOptions, Start
+from veristream.kabis.consumer_outputs import Output, Ticket
+from veristream.kabis.driver import Driver, LoopThread
+from veristream.kabis.fetching import find_index, require_partition
+from veristream.kabis.follower import Follower
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import FAILURES, Connect, Storage, party_of
+from veristream.kabis.plain_reading import FROM_END
+from veristream.kabis.storage.core import Below
+from veristream.kabis.storage.entries import PartitionName
+from veristream.kabis.transactions import Author
+
+OPEN_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 10.0
+EVENTS_MAX = 1000
+
+Value = TypeVar("Value")
+
+
+class AsyncKabisConsumer:
+    """A consumer in an event loop; `async with` opens and closes it."""
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        author: Author | None,
+        connect: Connect,
+        options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._genesis = genesis
+        self._connect = connect
+        self._options = options
+        self._opened = False
+        self.arrived = threading.Event()
+        self._arrived_loop: asyncio.Event
+        self._waiting: dict[Ticket, asyncio.Event] = {}
+        self._core = ConsumerCore(Follower(genesis), author, options)
+        self._driver: Driver[Output] = Driver(self._core, self._perform)
+
+    async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
+        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        self._arrived_loop = asyncio.Event()
+        await self._driver.open(self._connect, timeout)
+        self._opened = True
+        self._driver.feed(self._core.start)
+
+    # Subscribing.
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Reads these topics and no others: all of their partitions, or the group's share."""
+        self._feed(lambda now_ms: self._core.subscribe(topics, now_ms))
+
+    def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        self._feed(self._core.unsubscribe)
+
+    def assign(self, places: Iterable[Place]) -> None:
+        """Reads these partitions and no others, without a group."""
+        self._feed(lambda now_ms: self._core.assign(places, now_ms))
+
+    def assignment(self) -> set[Place]:
+        """The partitions that this consumer reads now."""
+        return self._ask(self._core.assignment)
+
+    # Pulling.
+
+    async def pull(self, timeout: float = 0.0, max_events: int = EVENTS_MAX) -> list[Consumed]:
+        """The next events, as soon as there are any; none if there are none for so many seconds."""
+        deadline_s = time.monotonic() + timeout
+        while True:
+            self._arrived_loop.clear()
+            events = self.pull_nowait(max_events)
+            left_s = deadline_s - time.monotonic()
+            if events or left_s <= 0:
+                return events
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._arrived_loop.wait()
+
+    def pull_nowait(self, max_events: int = EVENTS_MAX) -> list[Consumed]:
+        """The events that are here; from any thread."""
+        self._require_open()
+        with self._driver.lock:
+            events = self._core.take(max_events)
+            if self._core.attention:
+                self._driver.wake()
+        return events
+
+    # Positions.
+
+    def position(self, place: Place) -> int | None:
+        """The index of the next event that is pulled; None while a storage party has not said where."""
+        return self._ask(lambda: self._core.position(place))
+
+    def seek(self, place: Place, index: int) -> None:
+        """Goes on from an index; below the low-water mark raises BelowLowWaterError."""
+        self._feed(lambda now_ms: self._core.seek(place, index, now_ms))
+
+    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
+        """Goes on from the first event that is kept; by default of all partitions."""
+        self._seek_to(places, Start.BEGINNING)
+
+    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
+        """Goes on from the events to come; by default of all partitions."""
+        self._seek_to(places, Start.END)
+
+    def _seek_to(self, places: Iterable[Place] | None, start: Start) -> None:
+        chosen = self.assignment() if places is None else places
+        self._feed(lambda now_ms: self._core.seek_to(chosen, start, now_ms))
+
+    def pause(self, places: Iterable[Place]) -> None:
+        """Pulls nothing from these partitions until they are resumed."""
+        self._ask(lambda: self._core.pause(places))
+
+    def resume(self, places: Iterable[Place]) -> None:
+        """Pulls from these partitions again."""
+        self._feed(lambda now_ms: self._core.resume(places, now_ms))
+
+    def paused(self) -> set[Place]:
+        """The partitions that are paused."""
+        return self._ask(self._core.paused)
+
+    async def commit(self, offsets: Mapping[Place, int] | None = None, timeout: float = 30.0) -> None:
+        """Writes down on the ledger how far the group is, by default all that was pulled.
+
+        Raises CommitRefusedError if the partitions are no longer ours.
+        """
+        self._require_open()
+        with self._driver.lock:
+            ticket = self._core.commit(offsets)
+        await self._settled(ticket, timeout)
+
+    async def _settled(self, ticket: Ticket, timeout: float) -> None:
+        self._waiting[ticket] = asyncio.Event()
+        try:
+            self._driver.feed(self._core.tick)
+            async with asyncio.timeout(timeout):
+                await self._waiting[ticket].wait()
+        except TimeoutError:
+            raise EnvironmentFailure(
+                "the ledger has not taken it in time", "see whether the validators decide blocks"
+            ) from None
+        finally:
+            del self._waiting[ticket]
+        if ticket.failure is not None:
+            raise ticket.failure
+
+    def committed(self, place: Place) -> int | None:
+        """Where the group goes on in a partition after a restart; None if it has no commit."""
+        return self._ask(lambda: self._core.committed(place))
+
+    async def beginning_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The first index of each partition that may be read."""
+        return {place: await self._bound(place, at_end=False) for place in places}
+
+    async def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The index that the next event of each partition gets."""
+        return {place: await self._bound(place, at_end=True) for place in places}
+
+    async def _bound(self, place: Place, *, at_end: bool) -> int:
+        known = self._ask(lambda: require_partition(self._core.follower.ledger, place))
+        if self._options.validate:
+            return known.next_index if at_end else known.low_water
+        party = self._party(party_of(self._genesis, place[0]))
+        try:
+            part = await party.fetch_plain(PartitionName(*place), FROM_END if at_end else 0, 1, 0)
+        except FAILURES as error:
+            raise EnvironmentFailure(
+                f"the storage party {party.name} of {place[0]} does not answer: {error}",
+                "see whether it runs",
+            ) from error
+        if isinstance(part, Below):
+            return part.low_water
+        return part.end if at_end else 0
+
+    def offsets_for_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
+        """The first index of each partition in a block of that time or later; None if there is none yet."""
+        ledger = self._core.follower.ledger
+        return self._ask(lambda: {place: find_index(ledger, place, ms) for place, ms in times_ms.items()})
+
+    def metrics(self) -> Mapping[str, int]:
+        """What the consumer has done so far, and how the storage parties behaved towards it."""
+
+        def read() -> dict[str, int]:
+            core = self._core
+            suspicions = {f"suspicions.{party}": count for party, count in core.standing.counts.items()}
+            return {
+                "delivered": core.delivered,
+                "buffered_bytes": core.buffered_bytes,
+                "height": core.follower.ledger.height,
+                **suspicions,
+            }
+
+        return self._ask(read)
+
+    # Opening and closing.
+
+    async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Commits what was pulled, if commits are automatic, leaves the group, and lets go of all."""
+        if not self._opened:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                await self._say_goodbye()
+        except (TimeoutError, EnvironmentFailure):
+            pass
+        finally:
+            self._opened = False
+            self._driver.feed(lambda now_ms: self._core.close())
+            await self._driver.close()
+
+    async def _say_goodbye(self) -> None:
+        if self._options.group is None:
+            return
+        with self._driver.lock:
+            automatic = self._options.auto_commit_ms is not None and bool(self._core.assignment())
+            ticket = self._core.commit() if automatic else None
+            leaving = self._core.leave()
+        for each in (ticket, leaving):
+            if each is not None and not each.done:
+                try:
+                    await self._settled(each, CLOSE_TIMEOUT_S)
+                except EnvironmentFailure:
+                    continue
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _require_open(self) -> None:
+        if not self._opened:
+            raise ClosedError("a consumer is opened before it is used: `with consumer:`")
+        if self._driver.crash is not None:
+            raise self._driver.crash
+
+    def _ask(self, call: Callable[[], Value]) -> Value:
+        self._require_open()
+        with self._driver.lock:
+            return call()
+
+    def _feed(self, call: Callable[[int], list[Output]]) -> None:
+        self._require_open()
+        self._driver.feed(call)
+
+    # What the core wants done.
+
+    def _perform(self, wanted: Sequence[Output]) -> None:
+        for output in wanted:
+            match output:
+                case outputs.Ready():
+                    self._arrived_loop.set()
+                    self.arrived.set()
+                case outputs.Fetch():
+                    self._driver.spawn(self._fetch(output))
+                case outputs.FetchPlain():
+                    self._driver.spawn(self._fetch_plain(output))
+                case outputs.AskAbsence():
+                    self._driver.spawn(self._ask_absence(output))
+                case outputs.Submit():
+                    self._driver.spawn(self._submit(output))
+                case outputs.Settle(ticket):
+                    if ticket in self._waiting:
+                        self._waiting[ticket].set()
+                case _:
+                    assert_never(output)
+
+    async def _fetch(self, wanted: outputs.Fetch) -> None:
+        core = self._core
+        try:
+            answer = await self._party(wanted.party).fetch_bytes(wanted.digest)
+        except FAILURES as error:
+            why = str(error) or "no answer"
+            self._driver.feed(lambda now_ms: core.fetch_failed(wanted, why, now_ms))
+        else:
+            self._driver.feed(lambda now_ms: core.fetched(wanted, answer, now_ms))
+
+    async def _fetch_plain(self, wanted: outputs.FetchPlain) -> None:
+        try:
+            part = await self._party(wanted.party).fetch_plain(
+                wanted.place, wanted.offset, wanted.bytes_max, wanted.wait_ms
+            )
+        except FAILURES:
+            self._driver.feed(lambda now_ms: self._core.fetched_plain(wanted, None, now_ms))
+        else:
+            self._driver.feed(lambda now_ms: self._core.fetched_plain(wanted, part, now_ms))
+
+    async def _ask_absence(self, wanted: outputs.AskAbsence) -> None:
+        try:
+            answer = await self._party(wanted.party).absence(wanted.signed, wanted.certificate)
+            statement = None if isinstance(answer, Below) else answer
+        except FAILURES:
+            statement = None
+        self._driver.feed(lambda now_ms: self._core.absent(wanted, statement))
+
+    async def _submit(self, wanted: outputs.Submit) -> None:
+        # Only a block says what became of it, and others are asked after a while.
+        with suppress(*FAILURES):
+            await self._driver.channels.ordering.submit(wanted.validator, wanted.transaction)
+
+    def _party(self, name: str) -> Storage:
+        return next(party for party in self._driver.channels.storage if party.name == name)
+
+
+class KabisConsumer:
+    """A consumer for programs without an event loop; `with` opens and closes it."""
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        author: Author | None,
+        connect: Connect,
+        options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._inner = AsyncKabisConsumer(genesis, author, connect, options)
+        self._thread = LoopThread(f"kabis-consumer-{options.group}-{options.instance}")
+        self._closed = False
+
+    def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
+        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        self._thread.run(self._inner.open(timeout))
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Reads these topics and no others: all of their partitions, or the group's share."""
+        self._run(lambda: self._inner.subscribe(topics))
+
+    def unsubscribe(self) -> None:
+        """Reads nothing any more, and leaves the group."""
+        self._run(self._inner.unsubscribe)
+
+    def assign(self, places: Iterable[Place]) -> None:
+        """Reads these partitions and no others, without a group."""
+        self._run(lambda: self._inner.assign(places))
+
+    def assignment(self) -> set[Place]:
+        """The partitions that this consumer reads now."""
+        return self._inner.assignment()
+
+    def pull(self, timeout: float = 0.0, max_events: int = EVENTS_MAX) -> list[Consumed]:
+        """The next events, as soon as there are any; none if there are none for so many seconds."""
+        deadline_s = time.monotonic() + timeout
+        while True:
+            self._inner.arrived.clear()
+            events = self._inner.pull_nowait(max_events)
+            left_s = deadline_s - time.monotonic()
+            if events or left_s <= 0:
+                return events
+            self._inner.arrived.wait(left_s)
+
+    def position(self, place: Place) -> int | None:
+        """The index of the next event that is pulled; None while a storage party has not said where."""
+        return self._inner.position(place)
+
+    def seek(self, place: Place, index: int) -> None:
+        """Goes on from an index; below the low-water mark raises BelowLowWaterError."""
+        self._run(lambda: self._inner.seek(place, index))
+
+    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
+        """Goes on from the first event that is kept; by default of all partitions."""
+        self._run(lambda: self._inner.seek_to_beginning(places))
+
+    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
+        """Goes on from the events to come; by default of all partitions."""
+        self._run(lambda: self._inner.seek_to_end(places))
+
+    def pause(self, places: Iterable[Place]) -> None:
+        """Pulls nothing from these partitions until they are resumed."""
+        self._inner.pause(places)
+
+    def resume(self, places: Iterable[Place]) -> None:
+        """Pulls from these partitions again."""
+        self._run(lambda: self._inner.resume(places))
+
+    def paused(self) -> set[Place]:
+        """The partitions that are paused."""
+        return self._inner.paused()
+
+    def commit(self, offsets: Mapping[Place, int] | None = None, timeout: float = 30.0) -> None:
+        """Writes down on the ledger how far the group is, by default all that was pulled."""
+        self._thread.run(self._inner.commit(offsets, timeout))
+
+    def committed(self, place: Place) -> int | None:
+        """Where the group goes on in a partition after a restart; None if it has no commit."""
+        return self._inner.committed(place)
+
+    def beginning_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The first index of each partition that may be read."""
+        return self._thread.run(self._inner.beginning_offsets(places))
+
+    def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
+        """The index that the next event of each partition gets."""
+        return self._thread.run(self._inner.end_offsets(places))
+
+    def offsets_for_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
+        """The first index of each partition in a block of that time or later; None if there is none yet."""
+        return self._inner.offsets_for_times(times_ms)
+
+    def metrics(self) -> Mapping[str, int]:
+        """What the consumer has done so far, and how the storage parties behaved towards it."""
+        return self._inner.metrics()
+
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Commits what was pulled, if commits are automatic, leaves the group, and lets go of all."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self._thread.run(self._inner.close(timeout))
+            finally:
+                self._thread.stop()
+
+    def _run(self, call: Callable[[], Value]) -> Value:
+        """Runs something in the consumer's own thread."""
+
+        async def work() -> Value:
+            return call()
+
+        return self._thread.run(work())
+
+    def __enter__(self) -> Self:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,493 @@
+"""What a consumer decides, without a clock, a socket or a thread: inputs in, outputs out.
+
+It follows certified blocks, so that it knows which batches were admitted and at which indices; it asks
+storage parties for those it is to deliver, holds them against the admitted headers, and delivers them in
+the order of the indices. Which of the paper's guarantees hold follows from its table 1:
+
+- `validate=True` on a validated topic: *extended*. The header's signature is verified, once per batch, and
+  the events are those under its Merkle root.
+- `validate=True` on a topic that is not validated: nothing is delivered.
+- `validate=False`: *basic*, for both kinds. The topic's one storage party is read and believed, in the
+  order of its log and by its offsets, which are not the validated indices.
+
+A hole that was skipped on the ledger is delivered as nothing. A party that says it does not have what it
+vouched for is asked to sign that; when all who vouched have, the consumer submits the skip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from veristream.errors import ModelError
+from veristream.kabis import consumer_outputs as outputs
+from veristream.kabis.actions import CommitOffsets, Hole, LeaveGroup, LowWater
+from veristream.kabis.client_errors import NoGroupError, NotAssignedError
+from veristream.kabis.consumed import Consumed, Place, decode_events
+from veristream.kabis.consumer_options import ConsumerOptions, Start
+from veristream.kabis.consumer_outputs import Output, Ticket
+from veristream.kabis.fetching import (
+    Reader,
+    Standing,
+    Wanted,
+    WrongAnswerError,
+    check_answer,
+    find_forgery,
+    origin_of,
+)
+from veristream.kabis.follower import Change, Follower
+from veristream.kabis.interfaces import CertifiedBlock, party_of
+from veristream.kabis.membership import Membership, Voice
+from veristream.kabis.plain_reading import PLAIN_BYTES, PlainReader
+from veristream.kabis.receipts import StorageAbsence
+from veristream.kabis.storage.core import Absent, Below, PlainSlice
+from veristream.kabis.storage.entries import PartitionName
+from veristream.kabis.transactions import Author, Signed, Skip, skip
+
+NEVER_MS = 1 << 62
+EXPECTED_BYTES = 1024
+"""How large an event is taken to be before we have seen any; batches on their way count by it."""
+
+
+class ConsumerCore:
+    """The consumer of one client; `author` signs for its group, and may be None without one."""
+
+    def __init__(self, follower: Follower, author: Author | None, options: ConsumerOptions) -> None:
+        self.follower = follower
+        self.standing = Standing()
+        self.attention = False
+        self.next_ms = NEVER_MS
+        self.buffered_bytes = 0
+        self.delivered = 0
+        self._event_bytes = EXPECTED_BYTES
+        self._genesis = follower.genesis
+        self._ledger = follower.ledger
+        self._options = options
+        self._parties = [party.name for party in self._genesis.storage]
+        self._readers: dict[Place, Reader | PlainReader] = {}
+        self._paused: set[Place] = set()
+        self._topics: tuple[str, ...] = ()
+        self._assigned: set[Place] | None = None
+        self._started = False
+        self._stale = True
+        self._turn = 0
+        self._voice: Voice | None = None
+        self._membership: Membership | None = None
+        if options.group is not None:
+            if author is None:
+                raise ModelError("a consumer in a group needs a key", hint="give it an author")
+            self._voice = Voice(follower, author, options.submit_timeout_ms)
+            self._membership = Membership(follower, self._voice, author, options.group, options.instance)
+        self._consumed: dict[Place, int] = {}
+        self._commit_ms = 0
+        self._out: list[Output] = []
+
+    # What to read.
+
+    def subscribe(self, topics: Iterable[str], now_ms: int) -> list[Output]:
+        """Reads these topics and no others: all of their partitions, or the group's share of them."""
+        if isinstance(topics, str):
+            raise ModelError(f"{topics!r} is one topic", hint=f"subscribe([{topics!r}])")
+        self._topics = tuple(sorted(set(topics)))
+        self._assigned, self._stale = None, True
+        return self.tick(now_ms)
+
+    def assign(self, places: Iterable[Place], now_ms: int) -> list[Output]:
+        """Reads these partitions and no others, whatever a group says."""
+        self._topics = ()
+        self._assigned, self._stale = set(places), True
+        return self.tick(now_ms)
+
+    def unsubscribe(self, now_ms: int) -> list[Output]:
+        """Reads nothing any more, and leaves the group."""
+        self._topics, self._assigned, self._stale = (), None, True
+        if self._membership is not None and self._membership.member is not None:
+            self.leave()
+        return self.tick(now_ms)
+
+    def leave(self) -> Ticket | None:
+        """Leaves the group, if there is one that we are in."""
+        self._topics = ()
+        if self._voice is None or self._membership is None or self._membership.member is None:
+            return None
+        return self._voice.say(LeaveGroup(self._membership.group, self._membership.instance))
+
+    def assignment(self) -> set[Place]:
+        """The partitions that this consumer reads."""
+        return set(self._readers)
+
+    def _wanted_places(self) -> set[Place]:
+        if self._assigned is not None:
+            return self._assigned
+        if self._membership is not None:
+            return self._membership.assignment() if self._topics else set()
+        policies = {topic: self._ledger.topic(topic) for topic in self._topics}
+        return {
+            (topic, partition)
+            for topic, policy in policies.items()
+            if policy is not None
+            for partition in range(policy.partitions)
+        }
+
+    def _rebalance(self) -> None:
+        """Takes up partitions that are ours now, lets go of others, and leaves the rest as they are."""
+        places = self._wanted_places()
+        for place in [place for place in self._readers if place not in places]:
+            self.buffered_bytes -= self._readers.pop(place).drop()
+            self._paused.discard(place)
+            self._consumed.pop(place, None)
+        for place in sorted(places - self._readers.keys()):
+            self._readers[place] = self._begin(place)
+
+    def _begin(self, place: Place) -> Reader | PlainReader:
+        """Reads from where the group is, or else from where the options say."""
+        committed = self.committed(place) if self._options.group is not None else None
+        if not self._options.validate:
+            plain = PlainReader(place)
+            plain.seek_to(self._options.start, committed)
+            return plain
+        partition = self._ledger.partition(*place)
+        start = partition.low_water if self._options.start is Start.BEGINNING else partition.next_index
+        # A commit past the end is an offset of consumers that do not validate.
+        index = start if committed is None or committed > partition.next_index else committed
+        reader = Reader(place, index, index)
+        reader.check_low_water(partition.low_water)
+        return reader
+
+    # Where we are.
+
+    def position(self, place: Place) -> int | None:
+        """The index of the next event to deliver; None while a storage party has not said where it ends."""
+        return self._reader(place).position
+
+    def seek(self, place: Place, index: int, now_ms: int) -> list[Output]:
+        """Goes on from an index, or offset; below the low-water mark it raises."""
+        reader = self._reader(place)
+        self.buffered_bytes -= reader.drop()
+        reader.seek(index)
+        self._consumed.pop(place, None)
+        if isinstance(reader, Reader):
+            reader.check_low_water(self._ledger.partition(*place).low_water)
+            if reader.failure is not None:
+                raise reader.failure
+        return self.tick(now_ms)
+
+    def seek_to(self, places: Iterable[Place], start: Start, now_ms: int) -> list[Output]:
+        """Goes on from the beginning or the end of partitions."""
+        for place in places:
+            reader = self._reader(place)
+            self.buffered_bytes -= reader.drop()
+            self._consumed.pop(place, None)
+            if isinstance(reader, PlainReader):
+                reader.seek_to(start)
+            else:
+                partition = self._ledger.partition(*place)
+                reader.seek(partition.low_water if start is Start.BEGINNING else partition.next_index)
+        return self.tick(now_ms)
+
+    def pause(self, places: Iterable[Place]) -> None:
+        """Delivers nothing of these partitions until they are resumed."""
+        self._paused.update(self._reader(place).place for place in places)
+
+    def resume(self, places: Iterable[Place], now_ms: int) -> list[Output]:
+        """Delivers of these partitions again."""
+        self._paused.difference_update(places)
+        return self.tick(now_ms)
+
+    def paused(self) -> set[Place]:
+        """The partitions that are paused."""
+        return set(self._paused)
+
+    def committed(self, place: Place) -> int | None:
+        """Where the group goes on in a partition after a restart."""
+        if self._options.group is None:
+            raise NoGroupError
+        return self._ledger.committed(self._options.group, *place)
+
+    def commit(self, offsets: Mapping[Place, int] | None = None) -> Ticket:
+        """Writes down, on the ledger, how far the group has read: by default, all that was delivered."""
+        if self._voice is None or self._membership is None:
+            raise NoGroupError
+        if offsets is None:
+            offsets = self._positions()
+        ordered = tuple((*place, index) for place, index in sorted(offsets.items()))
+        membership = self._membership
+        return self._voice.say(
+            CommitOffsets(membership.group, membership.instance, membership.generation, ordered)
+        )
+
+    def _positions(self) -> dict[Place, int]:
+        """How far we are, as the ledger takes it: it takes no commit past what was admitted."""
+        positions = {}
+        for place, reader in self._readers.items():
+            policy = self._ledger.topic(place[0])
+            if reader.position is not None and policy is not None:
+                end = self._ledger.partition(*place).next_index
+                positions[place] = min(reader.position, end) if policy.validated else reader.position
+        return positions
+
+    def _reader(self, place: Place) -> Reader | PlainReader:
+        reader = self._readers.get(place)
+        if reader is None:
+            raise NotAssignedError(*place)
+        return reader
+
+    # Taking.
+
+    def take(self, count_max: int) -> list[Consumed]:
+        """The next events, of one partition after the other; raises what keeps us from going on."""
+        places = [place for place in self._readers if place not in self._paused]
+        self._raise_problem(places)
+        self._consumed = self._positions()
+        self._turn += 1
+        turn = self._turn % max(1, len(places))
+        taken: list[Consumed] = []
+        for place in places[turn:] + places[:turn]:
+            reader = self._readers[place]
+            before = reader.position
+            events, freed = reader.take(count_max - len(taken))
+            taken += events
+            self.buffered_bytes -= freed
+            # Holes are passed over without an event, and there may be events behind them.
+            self.attention = self.attention or reader.position != before
+        self.delivered += len(taken)
+        return taken
+
+    def _raise_problem(self, places: Iterable[Place]) -> None:
+        if self._membership is not None and self._membership.problem is not None:
+            raise self._membership.problem
+        for place in places:
+            failure = self._readers[place].failure
+            if failure is not None:
+                raise failure
+
+    # Inputs; each gives what is to be done.
+
+    def start(self, now_ms: int) -> list[Output]:
+        """The ledger is as new as the validators say."""
+        self._started = True
+        self._commit_ms = now_ms + (self._options.auto_commit_ms or 0)
+        return self.tick(now_ms)
+
+    def tick(self, now_ms: int) -> list[Output]:
+        """Time has passed, or events were taken."""
+        self.attention = False
+        self.next_ms = NEVER_MS
+        if self._started:
+            self._keep_membership(now_ms)
+            if self._stale:
+                self._stale = False
+                self._rebalance()
+            for reader in self._readers.values():
+                if isinstance(reader, Reader):
+                    self._refill(reader, now_ms)
+                else:
+                    self._ask_plain(reader, now_ms)
+        return self._drain()
+
+    def block(self, certified: CertifiedBlock, now_ms: int) -> list[Output]:
+        """A block was decided; raises FalseBlockError if it is none."""
+        followed = self.follower.follow(certified, now_ms)
+        if followed is None:
+            return []
+        if self._voice is not None:
+            self._out += self._voice.heard(followed)
+        for change in followed.changes:
+            self._changed(change)
+        self._stale = True
+        return self.tick(now_ms)
+
+    def _changed(self, change: Change) -> None:
+        match change.transaction:
+            case Skip(hole) | Signed(action=Hole() as hole):
+                _, wanted = self._find((hole.topic, hole.partition), hole.first_index)
+                if wanted is not None and wanted.events is None:
+                    wanted.events = []
+                    self._out.append(outputs.Ready())
+            case Signed(action=LowWater(topic, partition)):
+                reader = self._readers.get((topic, partition))
+                if isinstance(reader, Reader):
+                    reader.check_low_water(self._ledger.partition(topic, partition).low_water)
+            case _:
+                pass
+
+    def fetched(self, wanted: outputs.Fetch, answer: bytes | Absent | Below, now_ms: int) -> list[Output]:
+        """What a party gave for a batch."""
+        reader, entry = self._find(wanted.place, wanted.first_index)
+        if reader is None or entry is None or entry.events is not None:
+            return []
+        if isinstance(answer, bytes):
+            try:
+                self._accept(reader, entry, answer)
+            except WrongAnswerError as error:
+                self.standing.suspect(wanted.party, wanted.digest, str(error), now_ms)
+                entry.failed.add(wanted.party)
+        else:
+            self._missing(entry, wanted, answer, now_ms)
+        self._refill(reader, now_ms)
+        return self._drain()
+
+    def fetch_failed(self, wanted: outputs.Fetch, why: str, now_ms: int) -> list[Output]:
+        """A party did not answer, or not in a way that can be understood."""
+        reader, entry = self._find(wanted.place, wanted.first_index)
+        if reader is not None and entry is not None:
+            self.standing.suspect(wanted.party, wanted.digest, why, now_ms)
+            entry.failed.add(wanted.party)
+            self._refill(reader, now_ms)
+        return self._drain()
+
+    def absent(self, wanted: outputs.AskAbsence, statement: StorageAbsence | None) -> list[Output]:
+        """A party signed that it does not have a batch that it vouched for; None if it would not."""
+        _, entry = self._find(wanted.place, wanted.first_index)
+        if entry is None or statement is None:
+            return []
+        entry.absences[wanted.party] = statement
+        if not entry.confessing and entry.absences.keys() >= set(entry.admission.parties):
+            entry.confessing = True
+            hole = Hole(*wanted.place, wanted.first_index, entry.admission.digest)
+            transaction = skip(hole, entry.absences.values()).encode()
+            self._out += [outputs.Submit(number, transaction) for number in range(self._genesis.faults + 1)]
+        return self._drain()
+
+    def fetched_plain(
+        self, wanted: outputs.FetchPlain, part: PlainSlice | Below | None, now_ms: int
+    ) -> list[Output]:
+        """Events of a topic that is not validated; None if the party did not answer."""
+        place = (wanted.place.topic, wanted.place.partition)
+        reader = self._readers.get(place)
+        if not isinstance(reader, PlainReader):
+            return []
+        if part is None:
+            reader.asked = None
+            reader.again_ms = now_ms + self._options.retry_ms
+        else:
+            reader.answered(wanted.offset, part, self._options.sealers.get(place[0]))
+        if reader.ready:
+            self._out.append(outputs.Ready())
+        self._ask_plain(reader, now_ms)
+        return self._drain()
+
+    def close(self) -> list[Output]:
+        """Gives up on what is not on the ledger yet."""
+        if self._voice is not None:
+            self._out += self._voice.silence()
+        return self._drain()
+
+    # What follows from them.
+
+    def _drain(self) -> list[Output]:
+        drained, self._out = self._out, []
+        return drained
+
+    def _find(self, place: Place, first_index: int) -> tuple[Reader | None, Wanted | None]:
+        reader = self._readers.get(place)
+        if not isinstance(reader, Reader):
+            return None, None
+        return reader, reader.find(first_index)
+
+    def _note(self, when_ms: int) -> None:
+        self.next_ms = min(self.next_ms, when_ms)
+
+    def _refill(self, reader: Reader, now_ms: int) -> None:
+        """Widens the window, and asks for whatever in it nobody is giving us."""
+        options = self._options
+        if reader.place in self._paused:
+            return
+        if reader.failure is None and len(reader.window) <= options.prefetch_batches // 2:
+            room = options.prefetch_batches - len(reader.window)
+            for admission in islice(self._ledger.admissions(*reader.place, reader.fetch_index), room):
+                expected_bytes = admission.signed.header.count * self._event_bytes
+                if reader.window and self.buffered_bytes + expected_bytes > options.buffer_bytes:
+                    break
+                self.buffered_bytes += expected_bytes
+                reader.fetch_index = admission.next_index
+                parties = self.standing.order(admission, self._parties, now_ms)
+                events: list[Consumed] | None = [] if admission.skipped else None
+                reader.window.append(Wanted(admission, parties, expected_bytes, events))
+        for wanted in reader.window:
+            if wanted.events is None:
+                self._ask(reader, wanted, now_ms)
+        if reader.ready:
+            self._out.append(outputs.Ready())
+
+    def _ask(self, reader: Reader, wanted: Wanted, now_ms: int) -> None:
+        options = self._options
+        party = wanted.next_party(now_ms, options.fetch_timeout_ms)
+        if party is not None:
+            for late in wanted.asked.keys() - wanted.failed:
+                self.standing.suspect(late, wanted.admission.digest, "it did not answer in time", now_ms)
+            wanted.asked[party] = now_ms
+            admission = wanted.admission
+            self._out.append(outputs.Fetch(party, reader.place, admission.first_index, admission.digest))
+        elif wanted.is_over(now_ms, options.fetch_timeout_ms):
+            wanted.begin_again(now_ms + options.retry_ms)
+        self._note(wanted.due_ms(options.fetch_timeout_ms))
+
+    def _accept(self, reader: Reader, wanted: Wanted, data: bytes) -> None:
+        admission = wanted.admission
+        batch = check_answer(admission, data)
+        reader.failure = find_forgery(admission, self._ledger, self.follower.verify)
+        if reader.failure is not None:
+            return
+        sealer = self._options.sealers.get(reader.place[0])
+        events = decode_events(batch.leaves, admission.first_index, origin_of(admission), sealer)
+        if reader.position > admission.first_index:
+            events = [event for event in events if event.index >= reader.position]
+        wanted.events = events
+        self.buffered_bytes += len(data) - wanted.size_bytes
+        wanted.size_bytes = len(data)
+        self._event_bytes = (3 * self._event_bytes + len(data) // len(batch.leaves)) // 4 + 1
+
+    def _missing(self, wanted: Wanted, asked: outputs.Fetch, answer: Absent | Below, now_ms: int) -> None:
+        party, admission = asked.party, wanted.admission
+        wanted.failed.add(party)
+        if party not in admission.parties:
+            return
+        why = "it vouched for the batch and does not have it"
+        if isinstance(answer, Below):
+            why = "it let the batch go although it is above the low-water mark"
+        self.standing.suspect(party, admission.digest, why, now_ms)
+        if isinstance(answer, Absent) and self.follower.last is not None and party not in wanted.absences:
+            certificate = self.follower.last.certificate
+            self._out.append(
+                outputs.AskAbsence(party, asked.place, asked.first_index, admission.signed, certificate)
+            )
+
+    def _ask_plain(self, reader: PlainReader, now_ms: int) -> None:
+        if reader.place in self._paused or not reader.wants_more:
+            return
+        if reader.again_ms > now_ms:
+            self._note(reader.again_ms)
+            return
+        place = PartitionName(*reader.place)
+        party = party_of(self._genesis, place.topic)
+        wait_ms = 0 if reader.position is None else self._options.wait_ms
+        self._out.append(outputs.FetchPlain(party, place, reader.ask(), PLAIN_BYTES, wait_ms))
+
+    def _keep_membership(self, now_ms: int) -> None:
+        if self._voice is None or self._membership is None:
+            return
+        if self._topics:
+            self._note(self._membership.keep(self._topics, self._options.session_ms, now_ms))
+            self._out += self._membership.point_out(now_ms)
+            self._commit_in_time(now_ms)
+        wanted, again_ms = self._voice.advance(now_ms)
+        self._out += wanted
+        if again_ms is not None:
+            self._note(again_ms)
+
+    def _commit_in_time(self, now_ms: int) -> None:
+        """Commits what was delivered by pulls before the last one, for those events are dealt with."""
+        every_ms = self._options.auto_commit_ms
+        if every_ms is None:
+            return
+        if self._commit_ms <= now_ms:
+            self._commit_ms = now_ms + every_ms
+            news = {
+                place: index
+                for place, index in self._consumed.items()
+                if place in self._readers and self.committed(place) != index
+            }
+            if news and self._voice is not None and not self._voice.is_saying(CommitOffsets):
+                self.commit(news)
+        self._note(self._commit_ms)

@@ -1,0 +1,88 @@
+"""Following the chain: a replica of the ledger that believes certificates, not validators.
+
+A client verifies the certificate of each block, once, and applies the block to its own `Ledger`. More than
+two thirds of the validators voted for it, so at least one correct validator has checked every rule; the
+signatures inside the block are therefore not verified again here. (A consumer verifies the signature of
+every header whose events it delivers, for that is what makes the events non-repudiable.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from veristream.kabis.blocks import Block
+from veristream.kabis.event_receipts import CertifiedHeader
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.keys import Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.outcomes import Effect
+from veristream.kabis.receipts import CertificateError
+from veristream.kabis.transactions import Transaction, decode_transaction
+
+
+class FalseBlockError(Exception):
+    """Somebody gave a block that is not the next one or was never decided; ask somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A transaction of a block and what it did; `number` is its place in the block."""
+
+    number: int
+    transaction: Transaction
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """A block that was applied, with all it did."""
+
+    block: Block
+    header: CertifiedHeader
+    changes: tuple[Change, ...]
+
+
+class Follower:
+    """The ledger as of the last certified block that was given."""
+
+    def __init__(self, genesis: Genesis, verify: Verify = verify_signature) -> None:
+        self.genesis = genesis
+        self.verify = verify
+        self.ledger = Ledger(genesis, _believe)
+        self.last: CertifiedHeader | None = None
+        self.followed_ms = 0
+
+    @property
+    def next_height(self) -> int:
+        """The height of the block that is wanted next."""
+        return self.ledger.height + 1
+
+    def follow(self, certified: CertifiedBlock, now_ms: int) -> Followed | None:
+        """Applies the next block; None if we have it already, FalseBlockError if it is not the next."""
+        block, certificate = certified.block, certified.certificate
+        header = block.header
+        if header.height < self.next_height:
+            return None
+        if (certificate.height, certificate.block_id) != (header.height, header.block_id()):
+            raise FalseBlockError("the certificate is for another block")
+        try:
+            certificate.verify(self.genesis.chain_id, self.genesis.validator_keys, self.verify)
+            effects = self.ledger.apply(block)
+        except (CertificateError, InvalidBlockError) as error:
+            raise FalseBlockError(str(error)) from error
+        self.last, self.followed_ms = CertifiedHeader(header, certificate), now_ms
+        changes = [
+            Change(number, decode_transaction(encoded), effect)
+            for number, (encoded, effect) in enumerate(zip(block.transactions, effects, strict=True))
+        ]
+        return Followed(block, self.last, tuple(changes))
+
+    def time_ms(self, now_ms: int) -> int:
+        """About what time a block would have that is made now: the last one's, and what passed since."""
+        return self.ledger.time_ms + max(1, now_ms - self.followed_ms)
+
+
+def _believe(public: bytes, message: bytes, signature: bytes) -> None:
+    """Signatures in a certified block were verified by the validators who voted for it."""

@@ -1,0 +1,135 @@
+"""The two interfaces that clients stand on: a storage party, and the ordering.
+
+Both are small, so that Kafka can stand behind the one and CometBFT behind the other. Neither is trusted:
+what a storage party gives is checked against the ledger, and a block counts by its certificate. The methods
+raise one of `FAILURES` when an answer is missing, late, refused or unreadable; anything else is a bug.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+from veristream.kabis.batch import SignedHeader
+from veristream.kabis.blocks import Block
+from veristream.kabis.codec import Coded, Reader, Writer
+from veristream.kabis.connection import RequestError
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.handshake import WireError
+from veristream.kabis.outcomes import Outcome
+from veristream.kabis.receipts import CommitCertificate, StorageAbsence, StorageReceipt
+from veristream.kabis.records import murmur2
+from veristream.kabis.storage.client import LyingPartyError
+from veristream.kabis.storage.core import Absent, Below, PlainSlice
+from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+
+FAILURES = (TimeoutError, OSError, WireError, RequestError, LyingPartyError)
+"""What the methods of both interfaces raise when the other side does not do as asked."""
+
+
+class Storage(Protocol):
+    """One storage party."""
+
+    @property
+    def name(self) -> str:
+        """The party's name in the genesis."""
+
+    async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
+        """The party's good receipt for an encoded batch with this digest, given once it is durable."""
+
+    async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
+        """What the party says is the batch with this digest; nothing of it is checked."""
+
+    async def fetch_range(self, stream: StreamName, first_sequence: int) -> tuple[bytes, ...] | Below:
+        """What the party says are a producer's batches from a sequence number on; nothing is checked."""
+
+    async def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+        """The party's good statement that it does not have a batch at the certificate's height."""
+
+    async def append_plain(self, append: PlainAppend) -> int:
+        """Writes events of a topic that is not validated and gives the offset of the first."""
+
+    async def fetch_plain(
+        self, place: PartitionName, offset: int, bytes_max: int, wait_ms: int
+    ) -> PlainSlice | Below:
+        """Events of a topic that is not validated, from an offset on; waits that long for the first."""
+
+    async def close(self) -> None:
+        """Lets go of the party."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedBlock(Coded):
+    """A block and the votes that decided it."""
+
+    KIND: ClassVar[str] = "certified-block"
+
+    block: Block
+    certificate: CommitCertificate
+
+    def write(self, writer: Writer) -> None:
+        """Appends both."""
+        self.block.write(writer)
+        self.certificate.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes both; whether the votes are good is for the reader to check."""
+        return cls(Block.read(reader), CommitCertificate.read(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class OrderingStatus:
+    """How far the chain is, by the validators that answered, and how many those are.
+
+    `height` is the highest that F+1 of them claim to have reached, so that a correct one has.
+    """
+
+    height: int
+    answered: int
+
+
+class Ordering(Protocol):
+    """The validators, as clients see them."""
+
+    async def submit(self, validator: int, transaction: bytes) -> Outcome:
+        """What one validator, by its number in the genesis, expects to become of a transaction.
+
+        It is a hint: only a certified block says what became of it.
+        """
+
+    def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
+        """Decided blocks from this height on, one after the other, for as long as somebody listens."""
+
+    async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
+        """The decided blocks of these heights, both included, as far as there are any."""
+
+    async def status(self) -> OrderingStatus:
+        """How far the chain is."""
+
+    async def close(self) -> None:
+        """Lets go of the validators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The paper's two channels: the storage parties in the genesis' order, and the validation channel."""
+
+    storage: tuple[Storage, ...]
+    ordering: Ordering
+
+    async def close(self) -> None:
+        """Lets go of both."""
+        for party in self.storage:
+            await party.close()
+        await self.ordering.close()
+
+
+Connect = Callable[[], Awaitable[Channels]]
+"""Opens the channels, in the event loop that will use them."""
+
+
+def party_of(genesis: Genesis, topic: str) -> str:
+    """The storage party that keeps a topic which is not validated, the same for everybody."""
+    return genesis.storage[murmur2(topic.encode("utf-8")) % len(genesis.storage)].name

@@ -1,0 +1,188 @@
+"""What a consumer says on the ledger: one action after the other, each signed with the next number."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from veristream.kabis import consumer_outputs as outputs
+from veristream.kabis.actions import Action, CommitOffsets, JoinGroup
+from veristream.kabis.authority import find_key_problem
+from veristream.kabis.client_errors import ClosedError, CommitRefusedError
+from veristream.kabis.consumer_outputs import Output, Ticket
+from veristream.kabis.follower import Followed, Follower
+from veristream.kabis.groups import Member
+from veristream.kabis.outcomes import NOT_YET, Already, Reason, Refused
+from veristream.kabis.pushes import Failure
+from veristream.kabis.records import murmur2
+from veristream.kabis.transactions import Author, Evict, sign_action
+
+REJOIN_MS = 200
+"""How long to wait before joining once more, when the group did not let us in or took us out."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    action: Action
+    ticket: Ticket
+    transaction: bytes = b""
+    validators_asked: int = 0
+    submit_ms: int = 0
+
+
+class Voice:
+    """Gets actions onto the ledger, in order; an action that lost the race for its number is signed anew.
+
+    Several consumers of one client share the client's numbers. An action goes to F+1 validators and, while
+    no block has it, to others.
+    """
+
+    def __init__(self, follower: Follower, author: Author, submit_timeout_ms: int) -> None:
+        self._follower = follower
+        self._author = author
+        self._submit_timeout_ms = submit_timeout_ms
+        self._waiting: deque[_Pending] = deque()
+        self._first_validator = murmur2(author.name.encode("utf-8"))
+
+    def say(self, action: Action) -> Ticket:
+        """Wants an action on the ledger."""
+        ticket = Ticket()
+        self._waiting.append(_Pending(action, ticket))
+        return ticket
+
+    def is_saying(self, kind: type[Action]) -> bool:
+        """Whether such an action is on its way."""
+        return any(isinstance(pending.action, kind) for pending in self._waiting)
+
+    def heard(self, followed: Followed) -> list[Output]:
+        """Looks for our action in a block."""
+        if self._waiting and self._waiting[0].transaction in followed.block.transactions:
+            return [self._settle(None)]
+        return []
+
+    def advance(self, now_ms: int) -> tuple[list[Output], int | None]:
+        """What is to be sent or settled now, and when to look again."""
+        wanted: list[Output] = []
+        while self._waiting:
+            pending = self._waiting[0]
+            failure = self._prepare(pending, now_ms)
+            if failure is None and pending.transaction:
+                wanted.extend(self._send(pending, now_ms))
+                return wanted, pending.submit_ms
+            wanted.append(self._settle(failure))
+        return wanted, None
+
+    def _prepare(self, pending: _Pending, now_ms: int) -> Failure | None:
+        """Signs the action if that is needed; says why the ledger will never take it, if it will not."""
+        ledger, author = self._follower.ledger, self._author
+        problem = find_key_problem(ledger, author)
+        if problem is not None:
+            return problem
+        for _ in range(2):
+            if not pending.transaction:
+                account = ledger.account(author.name)
+                assert account is not None, "a key without an account"
+                pending.transaction = sign_action(author, account.number + 1, pending.action).encode()
+                pending.submit_ms = 0
+            match ledger.preview(pending.transaction, self._follower.time_ms(now_ms)):
+                case Refused(Reason.REPLAYED):
+                    pending.transaction = b""
+                case Refused(reason) as refused if reason not in NOT_YET:
+                    return CommitRefusedError(str(refused))
+                case Already():
+                    pending.transaction = b""
+                    return None
+                case _:
+                    break
+        return None
+
+    def _send(self, pending: _Pending, now_ms: int) -> list[Output]:
+        if pending.submit_ms > now_ms:
+            return []
+        genesis = self._follower.genesis
+        pending.submit_ms = now_ms + self._submit_timeout_ms
+        first = self._first_validator + pending.validators_asked
+        pending.validators_asked += genesis.faults + 1
+        return [
+            outputs.Submit((first + number) % len(genesis.validators), pending.transaction)
+            for number in range(genesis.faults + 1)
+        ]
+
+    def silence(self) -> list[Output]:
+        """Gives up on all that is not on the ledger."""
+        return [self._settle(ClosedError()) for _ in range(len(self._waiting))]
+
+    def _settle(self, failure: Failure | None) -> Output:
+        ticket = self._waiting.popleft().ticket
+        ticket.done, ticket.failure = True, failure
+        return outputs.Settle(ticket)
+
+
+class Membership:
+    """One consumer's place in a group: joining, staying, and pointing out members that have gone."""
+
+    def __init__(self, follower: Follower, voice: Voice, author: Author, group: str, instance: str) -> None:
+        self._follower = follower
+        self._voice = voice
+        self._author = author
+        self.group = group
+        self.instance = instance
+        self._join = Ticket()
+        self._join_ms = 0
+        self._evicted_ms: dict[tuple[str, str, int], int] = {}
+
+    @property
+    def problem(self) -> Failure | None:
+        """Why the group does not let us in, if it does not."""
+        return self._join.failure
+
+    @property
+    def member(self) -> Member | None:
+        """Ourselves, as the ledger has us."""
+        return self._follower.ledger.group(self.group).find((self._author.name, self.instance))
+
+    @property
+    def generation(self) -> int:
+        """The group's present generation."""
+        return self._follower.ledger.group(self.group).generation
+
+    def assignment(self) -> set[tuple[str, int]]:
+        """The partitions that are ours."""
+        assigned = self._follower.ledger.assignment(self.group)
+        ours = (self._author.name, self.instance)
+        return {place for place, member in assigned.items() if member == ours}
+
+    def keep(self, topics: tuple[str, ...], session_ms: int, now_ms: int) -> int:
+        """Joins if we are not in, or in for other topics, and says that we are alive in time.
+
+        Gives when to look again.
+        """
+        member = self.member
+        if member is None or member.topics != topics:
+            if not self._voice.is_saying(JoinGroup) and self._join_ms <= now_ms:
+                self._join = self._voice.say(JoinGroup(self.group, self.instance, topics, session_ms))
+                self._join_ms = now_ms + REJOIN_MS
+            return max(now_ms + 1, self._join_ms)
+        heard_ms = self._follower.time_ms(now_ms) - member.seen_ms
+        if heard_ms >= session_ms // 3:
+            if not self._voice.is_saying(CommitOffsets):
+                self._voice.say(CommitOffsets(self.group, self.instance, self.generation, ()))
+            return now_ms + session_ms // 3
+        return now_ms + session_ms // 3 - heard_ms
+
+    def point_out(self, now_ms: int) -> list[Output]:
+        """Asks for members to be taken out that were silent for longer than their session, each once."""
+        genesis, time_ms = self._follower.genesis, self._follower.time_ms(now_ms)
+        wanted: list[Output] = []
+        pointed_out = {}
+        for member in self._follower.ledger.group(self.group).members:
+            silence = (member.name, member.instance, member.seen_ms)
+            again_ms = self._evicted_ms.get(silence, 0)
+            if time_ms > member.seen_ms + member.session_ms:
+                if again_ms <= now_ms:
+                    again_ms = now_ms + member.session_ms
+                    transaction = Evict(self.group, member.name, member.instance).encode()
+                    wanted += [outputs.Submit(number, transaction) for number in range(genesis.faults + 1)]
+                pointed_out[silence] = again_ms
+        self._evicted_ms = pointed_out
+        return wanted

@@ -1,0 +1,318 @@
+"""Producers: push events, learn where they stand, and get a receipt for each.
+
+    with KabisProducer(genesis, author, connect) as producer:
+        pushed = producer.push(Record("orders", b"two pears", key=b"anna"))
+        done = pushed.result()            # waits until the event is admitted
+        done.index                        # its place in the partition, the same for everybody
+        export_receipt(done.receipt())    # the proof, for whoever has the genesis
+
+`push` does not wait for the event: it gives a future, and takes the next event at once. It waits only while
+`buffer_bytes` are on their way, which is how a producer is slowed down to what the validators can take.
+
+`AsyncKabisProducer` is the same in an event loop: `await producer.push(record)` gives the future, and
+`await` on that waits for the acknowledgement.
+
+Give a producer that is to be restarted a `journal`, a folder of its own: see `producer_core`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Self, assert_never
+
+from veristream.kabis import producer_outputs as outputs
+from veristream.kabis.client_errors import BufferFullError, ClosedError
+from veristream.kabis.driver import Driver, LoopThread, monotonic_ms
+from veristream.kabis.follower import Follower
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import FAILURES, Connect, Storage
+from veristream.kabis.journal import Journal
+from veristream.kabis.outcomes import Refused
+from veristream.kabis.producer_core import ProducerCore
+from veristream.kabis.producer_outputs import Output
+from veristream.kabis.pushes import Parcel, Pushed
+from veristream.kabis.records import Record
+from veristream.kabis.routes import ProducerOptions
+from veristream.kabis.storage.core import Below
+from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
+from veristream.kabis.transactions import Author
+
+OPEN_TIMEOUT_S = 30.0
+CLOSE_TIMEOUT_S = 30.0
+
+
+class AsyncKabisProducer:
+    """A producer in an event loop; `async with` opens and closes it."""
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        author: Author,
+        connect: Connect,
+        options: ProducerOptions = ProducerOptions(),  # noqa: B008 (frozen)
+        journal: Path | None = None,
+    ) -> None:
+        self._connect = connect
+        self._options = options
+        self._journal = None if journal is None else Journal(journal)
+        self.room = threading.Condition()
+        self._room_loop: asyncio.Event
+        self._opened = False
+        batches = None if self._journal is None else self._journal.batches
+        session = os.urandom(SESSION_BYTES)
+        guard = threading.Lock()
+        self._core = ProducerCore(Follower(genesis), author, options, session, batches, guard)
+        self._driver: Driver[Output] = Driver(self._core, self._perform)
+        self._driver.lock = guard
+
+    async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
+        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        self._room_loop = asyncio.Event()
+        await self._driver.open(self._connect, timeout)
+        self._opened = True
+        self._driver.feed(self._core.start)
+
+    async def push(self, record: Record, timeout: float | None = None) -> Pushed:
+        """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
+        try:
+            return self.push_nowait(record)
+        except BufferFullError as full:
+            try:
+                async with asyncio.timeout(timeout):
+                    return await self._push_later(record)
+            except TimeoutError:
+                raise full from None
+
+    async def _push_later(self, record: Record) -> Pushed:
+        while True:
+            self._room_loop.clear()
+            await self._room_loop.wait()
+            with suppress(BufferFullError):
+                return self.push_nowait(record)
+
+    def push_nowait(self, record: Record) -> Pushed:
+        """Takes an event and gives its future, or raises BufferFullError; from any thread."""
+        driver, core = self._driver, self._core
+        if not self._opened:
+            raise ClosedError("a producer is opened before it is used: `with producer:`")
+        if driver.crash is not None:
+            raise driver.crash
+        with driver.lock:
+            pushed = core.push(record, monotonic_ms())
+            if core.attention:
+                core.attention = False
+                driver.wake()
+        return pushed
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Waits until everything pushed so far is acknowledged or has failed."""
+        self._driver.feed(self._core.flush)
+        with self._driver.lock:
+            parcels = self._core.parcels()
+        async with asyncio.timeout(timeout):
+            for parcel in parcels:
+                await _wait_for(parcel)
+
+    async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Flushes, then closes; what is not acknowledged by then fails."""
+        opened, self._opened = self._opened, False
+        try:
+            if opened:
+                with suppress(TimeoutError):
+                    await self.flush(timeout)
+                self._driver.feed(lambda now_ms: self._core.close())
+                await self._driver.close()
+        finally:
+            if self._journal is not None:
+                self._journal.close()
+
+    def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        with self._driver.lock:
+            return self._core.partitions_for(topic)
+
+    def metrics(self) -> Mapping[str, int]:
+        """What the producer has done so far, and how much is on its way."""
+        with self._driver.lock:
+            core = self._core
+            height = core.follower.ledger.height
+            return {**asdict(core.counters), "buffered_bytes": core.buffered_bytes, "height": height}
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # What the core wants done.
+
+    def _perform(self, wanted: Sequence[Output]) -> None:
+        to_write: list[outputs.Write] = []
+        for output in wanted:
+            match output:
+                case outputs.Settle(parcel, fate):
+                    parcel.settle(fate)
+                case outputs.Write():
+                    to_write.append(output)
+                case outputs.Store():
+                    self._driver.spawn(self._store(output))
+                case outputs.Submit():
+                    self._driver.spawn(self._submit(output))
+                case outputs.Append():
+                    self._driver.spawn(self._append(output))
+                case outputs.Recover():
+                    self._driver.spawn(self._recover(output))
+                case outputs.Admitted(digest):
+                    if self._journal is not None:
+                        self._journal.forget(digest)
+                case _:
+                    assert_never(output)
+        if to_write:
+            self._driver.spawn(self._write(to_write))
+        if any(isinstance(output, outputs.Settle) for output in wanted):
+            self._room_loop.set()
+            with self.room:
+                self.room.notify_all()
+
+    async def _write(self, wanted: Sequence[outputs.Write]) -> None:
+        assert self._journal is not None, "only a producer with a journal writes"
+        await asyncio.to_thread(self._journal.write, [(each.digest, each.data) for each in wanted])
+        digests = [each.digest for each in wanted]
+        self._driver.feed(lambda now_ms: self._core.journaled(digests, now_ms))
+
+    async def _store(self, wanted: outputs.Store) -> None:
+        place, digest, core = wanted.place, wanted.digest, self._core
+        try:
+            receipt = await self._party(wanted.party).store(wanted.data, digest)
+        except FAILURES as error:
+            why = str(error)
+            self._driver.feed(lambda now_ms: core.store_failed(place, wanted.party, digest, why, now_ms))
+        else:
+            self._driver.feed(lambda now_ms: core.stored(place, receipt, now_ms))
+
+    async def _submit(self, wanted: outputs.Submit) -> None:
+        try:
+            outcome = await self._driver.channels.ordering.submit(wanted.validator, wanted.transaction)
+            why = str(outcome) if isinstance(outcome, Refused) else ""
+        except FAILURES as error:
+            why = str(error) or "no answer"
+        if why:
+            self._driver.feed(lambda now_ms: self._core.refused(wanted.place, wanted.digest, why, now_ms))
+
+    async def _append(self, wanted: outputs.Append) -> None:
+        append, core = wanted.append, self._core
+        try:
+            offset = await self._party(wanted.party).append_plain(append)
+        except FAILURES as error:
+            why = str(error)
+            self._driver.feed(lambda now_ms: core.append_failed(append, wanted.party, why, now_ms))
+        else:
+            self._driver.feed(lambda now_ms: core.appended(append, offset, now_ms))
+
+    async def _recover(self, wanted: outputs.Recover) -> None:
+        stream = wanted.stream
+        batches: tuple[bytes, ...] | None
+        try:
+            found = await self._party(wanted.party).fetch_range(stream, wanted.first_sequence)
+            batches = () if isinstance(found, Below) else found
+        except FAILURES:
+            batches = None
+        place = PartitionName(stream.topic, stream.partition)
+        self._driver.feed(lambda now_ms: self._core.recovered(place, wanted.party, batches, now_ms))
+
+    def _party(self, name: str) -> Storage:
+        return next(party for party in self._driver.channels.storage if party.name == name)
+
+
+async def _wait_for(parcel: Parcel) -> None:
+    """Waits for the parcel's fate, whatever it is."""
+    loop = asyncio.get_running_loop()
+    settled = asyncio.Event()
+    parcel.call_when_settled(lambda: loop.call_soon_threadsafe(settled.set))
+    await settled.wait()
+
+
+class KabisProducer:
+    """A producer for programs without an event loop; `with` opens and closes it.
+
+    All methods may be called from several threads. The work is done by a thread of the producer's own.
+    """
+
+    def __init__(
+        self,
+        genesis: Genesis,
+        author: Author,
+        connect: Connect,
+        options: ProducerOptions = ProducerOptions(),  # noqa: B008 (frozen)
+        journal: Path | None = None,
+    ) -> None:
+        self._inner = AsyncKabisProducer(genesis, author, connect, options, journal)
+        self._thread = LoopThread(f"kabis-producer-{author.name}")
+        self._closed = False
+
+    def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
+        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        self._thread.run(self._inner.open(timeout))
+
+    def push(self, record: Record, timeout: float | None = None) -> Pushed:
+        """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
+        try:
+            return self._inner.push_nowait(record)
+        except BufferFullError:
+            return self._push_later(record, None if timeout is None else time.monotonic() + timeout)
+
+    def _push_later(self, record: Record, deadline_s: float | None) -> Pushed:
+        room = self._inner.room
+        while True:
+            with room:
+                try:
+                    return self._inner.push_nowait(record)
+                except BufferFullError:
+                    left_s = None if deadline_s is None else deadline_s - time.monotonic()
+                    if (left_s is not None and left_s <= 0) or not room.wait(left_s):
+                        raise
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Waits until everything pushed so far is acknowledged or has failed."""
+        self._thread.run(self._inner.flush(timeout))
+
+    def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Flushes, then closes; what is not acknowledged by then fails."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self._thread.run(self._inner.close(timeout))
+            finally:
+                self._thread.stop()
+
+    def partitions_for(self, topic: str) -> int:
+        """How many partitions a topic has."""
+        return self._inner.partitions_for(topic)
+
+    def metrics(self) -> Mapping[str, int]:
+        """What the producer has done so far, and how much is on its way."""
+        return self._inner.metrics()
+
+    def __enter__(self) -> Self:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

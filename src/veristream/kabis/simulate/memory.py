@@ -1,0 +1,341 @@
+"""Both channels in one process, for tests: a ledger that orders at once, storage parties that may lie.
+
+The rules are the real ones: blocks are made by `Ledger`, certified by signed votes, and storage parties are
+`StorageCore` over a log in memory. Only sockets, disks and consensus are left out. Clients in several
+threads, each with its own event loop, may share a cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from veristream.kabis.actions import Action
+from veristream.kabis.batch import SignedHeader, Stream, build_batch
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.connection import RequestError
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
+from veristream.kabis.keys import Signer
+from veristream.kabis.ledger import Ledger
+from veristream.kabis.outcomes import NOT_YET, Done, Outcome, Refused
+from veristream.kabis.receipts import (
+    CommitCertificate,
+    SignedVote,
+    StorageAbsence,
+    StorageReceipt,
+    VoteKind,
+    certify,
+    vote_bytes,
+)
+from veristream.kabis.records import encode_leaf
+from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
+from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+from veristream.kabis.storage.memory import MemoryLog
+from veristream.kabis.transactions import Author, sign_action
+
+FETCH_BYTES = 1 << 20
+
+
+class StorageFault(Enum):
+    """How a storage party misbehaves."""
+
+    NONE = "it does as it should"
+    SILENT = "it does not answer"
+    LATE = "it answers after a while"
+    FORGETFUL = "it gives receipts and keeps nothing"
+    SUBSTITUTING = "it gives another batch than was asked for"
+    TAMPERING = "it changes an event of the batch"
+    GARBAGE = "it gives bytes that are no batch"
+    FORGING = "its receipts are not signed by it"
+
+
+class ValidatorFault(Enum):
+    """How a validator treats what clients submit."""
+
+    NONE = "it does as it should"
+    SILENT = "it does not answer"
+    CENSORING = "it says yes and drops the transaction"
+    REFUSING = "it refuses everything"
+
+
+@dataclass(slots=True)
+class MemoryParty:
+    """A storage party's own: its log, what it knows, and how it misbehaves."""
+
+    core: StorageCore
+    log: MemoryLog
+    fault: StorageFault = StorageFault.NONE
+    stores: int = 0
+    fetches: int = 0
+
+
+@dataclass(slots=True)
+class _Listener:
+    """Somebody who waits for blocks, in its own event loop."""
+
+    loop: asyncio.AbstractEventLoop
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class MemoryCluster:
+    """A chain with its validators and storage parties; `keys` are the secrets of all of them by name.
+
+    With `at_once` every transaction that takes effect gets a block of its own as soon as it is submitted;
+    else `make_block` orders what has come in.
+    """
+
+    def __init__(
+        self, genesis: Genesis, keys: dict[str, Signer], *, at_once: bool = True, delay_s: float = 0.01
+    ) -> None:
+        self.genesis = genesis
+        self.keys = keys
+        self.at_once = at_once
+        self.delay_s = delay_s
+        self.ledger = Ledger(genesis)
+        self.blocks: list[CertifiedBlock] = []
+        self.mempool: dict[bytes, None] = {}
+        self.clock_ms = genesis.time_ms
+        self.validator_faults = [ValidatorFault.NONE] * len(genesis.validators)
+        self.submits = 0
+        self.parties = {party.name: self._party(party.name) for party in genesis.storage}
+        self.lock = threading.RLock()
+        self._listeners: list[_Listener] = []
+
+    def _party(self, name: str) -> MemoryParty:
+        log = MemoryLog()
+        return MemoryParty(StorageCore(self.genesis, name, self.keys[name], log), log)
+
+    def channels(self, author: Author) -> Channels:
+        """Both channels as one client has them."""
+        storage = tuple(MemoryStorage(self, party.name, author) for party in self.genesis.storage)
+        return Channels(storage, MemoryOrdering(self))
+
+    def act(self, name: str, action: Action, key_epoch: int = 0) -> Outcome:
+        """Has an admin or client do something on the ledger, in a block of its own."""
+        with self.lock:
+            account = self.ledger.account(name)
+            assert account is not None, f"nobody is called {name}"
+            author = Author(self.genesis.chain_id, name, key_epoch, self.keys[name])
+            encoded = sign_action(author, account.number + 1, action).encode()
+            outcome = self.ledger.preview(encoded, self._next_ms())
+            if isinstance(outcome, Done):
+                self._decide([encoded])
+            return outcome
+
+    def submit(self, transaction: bytes) -> Outcome:
+        """What becomes of a transaction; it is ordered at once, or waits for `make_block`."""
+        with self.lock:
+            self.submits += 1
+            outcome = self.ledger.preview(transaction, self._next_ms())
+            self.mempool[transaction] = None
+            if self.at_once:
+                self.make_block()
+            return outcome
+
+    def make_block(self, advance_ms: int = 1) -> int:
+        """Orders what takes effect of what was submitted; gives how many transactions that is."""
+        with self.lock:
+            self.clock_ms += advance_ms
+            return self._decide(list(self.mempool))
+
+    def _next_ms(self) -> int:
+        return max(self.ledger.time_ms, self.clock_ms) + 1
+
+    def _decide(self, candidates: Iterable[bytes]) -> int:
+        block = self.ledger.propose(candidates, self._next_ms(), self.genesis.validators[0].name)
+        for transaction in block.transactions:
+            self.mempool.pop(transaction, None)
+        if block.transactions or not self.at_once:
+            self.ledger.apply(block)
+            self.blocks.append(CertifiedBlock(block, self._certify(block.header.height, block.block_id())))
+            for listener in self._listeners:
+                listener.loop.call_soon_threadsafe(listener.woken.set)
+        outcomes = {waiting: self.ledger.preview(waiting, self._next_ms()) for waiting in self.mempool}
+        self.mempool = {
+            waiting: None
+            for waiting, outcome in outcomes.items()
+            if isinstance(outcome, Refused) and outcome.reason in NOT_YET
+        }
+        return len(block.transactions)
+
+    def _certify(self, height: int, block_id: bytes) -> CommitCertificate:
+        message = vote_bytes(self.genesis.chain_id, VoteKind.PRECOMMIT, height, 0, block_id)
+        voters = list(enumerate(self.genesis.validators))[: self.genesis.votes_needed]
+        return certify(
+            [
+                SignedVote(
+                    number, VoteKind.PRECOMMIT, height, 0, block_id, self.keys[party.name].sign(message)
+                )
+                for number, party in voters
+            ]
+        )
+
+    def listen(self) -> _Listener:
+        """Is told of new blocks from now on."""
+        listener = _Listener(asyncio.get_running_loop())
+        with self.lock:
+            self._listeners.append(listener)
+        return listener
+
+    def leave(self, listener: _Listener) -> None:
+        """Is told no more."""
+        with self.lock:
+            self._listeners.remove(listener)
+
+
+class MemoryOrdering:
+    """The validators, as one client sees them."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+
+    async def submit(self, validator: int, transaction: bytes) -> Outcome:
+        """Gives a transaction to one validator."""
+        await asyncio.sleep(0)
+        match self._cluster.validator_faults[validator]:
+            case ValidatorFault.SILENT:
+                await asyncio.sleep(self._cluster.delay_s)
+                raise TimeoutError("the validator does not answer")
+            case ValidatorFault.CENSORING:
+                return Done()
+            case ValidatorFault.REFUSING:
+                raise RequestError("the validator refuses")
+            case ValidatorFault.NONE:
+                return self._cluster.submit(transaction)
+
+    async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
+        """Decided blocks from a height on."""
+        cluster = self._cluster
+        listener = cluster.listen()
+        try:
+            while True:
+                listener.woken.clear()
+                while height <= len(cluster.blocks):
+                    yield cluster.blocks[height - 1]
+                    height += 1
+                await listener.woken.wait()
+        finally:
+            cluster.leave(listener)
+
+    async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
+        """Decided blocks of some heights."""
+        return self._cluster.blocks[first - 1 : last]
+
+    async def status(self) -> OrderingStatus:
+        """How far the chain is."""
+        return OrderingStatus(len(self._cluster.blocks), len(self._cluster.genesis.validators))
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class MemoryStorage:
+    """A storage party, as one client sees it."""
+
+    def __init__(self, cluster: MemoryCluster, name: str, author: Author) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._author = author
+
+    @property
+    def name(self) -> str:
+        """The party's name."""
+        return self._name
+
+    async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
+        """The party's receipt for a batch."""
+        party = await self._reach()
+        author = self._author
+        with self._cluster.lock:
+            party.stores += 1
+            if party.fault is StorageFault.FORGING:
+                return StorageReceipt(self._name, digest, bytes(64))
+            if party.fault is StorageFault.FORGETFUL:
+                amnesiac = self._cluster._party(self._name)
+                amnesiac.core.store(batch, author.name, author.signer.public)
+                amnesiac.log.sync()
+                return amnesiac.core.receipt(digest)
+            try:
+                party.core.store(batch, author.name, author.signer.public)
+            except (RefusedError, DecodeError) as error:
+                raise RequestError(str(error)) from error
+            party.log.sync()
+            return party.core.receipt(digest)
+
+    async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
+        """What the party says is the batch with this digest."""
+        party = await self._reach()
+        with self._cluster.lock:
+            party.fetches += 1
+            data = party.core.fetch_digest(digest)
+            match party.fault:
+                case StorageFault.GARBAGE:
+                    return b"garbage"
+                case StorageFault.TAMPERING if isinstance(data, bytes):
+                    return data[:-1] + bytes((data[-1] ^ 1,))
+                case StorageFault.SUBSTITUTING:
+                    return self._forge()
+                case _:
+                    return data
+
+    def _forge(self) -> bytes:
+        """A batch that is whole and signed, but not by the producer and not what was asked for."""
+        stream = Stream(self._cluster.genesis.chain_id, "orders", 0, "alice", 0)
+        leaves = [encode_leaf(None, b"forged")]
+        return build_batch(stream, 0, bytes(32), leaves, self._cluster.keys[self._name]).encode()
+
+    async def fetch_range(self, stream: StreamName, first_sequence: int) -> tuple[bytes, ...] | Below:
+        """What the party says are a producer's batches from a sequence number on."""
+        party = await self._reach()
+        with self._cluster.lock:
+            return party.core.fetch_range(stream, first_sequence, FETCH_BYTES)
+
+    async def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+        """The party's statement that it does not have a batch."""
+        party = await self._reach()
+        with self._cluster.lock:
+            try:
+                return party.core.absence(signed, certificate)
+            except RefusedError as error:
+                raise RequestError(str(error)) from error
+
+    async def append_plain(self, append: PlainAppend) -> int:
+        """Writes events of a topic that is not validated."""
+        party = await self._reach()
+        with self._cluster.lock:
+            try:
+                appended = party.core.append_plain(append)
+            except RefusedError as error:
+                raise RequestError(str(error)) from error
+            party.log.sync()
+            return appended.first_offset
+
+    async def fetch_plain(
+        self, place: PartitionName, offset: int, bytes_max: int, wait_ms: int
+    ) -> PlainSlice | Below:
+        """Events of a topic that is not validated."""
+        party = await self._reach()
+        for _ in range(max(1, wait_ms)):
+            with self._cluster.lock:
+                part = party.core.fetch_plain(place, offset, bytes_max)
+            if isinstance(part, Below) or part.entries:
+                break
+            await asyncio.sleep(0.001)
+        return part
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def _reach(self) -> MemoryParty:
+        await asyncio.sleep(0)
+        party = self._cluster.parties[self._name]
+        if party.fault is StorageFault.SILENT:
+            await asyncio.sleep(self._cluster.delay_s)
+            raise TimeoutError(f"{self._name} does not answer")
+        if party.fault is StorageFault.LATE:
+            await asyncio.sleep(self._cluster.delay_s)
+        return party

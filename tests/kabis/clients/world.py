@@ -1,0 +1,94 @@
+"""A cluster in memory with its clients, for tests of producers and consumers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.kabis.unit.chain import CHAIN, STORAGE, VALIDATORS, key_of, make_genesis
+from veristream.kabis.actions import SetTopic
+from veristream.kabis.consumed import Consumed
+from veristream.kabis.consumer import KabisConsumer
+from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.genesis import StorageMode
+from veristream.kabis.interfaces import Channels, Connect
+from veristream.kabis.outcomes import Done
+from veristream.kabis.producer import KabisProducer
+from veristream.kabis.routes import ProducerOptions
+from veristream.kabis.simulate.memory import MemoryCluster
+from veristream.kabis.transactions import Author
+
+NAMES = (*VALIDATORS, *STORAGE, "admin", "alice", "bob")
+PATIENCE_S = 30.0
+
+
+def author_of(name: str, key_epoch: int = 0) -> Author:
+    return Author(CHAIN, name, key_epoch, key_of(name, key_epoch))
+
+
+def make_cluster(mode: StorageMode = StorageMode.TOLERANT, **options: Any) -> MemoryCluster:
+    """A chain with the validated topic `orders` of two partitions, and `logs`, which is not validated."""
+    cluster = MemoryCluster(make_genesis(mode=mode), {name: key_of(name) for name in NAMES}, **options)
+    assert cluster.act("admin", SetTopic("orders", 2, validated=True)) == Done()
+    assert cluster.act("admin", SetTopic("logs", 1, validated=False)) == Done()
+    return cluster
+
+
+def connect_to(cluster: MemoryCluster, author: Author) -> Connect:
+    async def connect() -> Channels:
+        return cluster.channels(author)
+
+    return connect
+
+
+@contextmanager
+def producing(
+    cluster: MemoryCluster, name: str = "alice", journal: Path | None = None, **options: Any
+) -> Iterator[KabisProducer]:
+    author = author_of(name)
+    settings = ProducerOptions(**{"retry_ms": 5, "submit_timeout_ms": 50, **options})
+    producer = KabisProducer(cluster.genesis, author, connect_to(cluster, author), settings, journal)
+    producer.open()
+    try:
+        yield producer
+    except BaseException:
+        producer.close(timeout=0.0)
+        raise
+    producer.close()
+
+
+@contextmanager
+def consuming(
+    cluster: MemoryCluster, topics: Iterable[str] = ("orders",), name: str = "bob", **options: Any
+) -> Iterator[KabisConsumer]:
+    author = author_of(name)
+    settings = ConsumerOptions(**{"fetch_timeout_ms": 50, "retry_ms": 5, "wait_ms": 20, **options})
+    with KabisConsumer(cluster.genesis, author, connect_to(cluster, author), settings) as consumer:
+        if topics:
+            consumer.subscribe(topics)
+        yield consumer
+
+
+def pull(consumer: KabisConsumer, count: int) -> list[Consumed]:
+    """Exactly so many events; fails if they do not come."""
+    events: list[Consumed] = []
+    while len(events) < count:
+        more = consumer.pull(PATIENCE_S, count - len(events))
+        assert more, f"only {len(events)} events of {count}"
+        events += more
+    return events
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Waits for what other threads bring about; fails if it never comes."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it does not come"
+        time.sleep(0.001)
+
+
+def values(events: Iterable[Consumed]) -> list[bytes | None]:
+    return [event.value for event in events]

@@ -7,11 +7,12 @@ READY := $(VENV)/.ready
 JOBS_MAX ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench docs clean
+.PHONY: help setup demo test simulate check format bench docs clean
 
 help:
 	@echo "make demo    check every model under models/ against what is known of it"
 	@echo "make test    all tests that need nothing but Python"
+	@echo "make simulate  Kabis under ten times as many seeds of faults"
 	@echo "make check   format, lint, types, layers, house rules"
 	@echo "make format  rewrite the code as make check wants it"
 	@echo "make bench   the comparisons with SPIN and TLC"
@@ -31,6 +32,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -m "not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX)
+
+simulate: $(READY)
+	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -11,6 +11,7 @@ import typer
 from veristream import __version__
 from veristream.cli.check import check
 from veristream.cli.export import export
+from veristream.cli.kabis import app as kabis
 from veristream.cli.reproduce import reproduce
 from veristream.cli.simulate import simulate
 
@@ -26,6 +27,7 @@ app.command()(check)
 app.command()(simulate)
 app.command()(reproduce)
 app.command()(export)
+app.add_typer(kabis, name="kabis")
 
 
 def run() -> None:
@@ -55,6 +57,7 @@ def veristream(
     veristream simulate models/philosophers/philosophers.net one random run, drawn
     veristream reproduce                                     all models against what is known of them
     veristream export models/philosophers/philosophers.net --to promela
+    veristream kabis up                                      event streaming, each topic with its own trust
 
     Each verb explains itself: veristream check --help
     """

@@ -1,0 +1,45 @@
+"""`veristream kabis`: event streaming where each topic chooses its trust.
+
+The commands need nothing but typer until one runs, so that the other verbs start without Kabis. What they
+do is in `work`.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from veristream.cli.kabis.chaos import chaos
+from veristream.cli.kabis.client import client
+from veristream.cli.kabis.cluster import down, status, up
+from veristream.cli.kabis.consume import consume
+from veristream.cli.kabis.produce import produce
+from veristream.cli.kabis.receipt import receipt
+from veristream.cli.kabis.topic import topic
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.command()(up)
+app.command()(down)
+app.command()(status)
+app.add_typer(topic, name="topic")
+app.command()(produce)
+app.command()(consume)
+app.add_typer(receipt, name="receipt")
+app.add_typer(client, name="client")
+app.command()(chaos)
+
+
+@app.callback()
+def kabis() -> None:
+    """Event streaming where each topic chooses its trust: Kafka's guarantees, or Byzantine fault tolerance.
+
+    \b
+    veristream kabis up --detach                          four parties on this machine
+    veristream kabis topic create orders                  a validated topic
+    echo 'two pears' | veristream kabis produce orders    an event, signed and ordered
+    veristream kabis consume orders --from-beginning --max 1
+    veristream kabis receipt export orders 0 --out pears.json
+    veristream kabis receipt verify pears.json            offline, with only the public keys
+    veristream kabis down
+
+    Everything is kept in ./kabis-data; --data or the variable KABIS_DATA names another folder.
+    """

@@ -1,0 +1,109 @@
+"""`veristream kabis up`, `down` and `status`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
+from veristream.cli.options import JsonOption
+
+
+class StorageChoice(StrEnum):
+    """How many parties keep payloads."""
+
+    TOLERANT = "tolerant"
+    PAPER = "paper"
+
+
+PartiesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--parties", metavar="N", help="Validators, 3F + 1 of them. [default: 4, or as they are in DIR]"
+    ),
+]
+StorageOption = Annotated[
+    StorageChoice | None,
+    typer.Option(
+        "--storage",
+        help="Storage parties: tolerant has 2F + 1 of them, of which F may be silent; paper has F + 1.",
+    ),
+]
+PortOption = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="PORT",
+        min=0,
+        help="Listen on this port and those after it; 0 for free ones. By default free ones, once.",
+    ),
+]
+DetachOption = Annotated[
+    bool, typer.Option("--detach", help="Return once all parties answer; `kabis down` stops them.")
+]
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="PARTY=FAULT",
+        help="Have a party misbehave: storage-1=alter or =withhold, validator-1=equivocate or =silent.",
+    ),
+]
+RepairOption = Annotated[
+    bool,
+    typer.Option("--repair", help="Where a storage party's log is damaged, mark what is lost and go on."),
+]
+
+
+def up(
+    parties: PartiesOption = None,
+    data: DataOption = DATA,
+    detach: DetachOption = False,
+    port: PortOption = None,
+    storage: StorageOption = None,
+    fault: FaultOption = None,
+    repair: RepairOption = False,
+) -> None:
+    """Start a cluster on this machine: a process for each validator and each storage party.
+
+    The first time it makes keys and a genesis in DIR; from then on it goes on from what is there. Nothing
+    is lost by stopping, or by kill -9. All parties listen on loopback only.
+
+    \b
+    veristream kabis up                          until Ctrl-C
+    veristream kabis up --detach                 until `veristream kabis down`
+    veristream kabis up --parties 7              stands two faulty parties
+    veristream kabis up --fault storage-1=alter  with a party that lies
+
+    One host is one trust domain: whoever can read DIR holds every key. It is for laptops, tests and demos.
+
+    Exit code: 0 after it was stopped, 2 if what was asked is wrong, 3 if a party cannot start.
+    """
+    with kabis_failures():
+        from veristream.cli.kabis.work import cluster
+
+        cluster.up(data, cluster.Wanted(parties, port, storage, tuple(fault or ()), detach, repair))
+
+
+def down(data: DataOption = DATA) -> None:
+    """Stop the parties of a cluster that run, and nothing else; what they have is kept."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import cluster
+
+        cluster.down(data)
+
+
+def status(data: DataOption = DATA, as_json: JsonOption = False) -> None:
+    """Show who runs, how far everybody is, who was caught lying, and how much disk it takes.
+
+    Evidence is proof that stands on the ledger: two contradicting signatures of one party. What consumers
+    say of storage parties is no proof, for answers are not signed; it tells you where to look.
+
+    Exit code: 0 if enough parties answer for events to be admitted, else 3.
+    """
+    with kabis_failures():
+        from veristream.cli.kabis.work import cluster
+
+        cluster.show_status(data, as_json=as_json)

@@ -1,0 +1,1 @@
+"""What the commands of Kabis do; imported when one of them runs."""

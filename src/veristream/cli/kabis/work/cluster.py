@@ -1,0 +1,170 @@
+"""Starting, stopping and looking at a cluster."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+from veristream.cli.failure import Exit
+from veristream.cli.kabis.table import draw_table, show_bytes
+from veristream.errors import ModelError
+from veristream.kabis.cluster import Cluster, Start
+from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.genesis import Genesis, StorageMode
+from veristream.kabis.status import ClusterStatus, PartyStatus, read_status
+
+WATCH_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `up` was told."""
+
+    parties: int | None
+    port: int | None
+    storage: str | None
+    faults: tuple[str, ...]
+    detach: bool
+    repair: bool
+
+    @property
+    def mode(self) -> StorageMode | None:
+        """How many storage parties there are, if that was said."""
+        modes = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
+        return None if self.storage is None else modes[self.storage]
+
+
+def up(data: Path, wanted: Wanted) -> None:
+    """Starts what does not run yet, and stays with it unless it is to be detached."""
+    cluster = Cluster(ClusterFolder(data))
+    how = Start(attended=not wanted.detach, faults=read_faults(wanted.faults), repair=wanted.repair)
+    genesis = cluster.create(wanted.parties, wanted.mode, wanted.port)
+    running = cluster.find()
+    names = [name for name in cluster.names() if name not in running]
+    if not names:
+        raise ModelError(f"the cluster in {data} is up already", hint="veristream kabis status shows it")
+    honest = [name for name in how.faults or {} if name in running]
+    if honest:
+        raise ModelError(
+            f"{', '.join(honest)} runs already, without a fault",
+            hint="veristream kabis down, then up again",
+        )
+    cluster.start(how, names)
+    typer.echo(describe(genesis, data))
+    if wanted.detach:
+        typer.echo("veristream kabis down stops it")
+        return
+    with cluster:
+        typer.echo("Ctrl-C stops it")
+        _watch(cluster)
+    typer.echo("stopped; everything is kept")
+
+
+def _watch(cluster: Cluster) -> None:
+    """Waits for a signal, and tells of parties that end by themselves."""
+    told: set[str] = set()
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.wait(WATCH_S):
+        for name, words in cluster.ended().items():
+            if name not in told:
+                told.add(name)
+                typer.echo(f"{name} ended: {words or 'it said nothing'}", err=True)
+
+
+def read_faults(texts: Sequence[str]) -> dict[str, str]:
+    """The faults of `--fault`, by party."""
+    faults = {}
+    for text in texts:
+        party, equals, fault = text.partition("=")
+        if not equals:
+            raise ModelError(f"--fault {text} names no fault", hint="write --fault storage-1=alter")
+        faults[party] = fault
+    return faults
+
+
+def describe(genesis: Genesis, data: Path) -> str:
+    """One paragraph on what runs."""
+    stands = f"{genesis.faults} of each may lie or fail"
+    if genesis.storage_mode is StorageMode.PAPER:
+        stands = f"{genesis.faults} of each may lie, and no storage party may fail"
+    return (
+        f"chain {genesis.chain_id} in {data}: {len(genesis.validators)} validators and"
+        f" {len(genesis.storage)} storage parties answer; {stands}"
+    )
+
+
+def down(data: Path) -> None:
+    """Stops what runs."""
+    stopped = Cluster(ClusterFolder(data)).stop()
+    typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"nothing of {data} runs")
+
+
+def show_status(data: Path, *, as_json: bool) -> None:
+    """Prints how the cluster is."""
+    status = read_status(ClusterFolder(data))
+    if as_json:
+        typer.echo(json.dumps(_to_json(status), indent=2))
+    else:
+        typer.echo(render(status))
+    if not status.makes_progress:
+        raise typer.Exit(Exit.ENVIRONMENT)
+
+
+def render(status: ClusterStatus) -> str:
+    """The status for people."""
+    head = ("party", "process", "address", "height", "lag", "records", "disk")
+    progress = "" if status.makes_progress else "; too few parties answer for events to be admitted"
+    lines = [
+        f"chain {status.chain_id}, F = {status.faults}, height {status.height}{progress}",
+        "",
+        draw_table(head, [_row(party) for party in status.parties]),
+        "",
+    ]
+    for party in status.parties:
+        if party.torn_bytes:
+            lines.append(f"{party.name} cut {party.torn_bytes} torn bytes off its log when it started")
+        if party.lost:
+            lines.append(f"{party.name} lost {party.lost} records to damage on its disk")
+    lines += [
+        f"evidence: {each.role} {each.name} contradicted itself, block {each.height}"
+        for each in status.evidence
+    ]
+    lines += [
+        f"suspicion: {consumer} got {count} wrong or missing answers from {party}"
+        for consumer, party, count in status.suspicions
+    ]
+    if not status.evidence and not status.suspicions:
+        lines.append("nobody was caught")
+    return "\n".join(lines)
+
+
+def _row(party: PartyStatus) -> tuple[str, ...]:
+    process = "down" if party.pid is None else f"{party.pid}" if party.answers else f"{party.pid} silent"
+    numbers = ("-" if each is None else str(each) for each in (party.height, party.lag, party.records))
+    return (party.name, process, party.address, *numbers, show_bytes(party.disk_bytes))
+
+
+def _to_json(status: ClusterStatus) -> dict[str, object]:
+    return {
+        "chain_id": status.chain_id,
+        "faults": status.faults,
+        "height": status.height,
+        "makes_progress": status.makes_progress,
+        "parties": [asdict(party) for party in status.parties],
+        "evidence": [
+            {"role": each.role, "name": each.name, "height": each.height, "transaction": each.digest.hex()}
+            for each in status.evidence
+        ],
+        "suspicions": [
+            {"consumer": consumer, "party": party, "count": count}
+            for consumer, party, count in status.suspicions
+        ],
+    }

@@ -1,0 +1,91 @@
+"""Clients of a cluster by its folder: producers, consumers and admins with the keys that are there.
+
+access = Access(ClusterFolder(Path("kabis-data")))
+with access.producer() as producer, access.consumer() as consumer: ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.cluster import Cluster
+from veristream.kabis.consumer import KabisConsumer
+from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.handshake import Identity, Role
+from veristream.kabis.interfaces import Channels, Connect
+from veristream.kabis.ordering.client import OrderingClient
+from veristream.kabis.producer import KabisProducer
+from veristream.kabis.routes import ProducerOptions
+from veristream.kabis.storage.client import StorageClient
+from veristream.kabis.transactions import Author
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may do what with a cluster, as far as the keys in its folder go."""
+
+    folder: ClusterFolder
+
+    def require_up(self) -> Access:
+        """Itself, if any validator runs: else every wait would be in vain."""
+        running = Cluster(self.folder).find()
+        if not any(party.name in running for party in self.genesis.validators):
+            raise EnvironmentFailure(
+                f"the cluster in {self.folder.path} is down",
+                f"veristream kabis up --detach --data {self.folder.path} starts it",
+            )
+        return self
+
+    @property
+    def genesis(self) -> Genesis:
+        """The chain's genesis."""
+        return self.folder.genesis()
+
+    def author(self, name: str) -> Author:
+        """A client or the admin, with the key of its first epoch."""
+        return Author(self.genesis.chain_id, name, 0, self.folder.key(name))
+
+    def identity(self, name: str, role: Role) -> Identity:
+        """Who a client or the admin is on the wire."""
+        return Identity(self.genesis.chain_id, role, name, self.folder.key(name))
+
+    def connect(self, name: str, role: Role, timeout_s: float = 5.0) -> Connect:
+        """Opens both channels in somebody's name."""
+        return partial(open_channels, self.genesis, self.identity(name, role), timeout_s)
+
+    def producer(
+        self,
+        name: str = "producer",
+        options: ProducerOptions = ProducerOptions(),  # noqa: B008 (frozen)
+        *,
+        journal: bool = True,
+    ) -> KabisProducer:
+        """A producer, to be opened by `with`; its journal is in the cluster's folder."""
+        author = self.author(name)
+        folder = self.folder.path / "journals" / name
+        if journal:
+            folder.mkdir(parents=True, exist_ok=True)
+        connect = self.connect(name, Role.PRODUCER)
+        return KabisProducer(self.genesis, author, connect, options, folder if journal else None)
+
+    def consumer(
+        self,
+        name: str = "consumer",
+        options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
+    ) -> KabisConsumer:
+        """A consumer, to be opened by `with`."""
+        return KabisConsumer(self.genesis, self.author(name), self.connect(name, Role.CONSUMER), options)
+
+    def admin(self, timeout_s: float = 5.0) -> Connect:
+        """Opens both channels for the admin."""
+        return self.connect(ADMIN, Role.ADMIN, timeout_s)
+
+
+async def open_channels(genesis: Genesis, identity: Identity, timeout_s: float) -> Channels:
+    """Both channels over loopback: all storage parties and all validators of the genesis."""
+    storage = tuple(StorageClient(identity, party, timeout_s) for party in genesis.storage)
+    return Channels(storage, OrderingClient(genesis, identity, timeout_s))

@@ -1,0 +1,216 @@
+"""What an admin and an auditor do: read the ledger, change topics and keys, export a receipt, look around.
+
+Everything here believes certificates and signatures, and no single party.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.actions import Action
+from veristream.kabis.authority import find_key_problem
+from veristream.kabis.batch import Batch
+from veristream.kabis.client_errors import BelowLowWaterError
+from veristream.kabis.event_receipts import EventReceipt, make_receipt
+from veristream.kabis.fetching import WrongAnswerError, check_answer, require_partition
+from veristream.kabis.follower import FalseBlockError, Follower
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import FAILURES, Channels, Connect
+from veristream.kabis.ledger import Ledger
+from veristream.kabis.outcomes import NOT_YET, Already, Reason, Refused
+from veristream.kabis.state import Admission
+from veristream.kabis.transactions import Author, sign_action
+
+PATIENCE_S = 30.0
+RETRY_S = 0.1
+SUBMIT_AGAIN_S = 2.0
+
+Value = TypeVar("Value")
+
+
+class Replica:
+    """The ledger as of now, followed over open channels."""
+
+    def __init__(self, genesis: Genesis, channels: Channels) -> None:
+        self.follower = Follower(genesis)
+        self.channels = channels
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger as of the last block that was followed."""
+        return self.follower.ledger
+
+    async def follow(self, height: int) -> None:
+        """Follows the chain to a height; whoever gives a false block is asked no more."""
+        while self.ledger.height < height:
+            try:
+                async for certified in self.channels.ordering.follow(self.follower.next_height):
+                    self.follower.follow(certified, _clock_ms())
+                    if self.ledger.height >= height:
+                        return
+            except (FalseBlockError, *FAILURES):
+                await asyncio.sleep(RETRY_S)
+
+    async def follow_to_end(self) -> None:
+        """Follows the chain to where the validators say that it is."""
+        while True:
+            try:
+                height = (await self.channels.ordering.status()).height
+                break
+            except FAILURES:
+                await asyncio.sleep(RETRY_S)
+        await self.follow(height)
+
+    async def act(self, author: Author, action: Action) -> None:
+        """Gets an action onto the ledger, signed anew if another of the author's came before it."""
+        transaction, due_s = b"", 0.0
+        while True:
+            if not transaction:
+                account = self.ledger.account(author.name)
+                problem = find_key_problem(self.ledger, author)
+                if problem is not None or account is None:
+                    raise problem or ModelError(f"{author.name} has no account")
+                transaction = sign_action(author, account.number + 1, action).encode()
+            match self.ledger.preview(transaction, self.follower.time_ms(_clock_ms())):
+                case Already():
+                    return
+                case Refused(Reason.REPLAYED):
+                    transaction = b""
+                    continue
+                case Refused(reason) as refused if reason not in NOT_YET:
+                    raise ModelError(f"the ledger does not take it: {refused}")
+                case _:
+                    pass
+            if time.monotonic() >= due_s:
+                due_s = time.monotonic() + SUBMIT_AGAIN_S
+                await self._submit(transaction)
+            await self.follow(self.ledger.height + 1)
+
+    async def _submit(self, transaction: bytes) -> None:
+        """Gives it to F + 1 validators, and to others in their place when some do not answer."""
+        ordering, genesis = self.channels.ordering, self.follower.genesis
+        taken = 0
+        for number in range(len(genesis.validators)):
+            try:
+                async with asyncio.timeout(SUBMIT_AGAIN_S / 2):
+                    await ordering.submit(number, transaction)
+            except FAILURES:
+                continue
+            taken += 1
+            if taken > genesis.faults:
+                return
+
+    async def receipt(self, topic: str, partition: int, index: int) -> EventReceipt:
+        """The receipt of an event, from whichever party has its batch."""
+        admission = self._find(topic, partition, index)
+        blocks = await self.channels.ordering.read(admission.height, admission.height)
+        batch = await self._fetch(admission)
+        header = batch.header
+        proof, last = self.ledger.prove_key(header.producer, header.key_epoch), self.follower.last
+        if not blocks or proof is None or last is None:
+            raise EnvironmentFailure(
+                f"no validator has block {admission.height}", "see `veristream kabis status`"
+            )
+        certified = blocks[0]
+        position = index - admission.first_index
+        return make_receipt(batch, position, certified.block, certified.certificate, (proof, last))
+
+    def _find(self, topic: str, partition: int, index: int) -> Admission:
+        policy = self.ledger.topic(topic)
+        if policy is not None and not policy.validated:
+            raise ModelError(
+                f"{topic} is not validated, so that its events have no receipts",
+                hint=f"veristream kabis topic set {topic} --validated; events pushed from then on have one",
+            )
+        bounds = require_partition(self.ledger, (topic, partition))
+        if index < bounds.low_water:
+            raise BelowLowWaterError(topic, partition, index, bounds.low_water)
+        admission = next(self.ledger.admissions(topic, partition, index), None)
+        if admission is None or not admission.first_index <= index < admission.next_index:
+            raise ModelError(
+                f"{topic}-{partition} has no event {index}",
+                hint=f"its events are {bounds.low_water} to {bounds.next_index - 1}"
+                if bounds.next_index > bounds.low_water
+                else "it has no events yet",
+            )
+        return admission
+
+    async def _fetch(self, admission: Admission) -> Batch:
+        for party in self.channels.storage:
+            try:
+                answer = await party.fetch_bytes(admission.digest)
+                if isinstance(answer, bytes):
+                    return check_answer(admission, answer)
+            except (WrongAnswerError, *FAILURES):
+                continue
+        raise EnvironmentFailure(
+            "no storage party gives back the event's batch", "see `veristream kabis status`"
+        )
+
+
+def visit(
+    genesis: Genesis,
+    connect: Connect,
+    work: Callable[[Replica], Awaitable[Value]],
+    timeout_s: float = PATIENCE_S,
+) -> Value:
+    """Opens the channels, follows the chain to its end, does the work and closes; all within a time."""
+
+    async def bounded() -> Value:
+        channels = await connect()
+        try:
+            async with asyncio.timeout(timeout_s):
+                replica = Replica(genesis, channels)
+                await replica.follow_to_end()
+                return await work(replica)
+        except TimeoutError:
+            raise EnvironmentFailure(
+                f"the chain {genesis.chain_id} does not answer within {timeout_s:.0f} s:"
+                " too few validators take part",
+                "see which parties run: `veristream kabis status`; start them: `veristream kabis up`",
+            ) from None
+        finally:
+            await channels.close()
+
+    return asyncio.run(bounded())
+
+
+def act_all(genesis: Genesis, connect: Connect, author: Author, actions: Sequence[Action]) -> None:
+    """Gets actions onto the ledger, one after the other."""
+
+    async def work(replica: Replica) -> None:
+        for action in actions:
+            await replica.act(author, action)
+
+    visit(genesis, connect, work)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicState:
+    """A topic as the ledger has it; indices per partition, from the first that may be read."""
+
+    name: str
+    validated: bool
+    bounds: tuple[tuple[int, int], ...]
+
+
+def list_topics(ledger: Ledger) -> list[TopicState]:
+    """All topics, by name."""
+    return [
+        TopicState(name, topic.validated, tuple(_bounds(ledger, name, topic.partitions)))
+        for name, topic in sorted(ledger.topics().items())
+    ]
+
+
+def _bounds(ledger: Ledger, topic: str, partitions: int) -> list[tuple[int, int]]:
+    found = [ledger.partition(topic, number) for number in range(partitions)]
+    return [(partition.low_water, partition.next_index) for partition in found]
+
+
+def _clock_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,229 @@
+"""A cluster on one machine: a process for each validator and each storage party, over one folder.
+
+    with Cluster(ClusterFolder(Path("kabis-data"))) as cluster:
+        cluster.create()        # keys and genesis, once; afterwards the folder has them
+        cluster.start()         # returns when all parties answer
+        ...                     # `access.py` has the clients
+                                # leaving stops what was started
+
+One host is one trust domain: this is for laptops, tests and demonstrations. Nothing is lost by stopping, by
+`kill -9` or by starting again from the same folder.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis import folder as folders
+from veristream.kabis import processes
+from veristream.kabis.faulty import StorageFault, ValidatorFault
+from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.genesis import Genesis, StorageMode
+from veristream.kabis.processes import Running
+
+START_PATIENCE_S = 60.0
+STOP_PATIENCE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How parties are started: `faults` are what some do wrong, by name; `flush` is the logs' policy.
+
+    Attended ones end with the process that started them; others go on without it.
+    """
+
+    attended: bool = True
+    faults: Mapping[str, str] | None = None
+    flush: str = "always"
+    repair: bool = False
+
+    def fault_of(self, name: str) -> str | None:
+        """What this party does wrong."""
+        return (self.faults or {}).get(name)
+
+
+class Cluster:
+    """The parties of a folder; as a context manager it stops on leaving what it has started."""
+
+    def __init__(self, folder: ClusterFolder) -> None:
+        self.folder = folder
+        self.running: dict[str, Running] = {}
+
+    @property
+    def genesis(self) -> Genesis:
+        """The chain's genesis, with everybody's address."""
+        return self.folder.genesis()
+
+    def create(
+        self, parties: int | None = None, mode: StorageMode | None = None, port: int | None = None
+    ) -> Genesis:
+        """Keys and genesis in the folder, as they are if they are there; a given port moves all parties.
+
+        By default there are four parties, and 2F + 1 of them keep payloads.
+        """
+        if not self.folder.exists():
+            return folders.create(self.folder, parties or 4, mode or StorageMode.TOLERANT, port or 0)
+        genesis = self.genesis
+        if parties not in (None, len(genesis.validators)) or mode not in (None, genesis.storage_mode):
+            raise ModelError(
+                f"the cluster in {self.folder.path} has {len(genesis.validators)} parties, and"
+                f" {genesis.storage_mode.value} of them keep payloads",
+                hint="that stays so for the life of a chain; choose another folder with --data",
+            )
+        if port is None:
+            return genesis
+        if self.find():
+            raise ModelError(
+                f"parties of {self.folder.path} run, and move only when they do not",
+                hint=f"veristream kabis down --data {self.folder.path}",
+            )
+        return folders.place(self.folder, genesis, port)
+
+    # Processes
+
+    def names(self) -> list[str]:
+        """All parties, validators first."""
+        genesis = self.genesis
+        return [party.name for party in genesis.validators + genesis.storage]
+
+    def find(self) -> dict[str, Running]:
+        """The parties that run now, whoever started them."""
+        found = {name: self._find(name) for name in self.names()}
+        return {name: running for name, running in found.items() if running is not None}
+
+    def _find(self, name: str) -> Running | None:
+        ours = self.running.get(name)
+        if ours is not None:
+            return ours if ours.is_alive() else None
+        return processes.find(self.folder.party(name))
+
+    def start(self, how: Start = Start(), names: Iterable[str] | None = None) -> None:  # noqa: B008 (frozen)
+        """Starts parties, by default all, and returns when they answer; if one fails, none is left."""
+        chosen = self.names() if names is None else list(names)
+        check_faults(self.genesis, how.faults or {})
+        up = [name for name, _ in self.find().items() if name in chosen]
+        if up:
+            raise ModelError(
+                f"{', '.join(up)} of {self.folder.path} already run",
+                hint=f"veristream kabis down --data {self.folder.path} stops them",
+            )
+        try:
+            for name in chosen:
+                (self.folder.party(name) / "ready").unlink(missing_ok=True)
+                self.running[name] = processes.start(
+                    name, self._command(name, how), self.folder.party(name), attended=how.attended
+                )
+            self._wait_for(chosen)
+        except BaseException:
+            self.stop(chosen)
+            raise
+
+    def _command(self, name: str, how: Start) -> list[str]:
+        folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")
+        fault = how.fault_of(name)
+        own = ["--name", name] if is_validator else ["--party", name, "--key", str(folder / "key")]
+        if not is_validator:
+            address = next(party.address for party in self.genesis.storage if party.name == name)
+            own += ["--listen", address, "--clients", str(self.folder.clients_path.resolve())]
+            own += ["--repair"] if how.repair else []
+        return [
+            *(sys.executable, "-m", "veristream.kabis.party", "validator" if is_validator else "storage"),
+            *(["--attended"] if how.attended else []),
+            *(["--fault", fault] if fault else []),
+            *("--genesis", str(self.folder.genesis_path.resolve()), "--flush", how.flush),
+            *("--folder", str(folder if is_validator else folder / "log")),
+            *("--ready", str(folder / "ready")),
+            *own,
+        ]
+
+    def _wait_for(self, names: Iterable[str]) -> None:
+        deadline_s = time.monotonic() + START_PATIENCE_S
+        waiting = list(names)
+        while waiting:
+            waiting = [name for name in waiting if not self._is_ready(name)]
+            if waiting and time.monotonic() > deadline_s:
+                raise EnvironmentFailure(
+                    f"{', '.join(waiting)} did not answer within {START_PATIENCE_S:.0f} s",
+                    f"look at {self.folder.party(waiting[0]) / 'log.txt'}",
+                )
+            time.sleep(processes.POLL_S if waiting else 0.0)
+
+    def _is_ready(self, name: str) -> bool:
+        running, folder = self.running[name], self.folder.party(name)
+        if not running.is_alive():
+            self._tell_failure(name)
+        try:
+            state = json.loads((folder / "ready").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return False
+        return bool(state["pid"] == running.pid)
+
+    def _tell_failure(self, name: str) -> None:
+        """Raises what a party that did not start said last, as the user's error or the machine's."""
+        message, hint = processes.last_words(self.folder.party(name))
+        if message.startswith("cannot listen"):
+            message = (
+                f"{message.partition(': ')[0]}: {message.rpartition(': ')[2]}"  # not the address twice
+            )
+            hint = "end what listens there, or let the parties move elsewhere with --port 0"
+        text = f"{name} did not start: {message or 'it said nothing'}"
+        if self.running[name].exit_code == 2:
+            raise ModelError(text, hint=hint)
+        raise EnvironmentFailure(text, hint or f"look at {self.folder.party(name) / 'log.txt'}")
+
+    def stop(self, names: Iterable[str] | None = None) -> list[str]:
+        """Stops parties, by default all that run, whoever started them; gives who they were."""
+        found = self.find()
+        chosen = [found[name] for name in (found if names is None else names) if name in found]
+        processes.stop(chosen, STOP_PATIENCE_S)
+        for each in chosen:
+            self.running.pop(each.name, None)
+        return [each.name for each in chosen]
+
+    def kill(self, name: str) -> None:
+        """Ends a party at once, as `kill -9` does, and waits until it is gone."""
+        running = self._find(name)
+        if running is not None:
+            running.signal(signal.SIGKILL)
+            processes.wait_until(lambda: [running] if running.is_alive() else [], STOP_PATIENCE_S)
+        self.running.pop(name, None)
+
+    def restart(self, name: str, how: Start = Start()) -> None:  # noqa: B008 (frozen)
+        """Stops a party and starts it again, perhaps with a fault."""
+        self.stop([name])
+        self.start(how, [name])
+
+    def ended(self) -> dict[str, str]:
+        """The parties that we started and that have ended by themselves, with their last words."""
+        gone = [name for name, running in self.running.items() if not running.is_alive()]
+        return {name: processes.last_words(self.folder.party(name))[0] for name in gone}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.running:
+            self.stop(list(self.running))
+
+
+def check_faults(genesis: Genesis, faults: Mapping[str, str]) -> None:
+    """Raises ModelError unless every fault is one that its party can have."""
+    kinds = {party.name: [*ValidatorFault] for party in genesis.validators}
+    can = {**kinds, **{party.name: [*StorageFault] for party in genesis.storage}}
+    for name, fault in faults.items():
+        if name not in can:
+            raise ModelError(f"there is no party {name!r}", hint=f"there are {', '.join(can)}")
+        if fault not in can[name]:
+            raise ModelError(
+                f"{fault!r} is nothing that {name} can do wrong", hint=f"it can {' or '.join(can[name])}"
+            )

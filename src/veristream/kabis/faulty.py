@@ -1,0 +1,151 @@
+"""Parties that lie, for tests and for `veristream kabis chaos`: real processes with real keys.
+
+Each is a correct party but for one thing, which is the worst case: it knows all, signs with its own key,
+and is polite. None holds another's key; what it cannot forge, it cannot forge here either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+
+from veristream.kabis.connection import RequestError
+from veristream.kabis.handshake import Peer
+from veristream.kabis.ordering import process as validators
+from veristream.kabis.ordering.messages import Vote, sign_bytes
+from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.peers import PeerMessage
+from veristream.kabis.outcomes import Done, Outcome
+from veristream.kabis.storage import process as stores
+from veristream.kabis.storage.core import Absent, PlainSlice
+from veristream.kabis.storage.entries import PlainEntry
+from veristream.kabis.storage.messages import (
+    Operation,
+    decode_batches,
+    decode_slice,
+    encode_batches,
+    encode_slice,
+    found,
+    missing,
+    split_request,
+)
+from veristream.kabis.storage.messages import (
+    Outcome as Answered,
+)
+from veristream.kabis.storage.party import StorageParty
+
+NOBODYS_BLOCK = b"\xee" * 32
+
+
+class StorageFault(StrEnum):
+    """What a storage party does wrong."""
+
+    ALTER = "alter"
+    """It changes a letter of every event that it gives back."""
+    WITHHOLD = "withhold"
+    """It gives receipts, and then says that it has nothing."""
+
+
+class ValidatorFault(StrEnum):
+    """What a validator does wrong."""
+
+    EQUIVOCATE = "equivocate"
+    """Every vote of its it contradicts by another one."""
+    SILENT = "silent"
+    """It hears everything, says nothing, and drops what clients submit."""
+
+
+class AlteringParty(StorageParty):
+    """Changes the last byte of what it gives back."""
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        """The true answer, with a change in it."""
+        operation, _ = split_request(body)
+        true = await super().answer(peer, body)
+        if true[:1] != bytes((Answered.FOUND,)):
+            return true
+        match operation:
+            case Operation.FETCH_DIGEST:
+                return found(_alter(true[1:]))
+            case Operation.FETCH:
+                batches = decode_batches(true[1:]).batches
+                return found(encode_batches(tuple(map(_alter, batches))))
+            case Operation.FETCH_PLAIN:
+                return found(encode_slice(_alter_slice(decode_slice(true[1:]))))
+            case _:
+                return true
+
+
+def _alter(data: bytes) -> bytes:
+    return data[:-1] + bytes((data[-1] ^ 1,)) if data else data
+
+
+def _alter_slice(part: PlainSlice) -> PlainSlice:
+    return PlainSlice(tuple(map(_alter_entry, part.entries)), part.end)
+
+
+def _alter_entry(entry: PlainEntry) -> PlainEntry:
+    leaves = tuple(map(_alter, entry.append.leaves))
+    return PlainEntry(entry.first_offset, replace(entry.append, leaves=leaves))
+
+
+class WithholdingParty(StorageParty):
+    """Takes everything, and gives nothing back."""
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes:
+        """That there is nothing, to whoever wants to read."""
+        operation, _ = split_request(body)
+        match operation:
+            case Operation.FETCH_DIGEST:
+                return missing(Absent())
+            case Operation.FETCH:
+                return found(encode_batches(()))
+            case Operation.FETCH_PLAIN:
+                await asyncio.sleep(0.1)  # whoever asks will ask again at once
+                return found(encode_slice(PlainSlice((), 0)))
+            case Operation.ABSENCE:
+                raise RequestError("it signs nothing of the kind")
+            case _:
+                return await super().answer(peer, body)
+
+
+class EquivocatingNode(Node):
+    """Says one thing to a half of the others first and the opposite to the other half, and then to all."""
+
+    def _send(self, receiver: int | None, message: PeerMessage) -> None:
+        if not isinstance(message, Vote):
+            super()._send(receiver, message)
+            return
+        other = NOBODYS_BLOCK if message.identifier is None else None
+        opposite = replace(message, identifier=other, signature=b"")
+        signature = self.signer.sign(sign_bytes(self.genesis.chain_id, opposite))
+        lies = (message, replace(opposite, signature=signature))
+        for number in self.links if receiver is None else (receiver,):
+            first, second = lies if number % 2 else lies[::-1]
+            super()._send(number, first)
+            super()._send(number, second)
+
+
+class SilentNode(Node):
+    """Hears and says nothing; to clients it says yes."""
+
+    def _send(self, receiver: int | None, message: PeerMessage) -> None:
+        """Nothing leaves."""
+
+    def submit(self, transaction: bytes) -> Outcome:
+        """Drops what a client wants ordered."""
+        return Done()
+
+
+def run_storage(fault: StorageFault, arguments: Sequence[str]) -> int:
+    """Runs a storage party that does this wrong; gives the exit status."""
+    kinds = {StorageFault.ALTER: AlteringParty, StorageFault.WITHHOLD: WithholdingParty}
+    return stores.main(arguments, kinds[fault])
+
+
+def run_validator(fault: ValidatorFault, arguments: Sequence[str]) -> int:
+    """Runs a validator that does this wrong; gives the exit status."""
+    kinds = {ValidatorFault.EQUIVOCATE: EquivocatingNode, ValidatorFault.SILENT: SilentNode}
+    return validators.main(arguments, kinds[fault])

@@ -1,0 +1,48 @@
+"""One party's process: `python -m veristream.kabis.party validator|storage [--attended] [--fault F] ...`.
+
+The rest of the command line is that of `ordering.process` or `storage.process`. An attended party stops
+when its standard input ends, which is when the process that started it is gone, however that went.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from veristream.kabis import faulty
+from veristream.kabis.ordering import process as validators
+from veristream.kabis.storage import process as stores
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the party; gives the exit status."""
+    parser = argparse.ArgumentParser(prog="veristream.kabis.party", description=__doc__, add_help=False)
+    parser.add_argument("role", choices=["validator", "storage"])
+    parser.add_argument("--attended", action="store_true")
+    parser.add_argument("--fault", choices=[*faulty.ValidatorFault, *faulty.StorageFault])
+    given, rest = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    if given.attended:
+        threading.Thread(target=_stop_when_alone, daemon=True).start()
+    match given.role, given.fault:
+        case "validator", None:
+            return validators.main(rest)
+        case "validator", fault:
+            return faulty.run_validator(faulty.ValidatorFault(fault), rest)
+        case _, None:
+            return stores.main(rest)
+        case _, fault:
+            return faulty.run_storage(faulty.StorageFault(fault), rest)
+
+
+def _stop_when_alone() -> None:
+    while os.read(0, 1024):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

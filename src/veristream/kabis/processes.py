@@ -1,0 +1,138 @@
+"""Processes that are known from a file: starting them, telling whether they still run, stopping them.
+
+A pid alone proves nothing: the process may be gone and its number another's. So the file has the command
+too, and nothing is ever signalled whose command line is not the one that was started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.storage.disk import replace
+
+POLL_S = 0.02
+LAST_WORDS_BYTES = 8_192
+
+
+@dataclass(slots=True)
+class Running:
+    """A process that was started; `child` while we are its parent."""
+
+    name: str
+    pid: int
+    command: tuple[str, ...]
+    child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def is_alive(self) -> bool:
+        """Whether it runs, and is the one that was started."""
+        if self.child is not None:
+            return self.child.poll() is None
+        return read_command(self.pid) == self.command
+
+    @property
+    def exit_code(self) -> int | None:
+        """How it ended, as far as we are its parent."""
+        return None if self.child is None else self.child.poll()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Signals it if it is still itself."""
+        if self.is_alive():
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+def start(name: str, command: Sequence[str], folder: Path, *, attended: bool) -> Running:
+    """Starts a process in a session of its own, its output in the folder, and notes it there.
+
+    An attended one reads from a pipe that ends with us.
+    """
+    try:
+        with (folder / "log.txt").open("ab") as log:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE if attended else subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot start {name}: {error.strerror}", f"look at {folder}") from error
+    running = Running(name, child.pid, tuple(command), child)
+    note = {"name": name, "pid": child.pid, "command": list(command)}
+    replace(folder / "process.json", json.dumps(note).encode() + b"\n")
+    return running
+
+
+def find(folder: Path) -> Running | None:
+    """The process that the folder's note names, if it still runs and is that one."""
+    try:
+        note = json.loads((folder / "process.json").read_text(encoding="utf-8"))
+        running = Running(str(note["name"]), int(note["pid"]), tuple(map(str, note["command"])))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return running if running.is_alive() else None
+
+
+def read_command(pid: int) -> tuple[str, ...] | None:
+    """The command line of a process; None if there is none, or it has ended."""
+    if Path("/proc/self/cmdline").exists():
+        try:
+            text = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        return tuple(text.split("\0")[:-1]) or None
+    listed = subprocess.run(  # where there is no /proc; paths with blanks in them are not told apart here
+        ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return tuple(listed.stdout.split()) or None
+
+
+def stop(running: Iterable[Running], patience_s: float) -> list[str]:
+    """Asks them to stop, and kills those that have not in time; gives the names of the killed."""
+    ours = list(running)
+    for each in ours:
+        each.signal(signal.SIGTERM)
+    late = wait_until(lambda: [each for each in ours if each.is_alive()], patience_s)
+    for each in late:
+        each.signal(signal.SIGKILL)
+    wait_until(lambda: [each for each in ours if each.is_alive()], patience_s)
+    for each in ours:
+        if each.child is not None and each.child.stdin is not None:
+            each.child.stdin.close()
+    return [each.name for each in late]
+
+
+def wait_until(left: Callable[[], list[Running]], patience_s: float) -> list[Running]:
+    """Waits until nobody is left; gives those that are when the patience ends."""
+    deadline_s = time.monotonic() + patience_s
+    while True:
+        rest = left()
+        if not rest or time.monotonic() > deadline_s:
+            return rest
+        time.sleep(POLL_S)
+
+
+def last_words(folder: Path) -> tuple[str, str]:
+    """The error that a process ended with and its hint, as its output in the folder says."""
+    try:
+        with (folder / "log.txt").open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+            lines = log.read().decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return "", ""
+    errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    if not errors:
+        return (lines[-1] if lines else ""), ""
+    message = lines[errors[-1]].removeprefix("error: ")
+    after = lines[errors[-1] + 1 :]
+    hints = [line.removeprefix("hint: ") for line in after if line.startswith("hint: ")]
+    return message, hints[0] if hints else ""

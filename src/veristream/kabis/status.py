@@ -1,0 +1,201 @@
+"""How a cluster is: who runs, how far everybody is, who was caught, and how much disk it takes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from pathlib import Path
+
+from veristream.kabis.access import Access
+from veristream.kabis.cluster import Cluster
+from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.genesis import Party
+from veristream.kabis.handshake import Identity, Role
+from veristream.kabis.interfaces import FAILURES
+from veristream.kabis.ordering.client import OrderingClient
+from veristream.kabis.ordering.requests import Accused
+from veristream.kabis.storage.client import StorageClient
+from veristream.kabis.storage.disk import replace
+
+ANSWER_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class PartyStatus:
+    """One party; what it says of itself is None where it does not answer.
+
+    For a validator `height` is its last block and `lag` how many others have that it has not. For a storage
+    party `records` is how many records its log has, `lost` how many were repaired away, and `torn_bytes`
+    what was cut off at the end of the log when it started.
+    """
+
+    name: str
+    role: str
+    address: str
+    pid: int | None
+    answers: bool
+    height: int | None
+    lag: int | None
+    records: int | None
+    lost: int
+    torn_bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """All parties, who was caught on the ledger, and whom consumers suspect."""
+
+    chain_id: str
+    faults: int
+    parties: tuple[PartyStatus, ...]
+    evidence: tuple[Accused, ...]
+    suspicions: tuple[tuple[str, str, int], ...]
+
+    @property
+    def height(self) -> int:
+        """The highest block that a validator says it has."""
+        return max((party.height or 0 for party in self.parties), default=0)
+
+    @property
+    def answering(self) -> int:
+        """How many validators answer."""
+        return sum(party.answers for party in self.parties if party.role == "validator")
+
+    @property
+    def makes_progress(self) -> bool:
+        """Whether enough parties answer for events to be admitted."""
+        storage = sum(party.answers for party in self.parties if party.role == "storage")
+        return self.answering >= 2 * self.faults + 1 and storage >= self.faults + 1
+
+
+def read_status(folder: ClusterFolder) -> ClusterStatus:
+    """Asks every party, waits for none longer than a moment, and looks at the folder."""
+    return asyncio.run(_ask_all(folder))
+
+
+async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
+    genesis = folder.genesis()
+    identity = Access(folder).identity(ADMIN, Role.ADMIN)
+    running = Cluster(folder).find()
+    pids = {name: each.pid for name, each in running.items()}
+    ordering = OrderingClient(genesis, identity, ANSWER_S)
+    try:
+        asked = [
+            _ask_validator(ordering, number, folder, pids) for number in range(len(genesis.validators))
+        ]
+        stored = [_ask_storage(identity, party, folder, pids) for party in genesis.storage]
+        parties = await asyncio.gather(*asked, *stored)
+        evidence = await _ask_evidence(ordering, len(genesis.validators), genesis.faults)
+    finally:
+        await ordering.close()
+    top = max((party.height or 0 for party in parties), default=0)
+    behind = tuple(_with_lag(party, top) for party in parties)
+    suspicions = tuple(read_suspicions(folder))
+    return ClusterStatus(genesis.chain_id, genesis.faults, behind, evidence, suspicions)
+
+
+async def _ask_validator(
+    ordering: OrderingClient, number: int, folder: ClusterFolder, pids: dict[str, int]
+) -> PartyStatus:
+    party = folder.genesis().validators[number]
+    height = None
+    if party.name in pids:
+        with suppress(*FAILURES):
+            height = (await ordering.status_of(number)).height
+    return PartyStatus(
+        name=party.name,
+        role="validator",
+        address=party.address,
+        pid=pids.get(party.name),
+        answers=height is not None,
+        height=height,
+        lag=None,
+        records=None,
+        lost=0,
+        torn_bytes=0,
+        disk_bytes=measure(folder.party(party.name)),
+    )
+
+
+async def _ask_storage(
+    identity: Identity, party: Party, folder: ClusterFolder, pids: dict[str, int]
+) -> PartyStatus:
+    said, pid = None, pids.get(party.name)
+    if pid is not None:
+        client = StorageClient(identity, party, ANSWER_S)
+        with suppress(*FAILURES):
+            said = await client.status()
+        await client.close()
+    return PartyStatus(
+        name=party.name,
+        role="storage",
+        address=party.address,
+        pid=pid,
+        answers=said is not None,
+        height=None,
+        lag=None,
+        records=None if said is None else said.end - said.start,
+        lost=0 if said is None else said.lost_count,
+        torn_bytes=0 if said is None else said.torn_bytes,
+        disk_bytes=measure(folder.party(party.name)),
+    )
+
+
+async def _ask_evidence(ordering: OrderingClient, validators: int, faults: int) -> tuple[Accused, ...]:
+    """Who was caught, as F + 1 validators say alike: one of them is correct."""
+    answers = await asyncio.gather(
+        *(ordering.evidence_of(number) for number in range(validators)), return_exceptions=True
+    )
+    said = [set(answer.accused) for answer in answers if not isinstance(answer, BaseException)]
+    known = set().union(*said)
+    sure = [each for each in known if sum(each in one for one in said) > faults]
+    return tuple(sorted(sure, key=lambda each: (each.height, each.role, each.name)))
+
+
+def _with_lag(party: PartyStatus, top: int) -> PartyStatus:
+    return changed(party, lag=None if party.height is None else top - party.height)
+
+
+def measure(folder: Path) -> int:
+    """The bytes of all files in a folder."""
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return total
+
+
+# What consumers noticed. A storage party's answers are not signed, so that a lie is no evidence that others
+# could check; it is a note for whoever runs the cluster.
+
+
+def note_suspicions(folder: ClusterFolder, consumer: str, counts: dict[str, int]) -> None:
+    """Adds to what a consumer says of the storage parties."""
+    if not any(counts.values()):
+        return
+    path = folder.path / "suspicions" / f"{consumer}.json"
+    path.parent.mkdir(exist_ok=True)
+    before = _read_counts(path)
+    total = {party: before.get(party, 0) + counts.get(party, 0) for party in sorted({*before, *counts})}
+    replace(path, json.dumps(total).encode() + b"\n")
+
+
+def read_suspicions(folder: ClusterFolder) -> Iterable[tuple[str, str, int]]:
+    """Each consumer, each storage party it suspects, and how often that was wrong or silent."""
+    for path in sorted((folder.path / "suspicions").glob("*.json")):
+        for party, count in _read_counts(path).items():
+            yield path.stem, party, count
+
+
+def _read_counts(path: Path) -> dict[str, int]:
+    try:
+        return {str(party): int(count) for party, count in json.loads(path.read_text()).items()}
+    except (OSError, ValueError, AttributeError):
+        return {}

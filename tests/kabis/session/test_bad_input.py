@@ -1,0 +1,247 @@
+"""What goes wrong on a laptop: one message each, which says what to do, and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.kabis.session.console import Console, opened
+from veristream.kabis.access import Access
+from veristream.kabis.folder import ClusterFolder, draw_ports
+from veristream.kabis.keys import SEED_BYTES, make_key, save_key
+from veristream.kabis.records import LEAF_BYTES_MAX, Record
+
+pytestmark = pytest.mark.xdist_group("kabis-bad-input")
+
+PARTY = "storage-2"
+"""Whose disk is damaged: always the same one, for F is 1."""
+COUNT = 200
+"""Pushed in goes of twenty, so that every log has many records."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A cluster that is up, with a validated topic of so many events."""
+    with opened(tmp_path_factory.mktemp("bad") / "cluster") as console:
+        console.do("up", "--detach")
+        console.do("topic", "create", "orders")
+        for first in range(0, COUNT, 20):
+            given = "".join(f"event {number}\n" for number in range(first, first + 20))
+            console.do("produce", "orders", given=given)
+        yield console
+
+
+def require_all(run: Console, count: int = COUNT) -> None:
+    """Every event is there, as it was pushed and in its order."""
+    found = run.do("consume", "orders", "--partition", 0, "--from", 0, "--max", count, "--timeout", 30)
+    assert found.lines()[:COUNT] == [f"event {number}" for number in range(COUNT)]
+    assert len(found.lines()) == count
+
+
+def segment_of(run: Console, party: str) -> Path:
+    (segment,) = (run.data / party / "log").glob("*.segment")
+    return segment
+
+
+def damage_and_repair(run: Console, reason: str) -> None:
+    """It does not start, says why and what helps; with that it starts, and others have what it lost."""
+    party = PARTY
+    refused = run("up", "--detach")
+    assert refused.code == 3
+    message, hint = refused.told.splitlines()
+    path = re.escape(str(segment_of(run, party).resolve()))
+    start = f"error: {party} did not start: {path} is damaged"
+    found = re.fullmatch(rf"{start} at byte \d+, record \d+: (.*)", message)
+    assert found is not None and found[1] == reason, message
+    assert hint.startswith("hint: ") and "--repair" in hint
+    assert run.cluster.find() == {}
+    run.do("up", "--detach", "--repair")
+    status = json.loads(run.do("status", "--json").output)
+    lost = {each["name"]: each["lost"] for each in status["parties"] if each["lost"]}
+    assert list(lost) == [party]
+    assert f"{party} lost {lost[party]} records to damage on its disk" in run.do("status").output
+    require_all(run)
+
+
+def test_a_flipped_bit(run: Console) -> None:
+    run.do("down")
+    segment = segment_of(run, PARTY)
+    data = bytearray(segment.read_bytes())
+    data[data.index(b"event 150")] ^= 0x10
+    segment.write_bytes(data)
+    damage_and_repair(run, "the checksum of a record is wrong")
+
+
+def test_a_truncated_segment(run: Console) -> None:
+    run.do("down")
+    segment = segment_of(run, PARTY)
+    os.truncate(segment, segment.read_bytes().index(b"event 100"))
+    damage_and_repair(run, "the file ends within a record")
+
+
+def test_a_receipt_with_one_byte_changed(run: Console, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.json", tmp_path / "bad.json"
+    run.do("receipt", "export", "orders", 7, "--out", good)
+    text = good.read_text(encoding="ascii")
+    bad.write_text(text.replace('"sequence": 7', '"sequence": 8'), encoding="ascii")
+    refused = run("receipt", "verify", bad)
+    assert (refused.code, refused.output) == (1, "")
+    assert refused.told == (
+        f"error: {bad} proves nothing: the facts in the file are not those that its proof shows\n"
+    )
+    at = text.index('"proof": "') + 200
+    bad.write_text(text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :], encoding="ascii")
+    refused = run("receipt", "verify", bad, "--json")
+    assert refused.code == 1
+    assert json.loads(refused.output)["holds"] is False
+    assert refused.told.startswith(f"error: {bad} proves nothing: ")
+    assert run.do("receipt", "verify", good).lines()[:2] == ["the receipt holds", "  event     event 7"]
+    missing = run("receipt", "verify", good, "--genesis", tmp_path / "none.json")
+    assert (missing.code, missing.told) == (
+        2,
+        f"error: there is no file {tmp_path / 'none.json'}\nhint: give --genesis the chain's public keys\n",
+    )
+
+
+def test_an_unknown_key(run: Console) -> None:
+    refused = run("produce", "orders", "--as", "mallory", given="mine\n")
+    assert (refused.code, refused.output, refused.told) == (
+        2,
+        "",
+        (
+            f"error: {run.data} has no key of 'mallory'\n"
+            "hint: it has admin, consumer, producer; veristream kabis client add NAME makes one more\n"
+        ),
+    )
+    save_key(run.data / "keys" / "mallory", make_key(bytes(SEED_BYTES)))
+    refused = run("produce", "orders", "--as", "mallory", given="mine\n")
+    (run.data / "keys" / "mallory").unlink()
+    assert (refused.code, refused.output, refused.told) == (
+        2,
+        "",
+        (
+            "error: the key of mallory, epoch 0, is not registered\n"
+            "hint: an admin registers a new key; open the client again with it\n"
+        ),
+    )
+    require_all(run)
+
+
+def test_two_producers_of_one_name(run: Console) -> None:
+    with Access(ClusterFolder(run.data)).producer() as producer:
+        producer.push(Record("orders", b"mine")).result(60)
+        refused = run("produce", "orders", given="theirs\n")
+    assert (refused.code, refused.output) == (3, "")
+    assert refused.told.startswith(
+        f"error: another producer pushes as producer: {run.data}/journals/producer "
+    )
+    run.do("client", "add", "second")
+    with Access(ClusterFolder(run.data)).producer():
+        assert run.do("produce", "orders", "--as", "second", given="theirs\n").output == (
+            f"1 event acknowledged at orders-0 {COUNT + 1}\n"
+        )
+    require_all(run, COUNT + 2)
+
+
+def test_a_consumer_below_retention(run: Console) -> None:
+    run.do("topic", "create", "short")
+    run.do("produce", "short", given="a\nb\nc\n")
+    assert run.do("topic", "trim", "short", "--before", 2).output == "short-0: events before 2 are let go\n"
+    refused = run("consume", "short", "--partition", 0, "--from", 1, "--max", 1)
+    assert (refused.code, refused.output, refused.told) == (
+        2,
+        "",
+        "error: short-0: index 1 is below the low-water mark 2\nhint: seek to 2, or to the beginning\n",
+    )
+    assert run.do("consume", "short", "--from-beginning", "--max", 1, "--timeout", 30).output == "c\n"
+    refused = run("receipt", "export", "short", 1)
+    assert refused.told.splitlines()[0] == "error: short-0: index 1 is below the low-water mark 2"
+
+
+def find_ports(count: int) -> int:
+    """The first of so many ports in a row on which nobody listens."""
+    while True:
+        (first,) = draw_ports(1)
+        with ExitStack() as stack:
+            try:
+                for port in range(first, first + count):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return first
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with opened(tmp_path / "other") as other, socket.socket() as taken:
+        port = find_ports(7)
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        refused = other("up", "--detach", "--port", port)
+        assert (refused.code, refused.output, refused.told) == (
+            3,
+            "",
+            (
+                f"error: validator-1 did not start: cannot listen at 127.0.0.1:{port}:"
+                " address already in use\n"
+                "hint: end what listens there, or let the parties move elsewhere with --port 0\n"
+            ),
+        )
+        assert other.cluster.find() == {}
+
+
+def test_a_message_over_the_size_limit(run: Console) -> None:
+    run.do("topic", "create", "large")
+    refused = run("produce", "large", given=b"small\n" + b"x" * LEAF_BYTES_MAX + b"\nnever read\n")
+    assert refused.code == 2
+    assert refused.output == "1 event acknowledged at large-0 0\n"
+    message, hint = refused.told.splitlines()
+    assert re.fullmatch(rf"error: line 2: the event takes \d+ bytes, at most {LEAF_BYTES_MAX}", message)
+    assert hint.startswith("hint: an event has at most 1048576 bytes")
+    refused = run("produce", "large", given=b"x" * (3 * LEAF_BYTES_MAX))
+    assert refused.told.startswith(f"error: line 1: more than {2 * LEAF_BYTES_MAX} bytes\n")
+    assert run.do("consume", "large", "--from-beginning", "--timeout", 1).output == "small\n"
+
+
+def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
+    nowhere = Console(tmp_path / "nowhere")
+    absent = f"error: there is no cluster in {nowhere.data}"
+    for words in (("status",), ("down",), ("topic", "list"), ("consume", "orders"), ("produce", "orders")):
+        refused = nowhere(*words)
+        assert (refused.code, refused.told.splitlines()[0]) == (2, absent)
+    parties = f"error: the cluster in {run.data} has 4 parties, and 2F+1 of them keep payloads"
+    first_lines = {
+        ("up", "--detach"): f"error: the cluster in {run.data} is up already",
+        ("up", "--parties", "7"): parties,
+        ("up", "--port", "0"): f"error: parties of {run.data} run, and move only when they do not",
+        ("produce", "nothing"): "error: nothing: no such topic",
+        ("consume", "nothing"): "error: nothing: no such topic",
+        ("consume", "orders", "--partition", "1"): "error: orders: it has 1 partitions, from 0 on",
+        ("consume", "orders", "--from", "1"): "error: --from is an index of one partition",
+        ("topic", "create", "orders"): "error: the topic orders exists",
+        ("topic", "set", "nothing"): "error: nothing: no such topic",
+        ("receipt", "export", "orders", "100000"): "error: orders-0 has no event 100000",
+        ("client", "add", "a/b"): "error: 'a/b' is no name",
+    }
+    for words, line in first_lines.items():
+        refused = run(*words)
+        assert (refused.code, refused.told.splitlines()[0]) == (2, line), words
+    refused = nowhere("up", "--parties", 5)
+    assert (refused.code, refused.told.splitlines()[0]) == (
+        2,
+        "error: 5 parties stand no whole number of faulty ones: 3F + 1 are needed",
+    )
+    for fault, line in {
+        "storage-9=alter": "error: there is no party 'storage-9'",
+        "storage-1=silent": "error: 'silent' is nothing that storage-1 can do wrong",
+        "storage-1": "error: --fault storage-1 names no fault",
+    }.items():
+        with opened(tmp_path / "faulty") as faulty:
+            refused = faulty("up", "--detach", "--fault", fault)
+            assert (refused.code, refused.told.splitlines()[0]) == (2, line)

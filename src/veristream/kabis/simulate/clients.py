@@ -1,0 +1,432 @@
+"""Producers and consumers of a simulation: the real decisions, driven by a simulated network and clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Generic, Protocol, TypeVar, assert_never
+
+from veristream.kabis import consumer_outputs, producer_outputs
+from veristream.kabis.client_errors import UnknownTopicError
+from veristream.kabis.consumed import Consumed, Place
+from veristream.kabis.consumer_core import ConsumerCore
+from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.driver import Core
+from veristream.kabis.follower import FalseBlockError, Follower
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.lanes import NEVER_MS
+from veristream.kabis.outcomes import Outcome, Refused
+from veristream.kabis.producer_core import ProducerCore
+from veristream.kabis.pushes import Pushed, Settlement
+from veristream.kabis.receipts import StorageAbsence, StorageReceipt
+from veristream.kabis.records import Record
+from veristream.kabis.routes import ProducerOptions
+from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
+from veristream.kabis.simulate.disk import Disk
+from veristream.kabis.simulate.stores import Refusal, Store
+from veristream.kabis.simulate.validators import ViolationError
+from veristream.kabis.storage.core import Absent, Below
+from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
+from veristream.kabis.transactions import Author
+
+TOPIC = "orders"
+PARTITIONS = 2
+POLL_MS = 40
+PUSH_AGAIN_MS = 30
+TAKE_COUNT = 100
+PRODUCER_OPTIONS = ProducerOptions(
+    linger_ms=5,
+    batch_events=2,
+    in_flight=3,
+    delivery_timeout_ms=10_000_000,
+    submit_timeout_ms=200,
+    retry_ms=30,
+)
+CONSUMER_OPTIONS = ConsumerOptions(fetch_timeout_ms=60, retry_ms=30, prefetch_batches=4)
+
+Answer = TypeVar("Answer")
+Reply = Callable[[Answer | Refusal], None]
+Output = TypeVar("Output")
+
+
+class Surroundings(Protocol):
+    """What a client meets: time, a network, and whoever is on it."""
+
+    now_ms: int
+    genesis: Genesis
+    random: Random
+    stores: dict[str, Store]
+    flush_ms: int
+
+    def at(self, time_ms: int, action: Callable[[], None]) -> None:
+        """Does something at a time."""
+
+    def ask(
+        self,
+        client: Machine,
+        target: str,
+        serve: Callable[[Reply[Answer]], None],
+        heard: Callable[[Answer], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Asks a machine; exactly one of the last two is called, unless the client falls before."""
+
+    def serve_submit(self, validator: int, transaction: bytes, reply: Reply[Outcome]) -> None:
+        """A validator is given a transaction."""
+
+    def serve_blocks(self, validator: int, height: int, reply: Reply[list[CertifiedBlock]]) -> None:
+        """A validator is asked for decided blocks."""
+
+    def is_liar(self, name: str) -> bool:
+        """Whether a machine is Byzantine."""
+
+
+def validator_name(index: int) -> str:
+    """The name of a validator's machine on the network."""
+    return f"v{index}"
+
+
+def serve_store(
+    around: Surroundings, store: Store, data: bytes, producer: str, reply: Reply[StorageReceipt]
+) -> None:
+    """A storage party writes a batch, and gives the receipt after its next flush."""
+    digest = store.store(data, producer)
+    if isinstance(digest, Refusal):
+        reply(digest)
+        return
+    life = store.lives
+
+    def flushed() -> None:
+        if store.up and store.lives == life:
+            reply(store.receipt(digest))
+
+    around.at(around.now_ms + around.random.randint(0, around.flush_ms), flushed)
+
+
+class Machine:
+    """A client's machine; it falls and rises."""
+
+    def __init__(self, around: Surroundings, name: str) -> None:
+        self.around = around
+        self.name = name
+        self.up = True
+        self.lives = 1
+        self.false_blocks = 0
+
+    def fall(self) -> None:
+        """The machine dies; what was in memory is gone."""
+        self.up = False
+
+    def rise(self) -> None:
+        """It comes back."""
+        self.up, self.lives = True, self.lives + 1
+
+    def later(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Does something after a while, unless the machine has fallen by then."""
+        life = self.lives
+
+        def act() -> None:
+            if self.up and self.lives == life:
+                action()
+
+        self.around.at(self.around.now_ms + delay_ms, act)
+
+
+class Client(Machine, Generic[Output]):
+    """A core with its clock, and the blocks that it follows."""
+
+    decides: Core[Output]
+
+    def begin(self, goal: int) -> None:
+        """Follows the chain up to a height that validators claim, then starts."""
+        self._armed_ms = NEVER_MS
+        self._goal, self._has_started = goal, False
+        self._poll()
+
+    def _poll(self) -> None:
+        around, follower = self.around, self.decides.follower
+        validator = around.random.randrange(len(around.genesis.validators))
+        height = follower.next_height
+        around.ask(
+            self,
+            validator_name(validator),
+            lambda reply: around.serve_blocks(validator, height, reply),
+            partial(self._hear_blocks, validator),
+            lambda why: None,
+        )
+        self.later(POLL_MS, self._poll)
+
+    def _hear_blocks(self, validator: int, blocks: list[CertifiedBlock]) -> None:
+        for block in blocks:
+            try:
+                self.feed(partial(self.decides.block, block))
+            except FalseBlockError as error:
+                if not self.around.is_liar(validator_name(validator)):
+                    raise ViolationError(
+                        f"verification: v{validator} gives a false block: {error}"
+                    ) from error
+                self.false_blocks += 1
+                return
+        if not self._has_started and self.decides.follower.ledger.height >= self._goal:
+            self._has_started = True
+            self.feed(self.start)
+
+    def start(self, now_ms: int) -> list[Output]:
+        """The ledger is as new as the validators say."""
+        raise NotImplementedError
+
+    def perform(self, wanted: Sequence[Output]) -> None:
+        """Does what the core wants done."""
+        raise NotImplementedError
+
+    def feed(self, call: Callable[[int], list[Output]]) -> None:
+        """Gives the core an input and does what it wants done."""
+        self.perform(call(self.around.now_ms))
+        self.arm()
+
+    def arm(self) -> None:
+        """Sees to it that the core is ticked when it wants to be."""
+        now_ms = self.around.now_ms
+        due_ms = now_ms if self.decides.attention else max(now_ms + 1, self.decides.next_ms)
+        if due_ms < min(self._armed_ms, NEVER_MS):
+            self._armed_ms = due_ms
+            self.later(due_ms - now_ms, partial(self._tick, due_ms))
+
+    def _tick(self, due_ms: int) -> None:
+        if self._armed_ms == due_ms:
+            self._armed_ms = NEVER_MS
+            self.feed(self.decides.tick)
+
+
+class Producer(Client[producer_outputs.Output]):
+    """A producer that pushes numbered events; `journal` is None if it keeps none."""
+
+    decides: ProducerCore
+
+    def __init__(self, around: Surroundings, name: str, journal: Disk | None) -> None:
+        super().__init__(around, name)
+        self.journal = journal
+        self.pushed: list[tuple[int, Place, bytes, Pushed]] = []
+        self.to_push = 0
+        self.recovered = 0
+        self._open()
+
+    def _open(self) -> None:
+        author = Author(CHAIN, self.name, 0, key_of(self.name))
+        journal = None if self.journal is None else self.journal.recover()
+        session = b"%d" % self.lives
+        follower = Follower(self.around.genesis, check_signature)
+        self.decides = ProducerCore(
+            follower, author, PRODUCER_OPTIONS, session.ljust(SESSION_BYTES), journal
+        )
+        self._unwritten: list[producer_outputs.Write] = []
+
+    def fall(self) -> None:
+        """The machine dies; the journal may be torn."""
+        super().fall()
+        self.recovered += self.decides.counters.recovered
+        if self.journal is not None:
+            self.journal.crash(self.around.random)
+
+    def rise(self) -> None:
+        """It comes back with what the journal has."""
+        super().rise()
+        self._open()
+
+    def start(self, now_ms: int) -> list[producer_outputs.Output]:
+        """Goes on with what was signed before."""
+        return self.decides.start(now_ms)
+
+    def plan(self, count: int) -> None:
+        """Pushes so many events, some time before the network heals."""
+        self.to_push += count
+        for number in range(count):
+            self.around.at(self.around.random.randint(1, 700), partial(self._push, number))
+
+    def _push(self, number: int) -> None:
+        value = b"%s/%d" % (self.name.encode(), number)
+        place = (TOPIC, number % PARTITIONS)
+        try:
+            if not self.up or not self._has_started:
+                raise UnknownTopicError(TOPIC)
+            pushed = self.decides.push(Record(TOPIC, value, partition=place[1]), self.around.now_ms)
+        except UnknownTopicError:
+            self.around.at(self.around.now_ms + PUSH_AGAIN_MS, partial(self._push, number))
+            return
+        self.pushed.append((self.lives, place, value, pushed))
+        self.arm()
+
+    def perform(self, wanted: Sequence[producer_outputs.Output]) -> None:
+        """Does what the core wants done."""
+        for output in wanted:
+            match output:
+                case producer_outputs.Settle(parcel, fate):
+                    if not isinstance(fate, Settlement):
+                        raise ViolationError(f"validity: events of {self.name} fail: {fate}")
+                    parcel.settle(fate)
+                case producer_outputs.Write():
+                    self._write(output)
+                case producer_outputs.Store():
+                    self._store(output)
+                case producer_outputs.Submit():
+                    self._submit(output)
+                case producer_outputs.Recover():
+                    self._recover(output)
+                case producer_outputs.Admitted():
+                    pass
+                case producer_outputs.Append():
+                    raise ViolationError("validity: events of a validated topic go out unsigned")
+                case _:
+                    assert_never(output)
+
+    def _write(self, wanted: producer_outputs.Write) -> None:
+        assert self.journal is not None, "only a producer with a journal writes"
+        self.journal.append(wanted.data)
+        self._unwritten.append(wanted)
+        self.later(self.around.random.randint(0, self.around.flush_ms), self._flush)
+
+    def _flush(self) -> None:
+        assert self.journal is not None, "only a producer with a journal writes"
+        self.journal.sync()
+        written, self._unwritten = self._unwritten, []
+        self.feed(partial(self.decides.journaled, [each.digest for each in written]))
+
+    def _store(self, wanted: producer_outputs.Store) -> None:
+        around, store = self.around, self.around.stores[wanted.party]
+        place, party, digest = wanted.place, wanted.party, wanted.digest
+
+        def heard(receipt: StorageReceipt) -> None:
+            if receipt.party != party:  # as the storage client says of it
+                failed("a receipt in the name of another party")
+            else:
+                self.feed(partial(self.decides.stored, place, receipt))
+
+        def failed(why: str) -> None:
+            self.feed(partial(self.decides.store_failed, place, party, digest, why))
+
+        around.ask(self, party, partial(serve_store, around, store, wanted.data, self.name), heard, failed)
+
+    def _submit(self, wanted: producer_outputs.Submit) -> None:
+        def heard(outcome: Outcome) -> None:
+            if isinstance(outcome, Refused):
+                failed(str(outcome))
+
+        def failed(why: str) -> None:
+            self.feed(partial(self.decides.refused, wanted.place, wanted.digest, why))
+
+        serve = partial(self.around.serve_submit, wanted.validator, wanted.transaction)
+        self.around.ask(self, validator_name(wanted.validator), serve, heard, failed)
+
+    def _recover(self, wanted: producer_outputs.Recover) -> None:
+        store, stream = self.around.stores[wanted.party], wanted.stream
+        place = PartitionName(stream.topic, stream.partition)
+
+        def heard(batches: tuple[bytes, ...] | None) -> None:
+            self.feed(partial(self.decides.recovered, place, wanted.party, batches))
+
+        def serve(reply: Reply[tuple[bytes, ...] | None]) -> None:
+            reply(store.fetch_range(stream, wanted.first_sequence))
+
+        self.around.ask(self, wanted.party, serve, heard, lambda why: heard(None))
+
+    def is_done(self) -> bool:
+        """Whether all was pushed, and everything that did not fall with the machine is acknowledged."""
+        return self.up and len(self.pushed) == self.to_push and not self.decides.busy and all(
+            pushed.done() for life, _, _, pushed in self.pushed if life == self.lives
+        )  # fmt: skip
+
+    def acknowledged(self) -> list[tuple[Place, int, bytes]]:
+        """Where events stand, by what the producer was told."""
+        return [
+            (place, pushed.result(0).index, value)
+            for _, place, value, pushed in self.pushed
+            if pushed.done()
+        ]
+
+
+class Consumer(Client[consumer_outputs.Output]):
+    """A validating consumer that takes whatever is there; after a fall it reads from the beginning."""
+
+    decides: ConsumerCore
+
+    def __init__(self, around: Surroundings, name: str) -> None:
+        super().__init__(around, name)
+        self._open()
+
+    def _open(self) -> None:
+        self.taken: dict[Place, list[Consumed]] = {}
+        follower = Follower(self.around.genesis, check_signature)
+        self.decides = ConsumerCore(follower, None, CONSUMER_OPTIONS)
+        self.decides.subscribe([TOPIC], self.around.now_ms)
+
+    def rise(self) -> None:
+        """It comes back and remembers nothing."""
+        super().rise()
+        self._open()
+
+    def start(self, now_ms: int) -> list[consumer_outputs.Output]:
+        """Begins to read."""
+        return self.decides.start(now_ms)
+
+    def perform(self, wanted: Sequence[consumer_outputs.Output]) -> None:
+        """Does what the core wants done."""
+        for output in wanted:
+            match output:
+                case consumer_outputs.Fetch():
+                    self._fetch(output)
+                case consumer_outputs.AskAbsence():
+                    self._ask_absence(output)
+                case consumer_outputs.Submit(validator, transaction):
+                    self._submit(validator, transaction)
+                case consumer_outputs.Ready():
+                    for event in self.decides.take(TAKE_COUNT):
+                        self.taken.setdefault((event.topic, event.partition), []).append(event)
+                case consumer_outputs.FetchPlain() | consumer_outputs.Settle():
+                    raise ViolationError("validity: a validating consumer reads what is not validated")
+                case _:
+                    assert_never(output)
+
+    def _fetch(self, wanted: consumer_outputs.Fetch) -> None:
+        store = self.around.stores[wanted.party]
+
+        def serve(reply: Reply[bytes | Absent | Below]) -> None:
+            reply(store.fetch(wanted.digest))
+
+        def heard(answer: bytes | Absent | Below) -> None:
+            self.feed(partial(self.decides.fetched, wanted, answer))
+
+        def failed(why: str) -> None:
+            self.feed(partial(self.decides.fetch_failed, wanted, why))
+
+        # The type checker does not tell the answer's union from the one with a refusal.
+        self.around.ask(self, wanted.party, serve, heard, failed)  # type: ignore[misc]
+
+    def _ask_absence(self, wanted: consumer_outputs.AskAbsence) -> None:
+        store = self.around.stores[wanted.party]
+
+        def serve(reply: Reply[StorageAbsence]) -> None:
+            answer = store.absence(wanted.signed, wanted.certificate)
+            reply(Refusal("below retention") if isinstance(answer, Below) else answer)
+
+        def heard(statement: StorageAbsence | None) -> None:
+            self.feed(lambda now_ms: self.decides.absent(wanted, statement))
+
+        self.around.ask(self, wanted.party, serve, heard, lambda why: heard(None))
+
+    def _submit(self, validator: int, transaction: bytes) -> None:
+        def heard(outcome: Outcome) -> None:
+            """Only a block says what became of it."""
+
+        serve = partial(self.around.serve_submit, validator, transaction)
+        self.around.ask(self, validator_name(validator), serve, heard, lambda why: None)
+
+    def is_done(self) -> bool:
+        """Whether everything is delivered that it knows to be admitted."""
+        ledger = self.decides.follower.ledger
+        return self.up and all(
+            place in self.decides.assignment()
+            and self.decides.position(place) == ledger.partition(*place).next_index
+            for place in ((TOPIC, partition) for partition in range(PARTITIONS))
+        )

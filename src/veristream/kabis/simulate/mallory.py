@@ -1,0 +1,107 @@
+"""A Byzantine producer of a simulation: it has a key, and signs, stores and submits what it should not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from veristream.kabis.batch import Batch, Stream, build_batch
+from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.outcomes import Outcome
+from veristream.kabis.receipts import StorageReceipt, sign_storage_receipt
+from veristream.kabis.records import encode_leaf
+from veristream.kabis.simulate.chain import CHAIN, key_of
+from veristream.kabis.simulate.clients import (
+    PARTITIONS,
+    TOPIC,
+    Machine,
+    Surroundings,
+    serve_store,
+    validator_name,
+)
+from veristream.kabis.simulate.scenario import HEAL_MS
+from veristream.kabis.simulate.trouble import Attack
+from veristream.kabis.transactions import submit
+
+AGAIN_MS = 150
+STRANGER = "somebody"
+
+
+class Mallory(Machine):
+    """The producer; `values` are all events that it ever signed in its own name."""
+
+    def __init__(self, around: Surroundings, name: str, attack: Attack) -> None:
+        super().__init__(around, name)
+        self.attack = attack
+        self.values: set[bytes] = set()
+        self.receipts: dict[bytes, dict[str, StorageReceipt]] = {}
+        self.batches = self._make_batches()
+
+    def _make_batches(self) -> list[Batch]:
+        partition = self.around.random.randrange(PARTITIONS)
+        first = self._batch(b"first", partition, 0, ZERO_DIGEST)
+        match self.attack:
+            case Attack.EQUIVOCATE:
+                return [first, self._batch(b"other", partition, 0, ZERO_DIGEST)]
+            case Attack.SPLICE:
+                return [first, self._batch(b"spliced", partition, 1, key_of(STRANGER).public)]
+            case Attack.IMPERSONATE:
+                stream = Stream(CHAIN, TOPIC, partition, "client0", 0)
+                leaves = [encode_leaf(None, b"not of client0")]
+                return [first, build_batch(stream, 0, ZERO_DIGEST, leaves, key_of(self.name))]
+            case Attack.PHANTOM:
+                return [first]
+
+    def _batch(self, word: bytes, partition: int, sequence: int, previous: bytes) -> Batch:
+        value = b"%s/%s" % (self.name.encode(), word)
+        self.values.add(value)
+        stream = Stream(CHAIN, TOPIC, partition, self.name, 0)
+        return build_batch(stream, sequence, previous, [encode_leaf(None, value)], key_of(self.name))
+
+    def begin(self) -> None:
+        """Stores and submits, again and again, until some time after the network has healed."""
+        for delay_ms in range(20, HEAL_MS + 10 * AGAIN_MS, AGAIN_MS):
+            for batch in self.batches:
+                self.later(delay_ms + self.around.random.randint(0, 50), partial(self._attack, batch))
+
+    def _attack(self, batch: Batch) -> None:
+        around, digest = self.around, batch.digest()
+        receipts = self.receipts.setdefault(digest, {})
+        needed = around.genesis.receipts_needed
+        if self.attack is Attack.IMPERSONATE:
+            self._submit(batch, self._false_receipts(batch, needed))
+        elif self.attack is Attack.PHANTOM:
+            honest = list(receipts.values())[: needed - 1]
+            self._submit(batch, [*honest, *self._false_receipts(batch, needed)][: needed if honest else 1])
+        elif len(receipts) >= needed:
+            self._submit(batch, list(receipts.values())[:needed])
+        for name in around.stores:
+            if name not in receipts and around.random.random() < 0.7:
+                self._store(name, batch)
+
+    def _false_receipts(self, batch: Batch, count: int) -> list[StorageReceipt]:
+        parties = [party.name for party in self.around.genesis.storage][:count]
+        return [sign_storage_receipt(CHAIN, name, batch.digest(), key_of(STRANGER)) for name in parties]
+
+    def _store(self, name: str, batch: Batch) -> None:
+        around = self.around
+
+        def heard(receipt: StorageReceipt) -> None:
+            if receipt.party == name:
+                self.receipts[batch.digest()][name] = receipt
+
+        serve = partial(serve_store, around, around.stores[name], batch.encode(), self.name)
+        around.ask(self, name, serve, heard, lambda why: None)
+
+    def _submit(self, batch: Batch, receipts: Iterable[StorageReceipt]) -> None:
+        """Gives some validators this, and others that; after the network has healed, all of them all."""
+        around = self.around
+        transaction = submit(batch.signed, receipts).encode()
+
+        def heard(outcome: Outcome) -> None:
+            """Whatever the validator says."""
+
+        for index in range(len(around.genesis.validators)):
+            if around.now_ms >= HEAL_MS or around.random.random() < 0.5:
+                serve = partial(around.serve_submit, index, transaction)
+                around.ask(self, validator_name(index), serve, heard, lambda why: None)

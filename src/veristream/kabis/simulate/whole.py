@@ -1,0 +1,386 @@
+"""Everything in one process, from a seed: validators, storage parties, producers and consumers, and faults.
+
+The validators and their faults are those of `simulate.validators`. Producers push events to a validated
+topic through lossy channels, have them stored by parties of which up to F lie or decay, and submit them to
+validators of which up to F lie; consumers follow blocks and fetch what they speak of. A producer may be
+Byzantine. All but the network, the clocks and the disks is the real thing.
+
+Checked, beside what the validators' simulation checks: each producer's admitted batches form one chain and
+nobody else signed them; all consumers deliver the same events in the same order, each once, and only such
+as their producers pushed, in the order in which they did; what was acknowledged is delivered where the
+producer was told; after the network has healed everything honest is admitted and delivered; evidence names
+only liars, and an equivocating producer is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from typing import TypeVar
+
+from veristream.kabis.batch import SignedHeader
+from veristream.kabis.blocks import Block
+from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.consumed import Place
+from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.keys import SignatureError
+from veristream.kabis.ordering.messages import Commit
+from veristream.kabis.ordering.validator import Committed, to_commit_certificate
+from veristream.kabis.outcomes import Done
+from veristream.kabis.outcomes import Outcome as Expected
+from veristream.kabis.receipts import CommitCertificate, VoteKind, vote_bytes
+from veristream.kabis.simulate.chain import CHAIN, START_MS, check_signature, key_of
+from veristream.kabis.simulate.clients import Consumer, Machine, Producer, Reply
+from veristream.kabis.simulate.disk import Disk
+from veristream.kabis.simulate.mallory import Mallory
+from veristream.kabis.simulate.scenario import HEAL_MS
+from veristream.kabis.simulate.stores import Refusal, Store
+from veristream.kabis.simulate.trouble import CONSUMERS, PRODUCERS, Attack, Fall, StorageLie, Trouble
+from veristream.kabis.simulate.validators import HEALED_DELAY_MS, Host, Simulation, ViolationError
+from veristream.kabis.simulate.validators import Outcome as ValidatorsOutcome
+from veristream.kabis.transactions import BatchConflict, Submit, VoteConflict, decode_transaction
+
+CALL_TIMEOUT_MS = 150
+LOOK_MS = 50
+BLOCKS_PER_ANSWER = 8
+EVENTS = 6
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run: the violation, if any, and figures that show what the run went through."""
+
+    violation: str | None
+    validators: ValidatorsOutcome
+    acknowledged: int
+    delivered: int
+    falls: int
+    recovered: int
+    suspicions: int
+    producers_accused: int
+    false_blocks: int
+    torn: int
+    damaged: int
+
+
+class Whole(Simulation):
+    """One run of everything."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        super().__init__(trouble.validators)
+        self.trouble = trouble
+        self.transactions = self.transactions[:1]  # the topic; the rest comes from producers
+        self.falls = 0
+        self.flush_ms = trouble.flush_ms
+        lies = dict(trouble.storage)
+        self.stores = {
+            party.name: Store(
+                party.name, self.genesis, Random(f"{party.name}/{trouble.seed}"), lies.get(party.name)
+            )
+            for party in self.genesis.storage
+        }
+        journals = [Disk() if has_journal else None for has_journal in trouble.journals]
+        honest = PRODUCERS if trouble.attack is None else PRODUCERS - 1
+        self.producers = [Producer(self, f"client{number}", journals[number]) for number in range(honest)]
+        self.mallory = None if trouble.attack is None else Mallory(self, f"client{honest}", trouble.attack)
+        self.consumers = [Consumer(self, f"consumer{number}") for number in range(CONSUMERS)]
+        self.clients: list[Producer | Consumer] = [*self.producers, *self.consumers]
+        self._complete = False
+        self._submitted: set[bytes] = set(self.transactions)
+        self._chains: dict[tuple[str, str, int], tuple[int, bytes]] = {}
+        self._order: dict[Place, list[SignedHeader]] = {}
+
+    def run_whole(self) -> Outcome:
+        """Runs to the end, or to the first violation."""
+        validators = self.run()
+        return Outcome(
+            violation=validators.violation,
+            validators=validators,
+            acknowledged=sum(len(producer.acknowledged()) for producer in self.producers),
+            delivered=sum(len(events) for events in self.consumers[0].taken.values()),
+            falls=self.falls,
+            recovered=sum(each.recovered + each.decides.counters.recovered for each in self.producers),
+            suspicions=sum(sum(each.decides.standing.counts.values()) for each in self.consumers),
+            producers_accused=sum(role == "producer" for role, _ in self._accusations()),
+            false_blocks=sum(each.false_blocks for each in self.clients),
+            torn=sum(store.log.torn_count for store in self.stores.values()),
+            damaged=sum(store.log.damaged_count for store in self.stores.values()),
+        )
+
+    # What happens
+
+    def _begin(self) -> None:
+        super()._begin()
+        for producer in self.producers:
+            producer.begin(0)
+            producer.plan(EVENTS)
+        for consumer in self.consumers:
+            consumer.begin(0)
+        if self.mallory is not None:
+            self.mallory.begin()
+        machines: list[Producer | Consumer | Store] = [*self.clients, *self.stores.values()]
+        for fall in self.trouble.falls:
+            for machine in machines:
+                if machine.name == fall.name:
+                    self.at(fall.at_ms, partial(self._fall, machine, fall))
+        self.at(HEAL_MS, self._look)
+
+    def _fall(self, machine: Producer | Consumer | Store, fall: Fall) -> None:
+        if machine.up:
+            self.falls += 1
+            machine.fall()
+            self.at(min(self.now_ms + fall.down_ms, HEAL_MS), partial(self._rise, machine))
+
+    def _rise(self, machine: Producer | Consumer | Store) -> None:
+        machine.rise()
+        if not isinstance(machine, Store):
+            machine.begin(self._claimed_height())
+
+    def _claimed_height(self) -> int:
+        """The height that F+1 validators have reached."""
+        heights = sorted((len(host.blocks) for host in self.correct), reverse=True)
+        return heights[self.genesis.faults]
+
+    # The network of clients and storage parties
+
+    def at(self, time_ms: int, action: Callable[[], None]) -> None:
+        """Does something at a time."""
+        self._at(time_ms, action)
+
+    def is_liar(self, name: str) -> bool:
+        """Whether a validator or client is Byzantine."""
+        is_mallory = self.mallory is not None and name == self.mallory.name
+        return is_mallory or name in {f"v{index}" for index in self.liars}
+
+    def ask(
+        self,
+        client: Machine,
+        target: str,
+        serve: Callable[[Reply[Answer]], None],
+        heard: Callable[[Answer], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """Asks a machine; exactly one of the last two is called, unless the client falls before."""
+        life, waiting = client.lives, [True]
+
+        def settle(act: Callable[[], None]) -> None:
+            if waiting and client.up and client.lives == life:
+                waiting.clear()
+                act()
+
+        def reply(answer: Answer | Refusal) -> None:
+            act = partial(failed, answer.why) if isinstance(answer, Refusal) else partial(heard, answer)
+            self._carry(target, client.name, partial(settle, act))
+
+        def arrive() -> None:
+            store = self.stores.get(target)
+            if store is None or (store.up and store.lie is not StorageLie.SILENT):
+                serve(reply)
+
+        self._carry(client.name, target, arrive)
+        self.at(self.now_ms + CALL_TIMEOUT_MS, lambda: settle(partial(failed, "no answer")))
+
+    def _carry(self, sender: str, receiver: str, act: Callable[[], None]) -> None:
+        """Brings a message over: late, twice or never while the network is not healed."""
+        scenario, healed, copies = self.scenario, self.now_ms >= HEAL_MS, 1
+        if not healed:
+            if self._is_severed(sender, receiver) or self.random.random() < scenario.drop:
+                return
+            copies += self.random.random() < scenario.duplicate
+        for _ in range(copies):
+            slowest_ms = HEALED_DELAY_MS if healed else scenario.delay_ms
+            self.at(self.now_ms + self.random.randint(1, slowest_ms), act)
+
+    def _is_severed(self, sender: str, receiver: str) -> bool:
+        for cut in self.trouble.cuts:
+            if cut.begin_ms <= self.now_ms < cut.end_ms and cut.name in (sender, receiver):
+                other = receiver if cut.name == sender else sender
+                if other not in cut.reached:
+                    return True
+        return False
+
+    # Validators, as clients meet them
+
+    def _host(self, index: int) -> Host | None:
+        """A machine that runs the validator and is up: twins answer in turn."""
+        hosts = [host for host in self.hosts.values() if host.index == index and host.up]
+        return self.random.choice(hosts) if hosts else None
+
+    def serve_submit(self, validator: int, transaction: bytes, reply: Reply[Expected]) -> None:
+        """A validator is given a transaction; a Byzantine one says yes and drops it."""
+        if transaction not in self._submitted:
+            self._submitted.add(transaction)
+            self.transactions.append(transaction)
+        host = self._host(validator)
+        if validator in self.byzantine:
+            reply(Done())
+        elif host is not None:
+            outcome, actions = host.validator.submit(transaction, START_MS + self.now_ms)
+            self._do(host, actions)
+            reply(outcome)
+
+    def serve_blocks(self, validator: int, height: int, reply: Reply[list[CertifiedBlock]]) -> None:
+        """A validator is asked for decided blocks; a Byzantine one makes some up."""
+        host = self._host(validator)
+        if validator in self.byzantine:
+            known = max((each.blocks for each in self.correct), key=len)
+            reply([self._make_false(validator, commit) for commit in known[height - 1 : height]])
+        elif host is not None:
+            commits = host.blocks[height - 1 : height - 1 + BLOCKS_PER_ANSWER]
+            reply([_certified(commit) for commit in commits])
+
+    def _make_false(self, liar: int, commit: Commit) -> CertifiedBlock:
+        """A block that would follow but was never decided: with the true votes, or with the liar's own."""
+        true = _certified(commit)
+        header = replace(true.block.header, time_ms=true.block.header.time_ms + 1)
+        block, certificate = replace(true.block, header=header), true.certificate
+        if self.random.random() < 0.5:
+            return CertifiedBlock(block, certificate)
+        message = vote_bytes(CHAIN, VoteKind.PRECOMMIT, header.height, 0, block.block_id())
+        signature = key_of(f"v{liar}").sign(message)
+        votes = tuple((index, signature) for index in range(self.genesis.votes_needed))
+        if self.random.random() < 0.5:
+            votes = ((liar, signature),)
+        return CertifiedBlock(block, CommitCertificate(header.height, 0, block.block_id(), votes))
+
+    # Checks while it runs
+
+    def _check_committed(self, host: Host, committed: Committed) -> None:
+        is_new = committed.block.header.height not in self._ids
+        super()._check_committed(host, committed)
+        if is_new and host.index not in self.liars:
+            for encoded in committed.block.transactions:
+                transaction = decode_transaction(encoded)
+                if isinstance(transaction, Submit):
+                    self._check_admitted(transaction.signed)
+
+    def _check_transaction(self, encoded: bytes, height: int) -> None:
+        """Decided once; and nothing but what was submitted, or evidence against a liar."""
+        if self._decided.setdefault(encoded, height) != height:
+            raise ViolationError(f"integrity: a transaction is decided at height {height} once more")
+        match decode_transaction(encoded):
+            case VoteConflict(first):
+                named = f"v{first.validator}"
+            case BatchConflict(signed):
+                named = signed.header.producer
+            case transaction:
+                if encoded not in self._submitted:
+                    raise ViolationError(f"validity: nobody submitted {transaction}")
+                return
+        if not self.is_liar(named):
+            raise ViolationError(f"accountability: there is evidence against {named}")
+
+    def _check_admitted(self, signed: SignedHeader) -> None:
+        """The batch continues its producer's chain, and its producer signed it."""
+        header = signed.header
+        chain = (header.producer, header.topic, header.partition)
+        sequence, last = self._chains.get(chain, (0, ZERO_DIGEST))
+        if (header.first_sequence, header.previous) != (sequence, last):
+            raise ViolationError(f"chain: batch {header.first_sequence} of {chain} does not follow")
+        try:
+            signed.verify(key_of(header.producer).public, check_signature)
+        except SignatureError as error:
+            raise ViolationError(f"forgery: {chain} admitted, which nobody signed") from error
+        self._chains[chain] = (header.next_sequence, signed.digest())
+        self._order.setdefault((header.topic, header.partition), []).append(signed)
+
+    # Checks at the end
+
+    def _is_complete(self) -> bool:
+        return self._complete
+
+    def _look(self) -> None:
+        self._complete = not self._missing()
+        self.at(self.now_ms + LOOK_MS, self._look)
+
+    def _missing(self) -> list[str]:
+        """What should have come about by now."""
+        if not self._ids:
+            return ["nothing is decided"]
+        last = max(self._ids)
+        missing = [
+            f"host {host.number} is at {len(host.blocks)} of {last}"
+            for host in self.correct
+            if not host.up or host.validator.ledger.height < last
+        ]
+        missing += [f"{each.name} is not done" for each in self.producers if not each.is_done()]
+        for consumer in self.consumers:
+            height = consumer.decides.follower.ledger.height
+            if height < last or not consumer.is_done():
+                missing.append(f"{consumer.name} is not done, at {height} of {last}")
+        is_accused = any(role == "producer" for role, _ in self._accusations())
+        if self.trouble.attack is Attack.EQUIVOCATE and not is_accused:
+            missing.append("nobody accuses the equivocating producer")
+        return missing
+
+    def _accusations(self) -> list[tuple[str, str]]:
+        return list(self.correct[0].validator.ledger.accusations())
+
+    def _check_quiet(self) -> None:
+        super()._check_quiet()
+        missing = self._missing()
+        if missing:
+            raise ViolationError(f"quiet: {'; '.join(missing)}")
+        self._check_acknowledged()
+        for place in sorted(self._order):
+            self._check_order(place)
+        self._check_evidence()
+
+    def _check_order(self, place: Place) -> None:
+        """All deliver the same, in the order of the ledger, and only what was pushed, in that order."""
+        expected: list[tuple[int, str]] = []
+        for signed in self._order.get(place, []):
+            for _ in range(signed.header.count):
+                expected.append((len(expected), signed.header.producer))
+        views = [consumer.taken.get(place, []) for consumer in self.consumers]
+        for view in views:
+            if [(event.index, event.producer) for event in view] != expected:
+                raise ViolationError(f"order: {place} is delivered otherwise than it was admitted")
+        if any([each.value for each in view] != [each.value for each in views[0]] for view in views):
+            raise ViolationError(f"agreement: consumers deliver different events of {place}")
+        for producer in self.producers:
+            pushed = [value for _, where, value, _ in producer.pushed if where == place]
+            given = [event.value for event in views[0] if event.producer == producer.name]
+            if given != [value for value in pushed if value in given]:
+                raise ViolationError(f"order: {place} has {given} of {producer.name}, who pushed {pushed}")
+        if self.mallory is not None:
+            for event in views[0]:
+                if event.producer == self.mallory.name and event.value not in self.mallory.values:
+                    raise ViolationError(f"forgery: {event.value!r} of {event.producer}")
+
+    def _check_acknowledged(self) -> None:
+        """What was acknowledged is delivered, to everybody and where the producer was told."""
+        for consumer in self.consumers:
+            found = {
+                (place, event.index, event.value)
+                for place in consumer.taken
+                for event in consumer.taken[place]
+            }
+            for producer in self.producers:
+                lost = set(producer.acknowledged()) - found
+                if lost:
+                    raise ViolationError(f"loss: {consumer.name} misses {sorted(lost)}")
+
+    def _check_evidence(self) -> None:
+        """Evidence names only liars: on the ledger, and in what storage parties keep."""
+        storage_liars = {name for name, _ in self.trouble.storage}
+        for role, name in self._accusations():
+            if not (name in storage_liars if role == "storage" else self.is_liar(name.split("/")[0])):
+                raise ViolationError(f"accountability: the ledger accuses the {role} {name}")
+        for store in self.stores.values():
+            for first, _ in store.party.evidence("orders") if store.lie is None else ():
+                if not self.is_liar(first.header.producer):
+                    raise ViolationError(f"accountability: {store.name} accuses {first.header.producer}")
+
+
+def _certified(commit: Commit) -> CertifiedBlock:
+    return CertifiedBlock(Block.decode(commit.value.content), to_commit_certificate(commit.certificate))
+
+
+def run(trouble: Trouble) -> Outcome:
+    """Runs everything."""
+    return Whole(trouble).run_whole()

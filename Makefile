@@ -31,7 +31,7 @@ demo: $(READY)
 	$(BIN)/veristream reproduce --models models
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -m "not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX)
+	$(BIN)/python -m pytest -q -m "not long and not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX)
 
 simulate: $(READY)
 	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)

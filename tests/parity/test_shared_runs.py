@@ -44,13 +44,13 @@ def shared(
 
 
 SOME = 5
-"""Every so many pairs are looked at by `make test`, the others with the models."""
+"""Every so many pairs are looked at by `make test`, all of them by .ci/run."""
 
 
 @pytest.mark.parametrize(
     "pair",
     [
-        pytest.param(pair, marks=() if number % SOME == 0 else pytest.mark.models)
+        pytest.param(pair, marks=() if number % SOME == 0 else pytest.mark.long)
         for number, pair in enumerate(PAIRS)
     ],
     ids=lambda pair: pair.name,

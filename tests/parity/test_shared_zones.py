@@ -54,7 +54,17 @@ def safety_of(network: Network) -> list[Property]:
     return [one for one in network.properties if is_safety(one)]
 
 
-@pytest.mark.parametrize("case", CASES)
+SOME = 5
+"""Every so many hand cases are looked at by `make test`, all of them by .ci/run."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if number % SOME == 0 else pytest.mark.long)
+        for number, case in enumerate(CASES)
+    ],
+)
 def test_hand_cases_agree(case: Case) -> None:
     network = load(case.path)
     for part_count in (1, 2, 3):

@@ -23,6 +23,8 @@ from veristream.search.local import check
 from veristream.search.safety import Open, SafetyClaim
 from veristream.verdict import word
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,8 @@ from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
 from veristream.kabis.wire import Address, RequestError, connect
 
+pytestmark = pytest.mark.long
+
 BYZANTINE = "tests.kabis.ordering.byzantine"
 ALL = range(len(VALIDATORS))
 

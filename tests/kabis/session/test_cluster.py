@@ -19,6 +19,8 @@ from veristream.kabis.cluster import Cluster
 from veristream.kabis.folder import PORTS, ClusterFolder, count_faults, draw_ports
 from veristream.kabis.genesis import StorageMode
 
+pytestmark = pytest.mark.long
+
 PATIENCE_S = 30.0
 
 STAY = "import time, sys; sys.stdin.read() if {attended} else time.sleep(60)"

@@ -14,7 +14,7 @@ import pytest
 from tests.kabis.session.console import opened
 from tests.pages import DOCS, read_blocks
 
-pytestmark = pytest.mark.xdist_group("kabis-docs")
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("kabis-docs")]
 
 ROOT = DOCS.parent
 SECONDS_MAX = 60

@@ -14,6 +14,8 @@ from veristream.kabis.storage.log import Flush, Log, LogOptions, Record
 from veristream.kabis.storage.repair import check
 from veristream.kabis.storage.segment import HEADER_BYTES
 
+pytestmark = pytest.mark.long
+
 ROUNDS = 50
 ACKNOWLEDGED = struct.Struct(">Q")
 

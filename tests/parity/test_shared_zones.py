@@ -61,7 +61,7 @@ SOME = 5
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, marks=() if number % SOME == 0 else pytest.mark.long)
+        pytest.param(*case.values, id=case.id, marks=() if number % SOME == 0 else pytest.mark.long)
         for number, case in enumerate(CASES)
     ],
 )

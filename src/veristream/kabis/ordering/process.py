@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from veristream.errors import EnvironmentFailure, ModelError
+from veristream.errors import ModelError
+from veristream.kabis.entry import run_process
 from veristream.kabis.genesis import Genesis, load_genesis
 from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.keys import SecretKey, load_key
@@ -29,7 +30,7 @@ from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.storage.disk import replace
 from veristream.kabis.storage.log import Flush, Log, LogOptions
-from veristream.kabis.wire import Address, run, serve
+from veristream.kabis.wire import Address, serve
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -150,18 +151,8 @@ def _parse(address: str, name: str) -> Address:
 
 def main(arguments: Sequence[str] | None = None, make_node: MakeNode = Node) -> int:
     """Runs a validator as the command line says; gives the exit status."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    try:
-        run(run_validator(read_options(sys.argv[1:] if arguments is None else arguments), make_node))
-    except ModelError as error:
-        sys.stderr.write(error.render() + "\n")
-        return 2
-    except EnvironmentFailure as failure:
-        sys.stderr.write(failure.render() + "\n")
-        return 3
-    return 0
+    given = sys.argv[1:] if arguments is None else arguments
+    return run_process(lambda: run_validator(read_options(given), make_node))
 
 
 if __name__ == "__main__":

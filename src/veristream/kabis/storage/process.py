@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.entry import run_process
 from veristream.kabis.genesis import Genesis, Party, load_genesis
 from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.keys import SecretKey, load_key
@@ -28,7 +29,7 @@ from veristream.kabis.storage.disk import Full, replace
 from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import Directory, StorageParty
 from veristream.kabis.storage.repair import repair
-from veristream.kabis.wire import Address, run, serve
+from veristream.kabis.wire import Address, serve
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -191,18 +192,8 @@ def _list_clients(path: Path) -> tuple[Party, ...]:
 
 def main(arguments: Sequence[str] | None = None, make_party: MakeParty = StorageParty) -> int:
     """Runs a storage party as the command line says; gives the exit status."""
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
-    try:
-        run(run_party(read_options(sys.argv[1:] if arguments is None else arguments), make_party))
-    except ModelError as error:
-        sys.stderr.write(error.render() + "\n")
-        return 2
-    except EnvironmentFailure as failure:
-        sys.stderr.write(failure.render() + "\n")
-        return 3
-    return 0
+    given = sys.argv[1:] if arguments is None else arguments
+    return run_process(lambda: run_party(read_options(given), make_party))
 
 
 if __name__ == "__main__":

@@ -19,14 +19,16 @@ from veristream.kabis.actions import Action, SetTopic
 from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.genesis import Genesis, to_json
 from veristream.kabis.handshake import Identity, Role
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.keys import SecretKey, save_key
 from veristream.kabis.ledger import Ledger
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import Status
+from veristream.kabis.outcomes import Outcome
 from veristream.kabis.transactions import Author, sign_action
 
 LIMIT_S = 100
+ANSWER_S = 1.0
 
 
 def draw_genesis() -> Genesis:
@@ -136,6 +138,20 @@ def make_batches(producer: str, count: int, partition: int = 0) -> list[bytes]:
         previous = batch.digest()
         transactions.append(submitted(batch).encode())
     return transactions
+
+
+async def submit_widely(client: OrderingClient, transaction: bytes) -> list[Outcome]:
+    """What the validators that answer soon expect to become of a transaction."""
+
+    async def submit(validator: int) -> Outcome:
+        async with asyncio.timeout(ANSWER_S):
+            return await client.submit(validator, transaction)
+
+    answers = await asyncio.gather(*map(submit, range(len(VALIDATORS))), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, FAILURES):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, BaseException)]
 
 
 class Reader:

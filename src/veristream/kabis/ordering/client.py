@@ -1,8 +1,9 @@
 """The validation channel as clients reach it: four or more validators, none of which is trusted.
 
-A transaction goes to F + 1 validators, so that a correct one has it, and to more when they are silent.
-Blocks are read from one validator at a time: each counts by its certificate, and a validator that has
-nothing new, does not answer or gives a false block is left for the next one. Nothing waits for all.
+A transaction goes to one validator, whose answer is a hint; who wants it ordered gives it to others until
+it is decided. Blocks are read from one validator at a time: each counts by its certificate, and a validator
+that has nothing new, does not answer or gives a false block is left for the next one.
+Nothing waits for all.
 """
 
 from __future__ import annotations
@@ -65,36 +66,6 @@ class OrderingClient:
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
         """What one validator expects to become of a transaction; it passes it on to the others."""
         return _decode(decode_outcome, await self._ask(validator, Operation.SUBMIT, transaction))
-
-    async def _submit_soon(self, validator: int, transaction: bytes) -> Outcome:
-        async with asyncio.timeout(PATIENCE_S):
-            return await self.submit(validator, transaction)
-
-    async def submit_widely(self, transaction: bytes) -> Outcome:
-        """Gives a transaction to F + 1 validators, and to more when those do not answer.
-
-        The outcome is the first answer's, a hint; raises the last failure when too few validators answer.
-        """
-        size = len(self._genesis.validators)
-        order = [(self._preferred + step) % size for step in range(size)]
-        needed = self._genesis.faults + 1
-        outcomes: list[Outcome] = []
-        problem: BaseException = TimeoutError("no validator answers")
-        while order and len(outcomes) < needed:
-            asked, order = order[: needed - len(outcomes)], order[needed - len(outcomes) :]
-            answers = await asyncio.gather(
-                *(self._submit_soon(number, transaction) for number in asked), return_exceptions=True
-            )
-            for answer in answers:
-                if isinstance(answer, FAILURES):
-                    problem = answer
-                elif isinstance(answer, BaseException):
-                    raise answer
-                else:
-                    outcomes.append(answer)
-        if not outcomes:
-            raise problem
-        return outcomes[0]
 
     # Blocks
 

@@ -21,6 +21,7 @@ from veristream.cli.options import (
     ExchangeChoice,
     ExchangeOption,
     FullTraceOption,
+    HtmlOption,
     JsonOption,
     MasterOption,
     MemoryOption,
@@ -36,10 +37,11 @@ from veristream.cli.options import (
     read_constants,
     read_limits,
     read_spark,
+    write_page,
 )
 from veristream.cli.progress import showing_progress
 from veristream.ir.property import Fairness
-from veristream.report import json, text
+from veristream.report import html, json, text
 from veristream.search.limits import SparkOptions
 from veristream.verdict import Result
 
@@ -85,6 +87,7 @@ def check(
     symmetry: SymmetryOption = True,
     full_trace: FullTraceOption = False,
     as_json: JsonOption = False,
+    html_page: HtmlOption = None,
 ) -> None:
     """Check the properties of a model in every state that it can reach.
 
@@ -98,6 +101,7 @@ def check(
     veristream check queue.net -D CAPACITY=3            with another constant
     veristream check queue.net --fairness weak-process  no process waits for ever
     veristream check queue.net --engine spark --master local[2]
+    veristream check queue.net --html queue.html        pictures of the runs
     veristream check queue.net --json | jq '.results[].verdict'
 
     \b
@@ -123,6 +127,9 @@ def check(
             typer.echo(json.render_check(str(model), _engine_of(engine, results), results))
         else:
             typer.echo(text.render_results(results, look(full_trace, networks)))
+        if html_page is not None:
+            page = html.render_results(str(model), results, look(full_trace, networks).clocks)
+            write_page(html_page, page)
         tell_faults(results)
         raise typer.Exit(exit_of(results))
 

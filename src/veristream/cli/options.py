@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from veristream.errors import ModelError
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.clocks import list_clocks
 from veristream.ir.network import Network
 from veristream.report.chart import ASCII, UNICODE
@@ -133,6 +133,12 @@ SymmetryOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html", metavar="FILE", help="Also write one HTML page, with traces as message sequence charts."
+    ),
+]
 FullTraceOption = Annotated[
     bool,
     typer.Option("--full-trace", help="Draw long traces whole, not only their ends, and long values too."),
@@ -201,6 +207,16 @@ def _is_saved(folder: str) -> bool:
     from veristream.search.checkpoint import is_saved  # NumPy takes a tenth of a second to import
 
     return is_saved(folder)
+
+
+def write_page(path: Path, page: str) -> None:
+    """Writes the page that `--html` asks for; raises EnvironmentFailure where that is not possible."""
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that is there"
+        ) from error
 
 
 def look(full_trace: bool, networks: Sequence[Network] = ()) -> Look:

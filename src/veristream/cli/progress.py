@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from veristream.report.text import show_memory, show_seconds
+from veristream.report.words import show_memory, show_seconds
 from veristream.search.limits import Progress, Report, silent
 from veristream.verdict import Spread
 

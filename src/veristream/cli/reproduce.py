@@ -14,6 +14,7 @@ from veristream.cli.notices import telling
 from veristream.cli.options import (
     Engine,
     EngineOption,
+    HtmlOption,
     JsonOption,
     MasterOption,
     MemoryOption,
@@ -25,9 +26,10 @@ from veristream.cli.options import (
     look,
     read_limits,
     read_spark,
+    write_page,
 )
 from veristream.cli.progress import showing_progress
-from veristream.report import json, text
+from veristream.report import html, json, text
 from veristream.search.limits import SparkOptions
 
 NameArguments = Annotated[
@@ -55,6 +57,7 @@ def reproduce(
     max_seconds: SecondsOption = None,
     max_memory_mib: MemoryOption = None,
     as_json: JsonOption = False,
+    html_page: HtmlOption = None,
 ) -> None:
     """Check known models and put the expected verdicts beside ours.
 
@@ -65,6 +68,7 @@ def reproduce(
     veristream reproduce                       every model
     veristream reproduce philosophers          one of them
     veristream reproduce --models ../models    from another place
+    veristream reproduce --html known.html     one page, with a chart of every trace
     veristream reproduce --engine spark --master local[2]
 
     Exit code: 0 only if every verdict is the expected one.
@@ -83,6 +87,8 @@ def reproduce(
             typer.echo(json.render_reproductions(reproductions))
         else:
             typer.echo(text.render_reproductions(reproductions, look(full_trace=False)))
+        if html_page is not None:
+            write_page(html_page, html.render_reproductions(reproductions))
         results = [outcome.result for one in reproductions for outcome in one.outcomes]
         tell_faults(results)
         if all(one.as_expected for one in reproductions):

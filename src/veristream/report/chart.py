@@ -11,27 +11,22 @@ all the time, so only a full chart tells them step by step; what they show at th
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from itertools import accumulate
 
-from veristream.report.messages import (
-    Change,
-    Exchange,
-    Message,
-    Place,
-    find_changes,
-    find_lists,
-    find_messages,
-    movers,
+from veristream.report.messages import Change, Exchange, Message, movers
+from veristream.report.scene import (
+    Scene,
+    find_passage,
+    find_scene,
+    kept_lines,
+    show_time,
+    tell_end,
+    told_changes,
+    write_change,
 )
-from veristream.verdict import Shown, Step, Trace
+from veristream.verdict import Trace
 
-IDLE = "idle"
-BEGINNINGS_MIN = 3
-STEPS_WHOLE_MAX = 60
-STEPS_HEAD = 25
-STEPS_TAIL = 25
 LANES_WIDTH_MAX = 72
 LABEL_WIDTH_MAX = 40
 LANE_WIDTH = 9
@@ -77,17 +72,10 @@ class _Lanes:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What every line of a chart is drawn from; `width` is that of a whole line, None for any, and
-    `hidden` are parts of the state whose changes are not told."""
+    """What every line of a chart is drawn from; `width` is that of a whole line, None for any."""
 
-    trace: Trace
-    drawn: Sequence[int]
-    times: Sequence[float]
+    scene: Scene
     lanes: _Lanes
-    hidden: Set[str]
-    lists: frozenset[Place]
-    received: Sequence[Sequence[Message]]
-    carriers: frozenset[str]
     label_width: int
     width: int | None
     marks: Marks
@@ -106,98 +94,50 @@ def render_chart(
     `clocks` are parts of the state. Where `lanes` are named, only they and what happens between them is
     drawn.
     """
-    chart = _prepare(trace, marks, None if full else width, frozenset() if full else clocks, lanes)
+    scene = find_scene(trace, frozenset() if full else clocks, lanes)
+    chart = _prepare(scene, marks, None if full else width)
     lines = [f"{'':>6}  {above}" for above in chart.lanes.above]
     lines.append(f"{'step':>6}  {chart.lanes.titles}  {'action':<{chart.label_width}}  changes")
     index, position = -1, -1
-    for following in _kept(chart.drawn, trace.loop, full):
+    for following in kept_lines(scene, full):
         if following > index + 1:
             lines.append(_gap(following - index - 1, chart.lanes, marks))
-        lines += _passage(chart, position, chart.drawn[following])
-        index, position = following, chart.drawn[following]
+        lines += _passage(chart, position, scene.drawn[following])
+        index, position = following, scene.drawn[following]
         lines.append(_line(chart, position))
     lines += _ending(chart, position, frozenset() if lanes else clocks)
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _prepare(
-    trace: Trace, marks: Marks, width: int | None, hidden: Set[str], chosen: Sequence[str]
-) -> _Chart:
-    lists = find_lists(trace.steps)
-    names = chosen or _taking_part(trace)
-    received = _received(trace, lists, names)
-    carriers = frozenset(message.part for messages in received for message in messages)
-    drawn = _drawn(trace, received, chosen)
-    labels = [trace.steps[i].action or "" for i in drawn if trace.steps[i].process is not None]
+def _prepare(scene: Scene, marks: Marks, width: int | None) -> _Chart:
+    steps = [scene.trace.steps[position] for position in scene.drawn]
+    labels = [step.action or "" for step in steps if step.process is not None]
     label_width = min(LABEL_WIDTH_MAX, max(map(len, ["action", *labels])))
     room = LANES_WIDTH_MAX if width is None else min(LANES_WIDTH_MAX, width - label_width - BESIDES_WIDTH)
-    lanes = _lay_out(names, room, marks)
-    times = list(accumulate(step.delay or 0.0 for step in trace.steps))
-    return _Chart(trace, drawn, times, lanes, hidden, lists, received, carriers, label_width, width, marks)
-
-
-def _received(trace: Trace, lists: frozenset[Place], names: Sequence[str]) -> list[list[Message]]:
-    """For each step the messages from one lane that arrive in another."""
-    found = find_messages(trace.steps, lists)
-    return [
-        [message for message in messages if message.sender in names and _moving(step, names)]
-        for step, messages in zip(trace.steps, found, strict=True)
-    ]
-
-
-def _drawn(trace: Trace, received: Sequence[Sequence[Message]], chosen: Sequence[str]) -> list[int]:
-    """The steps that have a line of their own: all but a delay at the end, and where lanes are chosen,
-    those that two of them take part in."""
-    return [0] + [
-        position
-        for position, step in enumerate(trace.steps[1:], 1)
-        if step.action is not None and (not chosen or len(_moving(step, chosen)) > 1 or received[position])
-    ]
-
-
-def _moving(step: Step, names: Container[str]) -> list[str]:
-    """Who takes the step, as far as there are lanes for them."""
-    return [mover for mover in movers(step) if mover in names]
-
-
-def _kept(drawn: Sequence[int], loop: int | None, full: bool) -> list[int]:
-    """Which of the steps to draw are left when a long chart is shortened, by their number in it."""
-    count = len(drawn)
-    if full or count <= STEPS_WHOLE_MAX:
-        return list(range(count))
-    kept = {*range(STEPS_HEAD), *range(count - STEPS_TAIL, count)}
-    if loop in drawn:
-        kept |= {drawn.index(loop), min(drawn.index(loop) + 1, count - 1)}
-    return sorted(kept)
+    return _Chart(scene, _lay_out(scene.lanes, room, marks), label_width, width, marks)
 
 
 def _passage(chart: _Chart, before: int, after: int) -> Iterator[str]:
     """What stands between two steps: where a loop begins, and how much time passes."""
-    loop = chart.trace.loop
-    if loop is not None and before <= loop < after:
+    passage = find_passage(chart.scene, before, after)
+    if passage.loop_begins:
         yield f"{'':>6}  {_rule('loop begins', chart.lanes, chart.marks.line)}"
-    delay = chart.times[after] - chart.times[max(before, 0)]
-    if delay > 0:
-        rule = _rule(f"{_show_time(delay)} later", chart.lanes, chart.marks.time)
-        yield f"{'':>6}  {rule}  at time {_show_time(chart.times[after])}"
+    if passage.delay > 0:
+        rule = _rule(f"{show_time(passage.delay)} later", chart.lanes, chart.marks.time)
+        yield f"{'':>6}  {rule}  at time {show_time(passage.at)}"
 
 
 def _ending(chart: _Chart, position: int, clocks: Set[str]) -> Iterator[str]:
     """What stands beneath the last step: a delay, where a loop leads to, and what clocks show."""
-    trace, last = chart.trace, len(chart.trace.steps) - 1
-    if last and trace.steps[last].action is None:
-        yield from _passage(chart, position, last)
-    if trace.loop is not None:
-        end = "stays so for ever" if trace.loop == last else f"back to step {trace.loop}"
+    steps = chart.scene.trace.steps
+    if chart.scene.waits:
+        yield from _passage(chart, position, len(steps) - 1)
+    if end := tell_end(chart.scene.trace):
         yield f"{'':>6}  {_rule(end, chart.lanes, chart.marks.line)}"
-    shown = [Change(name, None, value) for name, value in trace.steps[last].state.items() if name in clocks]
+    shown = [Change(name, None, value) for name, value in steps[-1].state.items() if name in clocks]
     if any(change.new for change in shown):
         beginning = f"{'':>6}  clocks at the end: "
         yield beginning + _fit(shown, _room(chart, beginning), chart.marks)
-
-
-def _show_time(time: float) -> str:
-    return str(int(time)) if time.is_integer() else str(time)
 
 
 def _gap(count: int, lanes: _Lanes, marks: Marks) -> str:
@@ -216,22 +156,12 @@ def _room(chart: _Chart, beginning: str) -> int | None:
 
 
 def _line(chart: _Chart, position: int) -> str:
-    step = chart.trace.steps[position]
+    scene, step = chart.scene, chart.scene.trace.steps[position]
     if position == 0:
         return f"{0:>6}  {_draw([], (), chart.lanes, chart.marks)}  {'initial state'}"
-    drawn = _draw(movers(step), chart.received[position], chart.lanes, chart.marks)
+    drawn = _draw(movers(step), scene.received[position], chart.lanes, chart.marks)
     beginning = f"{position:>6}  {drawn}  {step.action or '':<{chart.label_width}}  "
-    before = chart.trace.steps[position - 1].state
-    changes = find_changes(before, step.state, chart.lists)
-    found = _without_beginnings([change for change in changes if change.part not in chart.hidden])
-    found.sort(key=lambda change: change.part not in chart.carriers)
-    return beginning + _fit(found, _room(chart, beginning), chart.marks)
-
-
-def _without_beginnings(changes: list[Change | Exchange]) -> list[Change | Exchange]:
-    """The changes, without those of parts that all begin at once: where a whole system starts."""
-    begun = [one for one in changes if isinstance(one, Change) and one.old == IDLE]
-    return changes if len(begun) < BEGINNINGS_MIN else [one for one in changes if one not in begun]
+    return beginning + _fit(told_changes(scene, position), _room(chart, beginning), chart.marks)
 
 
 def _draw(moving: list[str], messages: Sequence[Message], lanes: _Lanes, marks: Marks) -> str:
@@ -267,16 +197,6 @@ def _draw_messages(row: list[str], senders: Sequence[int], receiver: int, marks:
         row[sender] = marks.from_left if sender < receiver else marks.from_right
 
 
-def _taking_part(trace: Trace) -> list[str]:
-    """The components that take a step, in the model's order where the state shows it."""
-    order: dict[str, int] = {}
-    for position, part in enumerate(trace.steps[0].state):
-        order.setdefault(part, position)
-        order.setdefault(part.partition(".")[0], position)  # `Producer(0).next` stands for its owner too
-    names = dict.fromkeys(mover for step in trace.steps for mover in movers(step))
-    return sorted(names, key=lambda name: order.get(name, len(order)))
-
-
 def _lay_out(names: Sequence[str], room: int, marks: Marks) -> _Lanes:
     """Titles side by side where there is room for them, else as stairs, else as numbers."""
     if sum(max(len(name), 3) + 2 for name in names) <= room:
@@ -308,35 +228,8 @@ def _stairs(names: Sequence[str], lane_width: int, marks: Marks) -> _Lanes:
 
 def _fit(changes: Sequence[Change | Exchange], room: int | None, marks: Marks) -> str:
     """The changes in so much room: at need records without their fields' names, and the end cut off."""
-    whole = ", ".join(_write(change, marks) for change in changes)
+    whole = ", ".join(write_change(change, marks.becomes) for change in changes)
     if room is None or len(whole) <= room:
         return whole
-    short = ", ".join(_write(change, marks, brief=True) for change in changes)
+    short = ", ".join(write_change(change, marks.becomes, brief=True) for change in changes)
     return short if len(short) <= room else short[: room - len(marks.cut)].rstrip() + marks.cut
-
-
-def _write(change: Change | Exchange, marks: Marks, brief: bool = False) -> str:
-    if isinstance(change, Exchange):
-        removed = "".join(f" - {show(item, brief)}" for item in change.removed)
-        added = "".join(f" + {show(item, brief)}" for item in change.added)
-        return f"{change.part}{removed}{added}"
-    if change.old is None:
-        return f"{change.part} = {show(change.new, brief)}"
-    return f"{change.part}: {show(change.old, brief)} {marks.becomes} {show(change.new, brief)}"
-
-
-def show(value: Shown, brief: bool = False) -> str:
-    """A value as the chart writes it; `brief` leaves out the names of a record's fields."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case list():
-            return "[" + ", ".join(show(item, brief) for item in value) + "]"
-        case dict():
-            names = [""] * len(value) if brief else [f"{field}: " for field in value]
-            items = (name + show(item, brief) for name, item in zip(names, value.values(), strict=True))
-            return "{" + ", ".join(items) + "}"
-        case "None":
-            return "none"
-        case _:
-            return str(value)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
 
-from veristream.expected import KnownRun, Outcome, Reproduction
+from veristream.expected import KnownRun, Reproduction
 from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
-from veristream.verdict import Holds, Result, Trace, Unknown, Violated, Word, word
+from veristream.report.words import (
+    EFFORT_TITLES,
+    outcome_remarks,
+    remarks,
+    show_effort,
+    tell_count,
+    trace_length,
+    trace_title,
+)
+from veristream.verdict import Result, Trace, Word, word
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +35,18 @@ PLAIN = Look()
 
 _COLOURS: dict[Word, str] = {"holds": "32", "violated": "31", "unknown": "33"}
 SOURCE_WIDTH = 44
-_EFFORT_TITLES = ("states", "transitions", "depth", "time", "memory")
 
 
 def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
     """The table of results, remarks beneath it, and every trace as a chart."""
-    rows = [(one.property, one.kind, word(one.verdict), *_effort(one)) for one in results]
-    titles = ("property", "kind", "verdict", *_EFFORT_TITLES)
+    rows = [(one.property, one.kind, word(one.verdict), *show_effort(one)) for one in results]
+    titles = ("property", "kind", "verdict", *EFFORT_TITLES)
     blocks = [_table(titles, rows, 3, look)]
-    remarks = "\n".join(line for one in results for line in _remarks(one))
-    if remarks:
-        blocks.append(remarks)
+    told = "\n".join(line for one in results for line in remarks(one))
+    if told:
+        blocks.append(told)
     blocks.extend(
-        _headed_chart(_trace_title(one, one.verdict.trace), one.verdict.trace, look)
+        _headed_chart(trace_title(one, one.verdict.trace), one.verdict.trace, look)
         for one in results
         if one.verdict.trace is not None
     )
@@ -54,14 +61,14 @@ def render_run(title: str, trace: Trace, look: Look = PLAIN) -> str:
 def render_known_run(run: KnownRun, trace: Trace, look: Look = PLAIN) -> str:
     """A run that a folder names, as a chart of its lanes."""
     chosen = f"seed {run.seed}" if run.goal is None else run.goal
-    length = random_length(run, trace) if run.goal is None else _length(trace)
+    length = random_length(run, trace) if run.goal is None else trace_length(trace)
     return _headed_chart(f"{run.title} ({run.path.name}, {chosen}): {length}", trace, look, run.lanes)
 
 
 def random_length(run: KnownRun, trace: Trace) -> str:
     """How long a random run became, and why if it is shorter than it may be."""
     count = len(trace.steps) - 1
-    return _count(count, "step") + (", then no step is possible" if count < run.steps else "")
+    return tell_count(count, "step") + (", then no step is possible" if count < run.steps else "")
 
 
 def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLAIN) -> str:
@@ -69,8 +76,8 @@ def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLA
     blocks = [_reproduction(one, look) for one in reproductions]
     outcomes = [outcome for one in reproductions for outcome in one.outcomes]
     agreeing = sum(not outcome.differences for outcome in outcomes)
-    models = _count(len(reproductions), "model")
-    blocks.append(f"{models}: {agreeing} of {_count(len(outcomes), 'verdict')} as expected")
+    models = tell_count(len(reproductions), "model")
+    blocks.append(f"{models}: {agreeing} of {tell_count(len(outcomes), 'verdict')} as expected")
     return "\n\n".join(blocks)
 
 
@@ -83,16 +90,16 @@ def _reproduction(reproduction: Reproduction, look: Look) -> str:
             _shorten(one.expectation.source),
             one.expectation.verdict,
             word(one.result.verdict),
-            *_effort(one.result),
+            *show_effort(one.result),
             "differs" if one.differences else "as expected",
         )
         for one in reproduction.outcomes
     ]
-    titles = ("property", "source", "expected", "verdict", *_EFFORT_TITLES, "")
+    titles = ("property", "source", "expected", "verdict", *EFFORT_TITLES, "")
     lines = [f"{model.name}{f' with {constants}' if constants else ''}: {model.paper}"]
     lines.append(_table(titles, rows, 4, look))
     for outcome in reproduction.outcomes:
-        lines.extend(_outcome_remarks(outcome, reproduction.outcomes))
+        lines.extend(outcome_remarks(outcome, reproduction.outcomes))
     return "\n".join(lines)
 
 
@@ -100,73 +107,9 @@ def _shorten(source: str) -> str:
     return source if len(source) <= SOURCE_WIDTH else source[: SOURCE_WIDTH - 1] + "…"
 
 
-def _outcome_remarks(outcome: Outcome, all_outcomes: Sequence[Outcome]) -> Iterator[str]:
-    name = outcome.result.property
-    for difference in outcome.differences:
-        yield f"  {name} differs: {difference} ({outcome.expectation.source})"
-    if outcome.expectation.published is not None:
-        yield f"  {name} was published with {outcome.expectation.published}"
-    yield from _remarks(outcome.result)
-    for other in all_outcomes:
-        if other.expectation.meant_by == name:
-            found = word(other.result.verdict)
-            verdict = found if found == "holds" else f"is {found}"
-            yield f"    meant by {name}: {other.result.property}, which {verdict}"
-
-
-def _remarks(result: Result) -> Iterator[str]:
-    verdict = result.verdict
-    if verdict.reason:
-        yield f"  {result.property}: {verdict.reason}"
-    if isinstance(verdict, Holds) and verdict.vacuous is not None:
-        yield f"  {result.property} is vacuous: {verdict.vacuous}"
-    if result.effort.unreduced_states is not None:
-        counts = f"{result.effort.states:,} states stand for {result.effort.unreduced_states:,}"
-        yield f"  {result.property}: by symmetry, {counts}"
-
-
-def _trace_title(result: Result, trace: Trace) -> str:
-    match result.verdict:
-        case Holds():
-            what = f"{result.property} holds, for example by"
-        case Violated():
-            what = f"{result.property} is violated by"
-        case Unknown(fault=None):
-            what = f"{result.property} is not decided; the run so far is"
-        case Unknown():
-            what = f"{result.property} cannot be decided; the model fails after"
-        case _ as never:
-            assert_never(never)
-    return f"{what} {_length(trace)}:"
-
-
-def _length(trace: Trace) -> str:
-    waits = len(trace.steps) > 1 and trace.steps[-1].action is None
-    count = len(trace.steps) - 1 - waits
-    if trace.loop is not None:
-        stem = _count(trace.loop, "step")
-        again = f"{count - trace.loop} again and again" if trace.loop < count else "nothing for ever"
-        return f"{stem}, then {again}"
-    if count == 0:
-        return "waiting alone" if waits else "the initial state"
-    what = _count(count, "step") + (" and waiting" if waits else "")
-    return what + (" (no run is shorter)" if trace.shortest else "")
-
-
 def _headed_chart(title: str, trace: Trace, look: Look, lanes: Sequence[str] = ()) -> str:
     chart = render_chart(trace, look.full_trace, look.marks, look.width, look.clocks, lanes)
     return f"{title}\n\n{chart}"
-
-
-def _effort(result: Result) -> tuple[str, ...]:
-    effort = result.effort
-    return (
-        f"{effort.states:,}",
-        f"{effort.transitions:,}",
-        f"{effort.depth:,}",
-        show_seconds(effort.seconds),
-        show_memory(effort.memory_mib),
-    )
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int, look: Look) -> str:
@@ -182,7 +125,7 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int, look
 
 def _row(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
     padded = [
-        f"{cell:<{width}}" if i < left or i == left + len(_EFFORT_TITLES) else f"{cell:>{width}}"
+        f"{cell:<{width}}" if i < left or i == left + len(EFFORT_TITLES) else f"{cell:>{width}}"
         for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
     ]
     return ("  " + "  ".join(padded)).rstrip()
@@ -192,25 +135,3 @@ def _paint(line: str, verdict: str, start: int) -> str:
     colour = next(code for name, code in _COLOURS.items() if name == verdict)
     end = start + len(verdict)
     return f"{line[:start]}\x1b[{colour}m{line[start:end]}\x1b[0m{line[end:]}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def show_seconds(seconds: float) -> str:
-    """A duration with three digits at most."""
-    if seconds < 0.9995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 99.95:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"
-
-
-def show_memory(memory_mib: float) -> str:
-    """An amount of memory in MiB, or in GiB from 1 GiB on."""
-    if memory_mib >= 1024:
-        return f"{memory_mib / 1024:.1f} GiB"
-    return f"{memory_mib:.1f} MiB" if memory_mib < 10 else f"{memory_mib:.0f} MiB"

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from veristream.report.chart import ASCII, render_chart, show
+from veristream.report.chart import ASCII, render_chart
+from veristream.report.scene import show
 from veristream.verdict import Shown, Step, Trace
 
 

@@ -13,9 +13,8 @@ from veristream.report.text import (
     render_known_run,
     render_reproductions,
     render_results,
-    show_memory,
-    show_seconds,
 )
+from veristream.report.words import show_memory, show_seconds
 from veristream.verdict import Effort, Fault, Holds, Result, Step, Trace, Unknown, Violated
 
 TRACE = Trace(

@@ -1,0 +1,110 @@
+"""One self-contained HTML page: nothing from elsewhere, no script, for light and dark, narrow and wide.
+
+Everything that a page says goes through `escape`, by the functions here, except where a caller hands in
+`Markup` that it made with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape as _escape
+from typing import NewType
+
+Markup = NewType("Markup", str)
+"""HTML or SVG that is ready to stand in a page."""
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfdfb; --soft: #5d6773; --rule: #d5d9de;
+  --panel: #f3f4f1; --good: #1a7f37; --bad: #c0262d; --open: #9a6700; --mark: #2f5fb3; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e3e6ea; --paper: #15191f; --soft: #9aa4b0;
+  --rule: #343c47; --panel: #1d232b; --good: #4ac26b; --bad: #ff7b72; --open: #d4a72c; --mark: #7aa7f0; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 72rem; padding: 1rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
+h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .5rem; }
+p { max-width: 46rem; } .soft, caption { color: var(--soft); font-size: .875rem; }
+.wide { overflow-x: auto; border: 1px solid var(--rule); border-radius: .4rem; margin: .75rem 0; }
+table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .6rem; text-align: left; vertical-align: top;
+  border-bottom: 1px solid var(--rule); }
+tr:last-child td { border-bottom: 0; } th { background: var(--panel); font-weight: 600; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+.good { color: var(--good); } .bad { color: var(--bad); font-weight: 600; } .open { color: var(--open); }
+details { margin: .5rem 0; } summary { cursor: pointer; }
+code { font: .875em ui-monospace, monospace; } svg { display: block; }
+svg text { fill: var(--ink); font: 13px system-ui, sans-serif; } svg .soft { fill: var(--soft); }
+svg .line { stroke: var(--soft); } svg .ink { stroke: var(--mark); } svg .fill { fill: var(--mark); }
+svg .box { fill: var(--panel); stroke: var(--rule); }
+""".strip()
+
+
+def escape(text: object) -> Markup:
+    """Text as it stands in a page."""
+    return Markup(_escape(str(text), quote=True))
+
+
+def element(name: str, *children: Markup, **attributes: object) -> Markup:
+    """An element; an attribute's `_` is a hyphen but at its end, and None leaves it out."""
+    return Markup(f"<{name}{_write(attributes)}>{''.join(children)}</{name}>")
+
+
+def empty(name: str, **attributes: object) -> Markup:
+    """An element that has no content."""
+    return Markup(f"<{name}{_write(attributes)}/>")
+
+
+def _write(attributes: Mapping[str, object]) -> str:
+    return "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+
+
+def text(name: str, content: object, class_: str | None = None) -> Markup:
+    """An element that holds text alone."""
+    return element(name, escape(content), class_=class_)
+
+
+def table(
+    titles: Sequence[str], rows: Iterable[Sequence[Markup]], numbers: Sequence[int] = (), caption: str = ""
+) -> Markup:
+    """A table that scrolls where it is too wide; `numbers` are the columns of figures."""
+
+    def line(name: str, cells: Sequence[Markup]) -> Markup:
+        return element(
+            "tr",
+            *(
+                element(name, cell, class_="number" if column in numbers else None)
+                for column, cell in enumerate(cells)
+            ),
+        )
+
+    head = element("thead", line("th", [escape(title) for title in titles]))
+    body = element("tbody", *(line("td", row) for row in rows))
+    told = (text("caption", caption),) if caption else ()
+    return scroll(element("table", *told, head, body))
+
+
+def fold(summary: str, *children: Markup) -> Markup:
+    """What opens when it is asked for."""
+    return element("details", text("summary", summary), *children)
+
+
+def scroll(content: Markup) -> Markup:
+    """What scrolls by itself where it is wider than the page."""
+    return element("div", content, class_="wide")
+
+
+def render_page(title: str, *sections: Markup) -> str:
+    """The whole document."""
+    head = element(
+        "head",
+        empty("meta", charset="utf-8"),
+        empty("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        text("title", title),
+        element("style", Markup(STYLE)),
+    )
+    body = element("body", text("h1", title), element("main", *sections))
+    return "<!doctype html>\n" + element("html", head, body, lang="en") + "\n"

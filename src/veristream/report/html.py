@@ -1,0 +1,93 @@
+"""Results as one HTML page: tables, remarks, and every trace as a message sequence chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+
+from veristream.expected import Outcome, Reproduction
+from veristream.page import Markup, element, escape, fold, render_page, scroll, table, text
+from veristream.report.sequence import draw_sequence
+from veristream.report.words import (
+    EFFORT_TITLES,
+    outcome_remarks,
+    remarks,
+    show_effort,
+    tell_count,
+    trace_title,
+)
+from veristream.verdict import Result, Word, word
+
+_CLASSES: dict[Word, str] = {"holds": "good", "violated": "bad", "unknown": "open"}
+
+
+def render_results(model: str, results: Sequence[Result], clocks: Set[str] = frozenset()) -> str:
+    """The page that `veristream check --html` writes."""
+    rows = [(escape(one.property), escape(one.kind), _verdict(one), *_effort(one)) for one in results]
+    titles = ("property", "kind", "verdict", *EFFORT_TITLES)
+    return render_page(
+        f"Veristream: {model}",
+        table(titles, rows, range(3, 8)),
+        _list(line for one in results for line in remarks(one)),
+        *(chart for one in results for chart in draw_result(one, clocks)),
+    )
+
+
+def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
+    """The page that `veristream reproduce --html` writes."""
+    return render_page("Veristream: known models", *show_reproductions(reproductions))
+
+
+def show_reproductions(reproductions: Sequence[Reproduction]) -> Iterator[Markup]:
+    """How many verdicts are as expected, then each model's, beside what was published."""
+    outcomes = [outcome for one in reproductions for outcome in one.outcomes]
+    agreeing = sum(not outcome.differences for outcome in outcomes)
+    models = tell_count(len(reproductions), "model")
+    yield text("p", f"{models}: {agreeing} of {tell_count(len(outcomes), 'verdict')} as expected.")
+    for reproduction in reproductions:
+        yield from _reproduction(reproduction)
+
+
+def _reproduction(reproduction: Reproduction) -> Iterator[Markup]:
+    model, outcomes = reproduction.model, reproduction.outcomes
+    constants = ", ".join(f"{name} = {value}" for name, value in model.constants.items())
+    yield text("h3", model.name + (f" with {constants}" if constants else ""))
+    yield text("p", model.paper, class_="soft")
+    titles = ("property", "source", "expected", "verdict", *EFFORT_TITLES, "published with", "")
+    yield table(titles, [_row(one) for one in outcomes], range(4, 9))
+    yield _list(line for one in outcomes for line in outcome_remarks(one, outcomes))
+    for outcome in outcomes:
+        yield from draw_result(outcome.result)
+
+
+def _row(outcome: Outcome) -> tuple[Markup, ...]:
+    expectation, result = outcome.expectation, outcome.result
+    agrees = text("span", "differs", "bad") if outcome.differences else text("span", "as expected", "good")
+    return (
+        escape(result.property),
+        escape(expectation.source),
+        escape(expectation.verdict),
+        _verdict(result),
+        *_effort(result),
+        escape(expectation.published or ""),
+        agrees,
+    )
+
+
+def draw_result(result: Result, clocks: Set[str] = frozenset()) -> Iterator[Markup]:
+    """The chart of the result's trace, if it has one, to be opened."""
+    trace = result.verdict.trace
+    if trace is not None:
+        yield fold(trace_title(result, trace), scroll(draw_sequence(trace, clocks=clocks)))
+
+
+def _verdict(result: Result) -> Markup:
+    return text("span", word(result.verdict), _CLASSES[word(result.verdict)])
+
+
+def _effort(result: Result) -> Iterator[Markup]:
+    return map(escape, show_effort(result))
+
+
+def _list(lines: Iterator[str]) -> Markup:
+    items = [text("li", line.strip()) for line in lines]
+    return element("ul", *items) if items else Markup("")

@@ -1,0 +1,165 @@
+"""A trace as a message sequence chart in SVG.
+
+It shows what the chart for a terminal shows, from the same scene: lanes from the top down, a box for a
+local action, an arrow from who leads or sent to who follows or receives, and beside each line its action
+and what that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+
+from veristream.page import Markup, element, empty, escape
+from veristream.report.scene import (
+    Scene,
+    find_passage,
+    find_scene,
+    kept_lines,
+    moving,
+    show_time,
+    tell_end,
+    told_changes,
+    write_change,
+)
+from veristream.verdict import Trace
+
+LINE = 24
+TOP = 34
+NUMBERS = 34
+LANE_MIN = 64
+LETTER = 7.2
+CHANGES_MAX = 96
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """Where each lane stands, and where the text beside them begins."""
+
+    centers: dict[str, float]
+    end: float
+
+
+def draw_sequence(
+    trace: Trace, full: bool = False, clocks: Set[str] = frozenset(), lanes: Sequence[str] = ()
+) -> Markup:
+    """The chart; unless `full`, a long trace is shortened in the middle. See `render_chart`."""
+    scene = find_scene(trace, frozenset() if full else clocks, lanes)
+    placed = _place(scene.lanes)
+    lines = list(_lines(scene, placed, full))
+    height = TOP + LINE * len(lines) + 8
+    drawn = [
+        element("g", *parts, transform=f"translate(0 {TOP + LINE * number})")
+        for number, (parts, _) in enumerate(lines)
+    ]
+    width = placed.end + 16 + LETTER * max((length for _, length in lines), default=0)
+    title = element("title", escape(f"message sequence chart of {len(trace.steps) - 1} steps"))
+    heads = [part for name in scene.lanes for part in _head(name, placed.centers[name], height)]
+    return element(
+        "svg",
+        title,
+        *heads,
+        *drawn,
+        viewBox=f"0 0 {width:.0f} {height}",
+        width=f"{width:.0f}",
+        height=height,
+        role="img",
+        xmlns="http://www.w3.org/2000/svg",
+    )
+
+
+def _place(names: Sequence[str]) -> _Lanes:
+    centers: dict[str, float] = {}
+    x = float(NUMBERS)
+    for name in names:
+        width = max(LANE_MIN, LETTER * len(name) + 20)
+        centers[name] = x + width / 2
+        x += width
+    return _Lanes(centers, x)
+
+
+def _head(name: str, center: float, height: int) -> Iterator[Markup]:
+    width = LETTER * len(name) + 12
+    left = f"{center - width / 2:.1f}"
+    yield empty("line", x1=center, x2=center, y1=TOP - 8, y2=height, class_="line", stroke_dasharray="2 3")
+    yield empty("rect", x=left, y=3, width=f"{width:.1f}", height=22, rx=4, class_="box")
+    yield element("text", escape(name), x=center, y=18, text_anchor="middle")
+
+
+Line = tuple[list[Markup], int]
+"""What is drawn, and how many letters stand beside the lanes."""
+
+
+def _lines(scene: Scene, lanes: _Lanes, full: bool) -> Iterator[Line]:
+    index, position = -1, -1
+    for following in kept_lines(scene, full):
+        if following > index + 1:
+            yield _rule(f"{following - index - 1} steps not shown", lanes)
+        yield from _passage(scene, position, scene.drawn[following], lanes)
+        index, position = following, scene.drawn[following]
+        yield _step(scene, position, lanes)
+    if scene.waits:
+        yield from _passage(scene, position, len(scene.trace.steps) - 1, lanes)
+    if end := tell_end(scene.trace):
+        yield _rule(end, lanes)
+
+
+def _passage(scene: Scene, before: int, after: int, lanes: _Lanes) -> Iterator[Line]:
+    passage = find_passage(scene, before, after)
+    if passage.loop_begins:
+        yield _rule("loop begins", lanes)
+    if passage.delay > 0:
+        yield _rule(f"{show_time(passage.delay)} later, at time {show_time(passage.at)}", lanes)
+
+
+def _rule(told: str, lanes: _Lanes) -> Line:
+    y = LINE / 2
+    rule = empty("line", x1=NUMBERS, x2=lanes.end, y1=y, y2=y, class_="line", stroke_dasharray="6 4")
+    return [rule, _beside(told, lanes, soft=True)], len(told)
+
+
+def _beside(told: str, lanes: _Lanes, *, soft: bool) -> Markup:
+    return element("text", escape(told), x=lanes.end + 8, y=LINE / 2 + 4, class_="soft" if soft else None)
+
+
+def _step(scene: Scene, position: int, lanes: _Lanes) -> Line:
+    step = scene.trace.steps[position]
+    number = element(
+        "text", escape(position), x=NUMBERS - 10, y=LINE / 2 + 4, text_anchor="end", class_="soft"
+    )
+    if position == 0:
+        return [number, _beside("initial state", lanes, soft=True)], len("initial state")
+    whole = ", ".join(write_change(change, "→") for change in told_changes(scene, position))
+    cut = whole if len(whole) <= CHANGES_MAX else whole[: CHANGES_MAX - 1].rstrip() + "…"
+    action = step.action or ""
+    beside = element(
+        "text",
+        element("title", escape(f"{action}: {whole}")),
+        element("tspan", escape(action), font_weight=600),
+        element("tspan", escape(cut), dx=10, class_="soft"),
+        x=lanes.end + 8,
+        y=LINE / 2 + 4,
+    )
+    return [number, *_movement(scene, position, lanes), beside], len(action) + len(cut) + 4
+
+
+def _movement(scene: Scene, position: int, lanes: _Lanes) -> Iterator[Markup]:
+    """Who did what with whom."""
+    step = scene.trace.steps[position]
+    places = [lanes.centers[mover] for mover in moving(step, scene.lanes)]
+    if len(places) == 1:
+        for sender in sorted({lanes.centers[message.sender] for message in scene.received[position]}):
+            yield from _arrow(sender, places[0])
+        yield empty("rect", x=places[0] - 5, y=LINE / 2 - 5, width=10, height=10, class_="fill")
+    elif places:
+        yield empty("circle", cx=places[0], cy=LINE / 2, r=4, class_="fill")
+        for place in places[1:]:
+            yield from _arrow(places[0], place)
+
+
+def _arrow(start: float, end: float) -> Iterator[Markup]:
+    side = 1 if end > start else -1
+    tip, y = end - 6 * side, LINE / 2
+    yield empty("line", x1=start, x2=tip - 4 * side, y1=y, y2=y, class_="ink", stroke_width=1.5)
+    points = f"{tip},{y} {tip - 8 * side},{y - 4} {tip - 8 * side},{y + 4}"
+    yield empty("polygon", points=points, class_="fill")

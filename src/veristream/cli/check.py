@@ -110,10 +110,8 @@ def check(
     """
     with failures():
         networks = library.load_all(model, read_constants(define))
-        options = SparkOptions(
-            master, parts, checkpoint, checkpoint_seconds, spill, exchange=exchange.value
-        )
-        spark = read_spark(engine, options, resume)
+        options = SparkOptions(master, parts, checkpoint, checkpoint_seconds, spill)
+        spark = read_spark(engine, replace(options, exchange=exchange.value), resume)
         with telling() as tell, showing_progress() as report:
             results = library.check(
                 networks,
@@ -123,13 +121,9 @@ def check(
                 report=report,
                 spark=None if spark is None else replace(spark, tell=tell),
             )
-        if as_json:
-            typer.echo(json.render_check(str(model), _engine_of(engine, results), results))
-        else:
-            typer.echo(text.render_results(results, look(full_trace, networks)))
-        if html_page is not None:
-            page = html.render_results(str(model), results, look(full_trace, networks).clocks)
-            write_page(html_page, page)
+        drawn, named = look(full_trace, networks), (str(model), _engine_of(engine, results))
+        typer.echo(json.render_check(*named, results) if as_json else text.render_results(results, drawn))
+        write_page(html_page, lambda: html.render_results(str(model), results, drawn.clocks))
         tell_faults(results)
         raise typer.Exit(exit_of(results))
 

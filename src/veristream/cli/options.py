@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -209,10 +209,12 @@ def _is_saved(folder: str) -> bool:
     return is_saved(folder)
 
 
-def write_page(path: Path, page: str) -> None:
-    """Writes the page that `--html` asks for; raises EnvironmentFailure where that is not possible."""
+def write_page(path: Path | None, render: Callable[[], str]) -> None:
+    """Writes the page if `--html` asks for one; raises EnvironmentFailure where that is not possible."""
+    if path is None:
+        return
     try:
-        path.write_text(page, encoding="utf-8")
+        path.write_text(render(), encoding="utf-8")
     except OSError as error:
         raise EnvironmentFailure(
             f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that is there"

@@ -87,8 +87,7 @@ def reproduce(
             typer.echo(json.render_reproductions(reproductions))
         else:
             typer.echo(text.render_reproductions(reproductions, look(full_trace=False)))
-        if html_page is not None:
-            write_page(html_page, html.render_reproductions(reproductions))
+        write_page(html_page, lambda: html.render_reproductions(reproductions))
         results = [outcome.result for one in reproductions for outcome in one.outcomes]
         tell_faults(results)
         if all(one.as_expected for one in reproductions):

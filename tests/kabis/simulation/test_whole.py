@@ -153,7 +153,7 @@ BUGS: dict[Plant, set[str]] = {
     acknowledge_with_f_receipts: {"loss"},
     admit_what_nobody_signed: {"forgery", "accountability"},
     believe_every_block: {"verification"},
-    give_receipts_before_the_flush: {"loss"},
+    give_receipts_before_the_flush: {"loss", "accountability"},
     forget_the_journal: {"validity", "accountability"},
     never_submit_again: {"termination"},
     keep_conflicts_to_itself: {"termination"},

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
-from heapq import heappop, heappush
 from random import Random
 from typing import assert_never
 
@@ -41,7 +40,6 @@ from veristream.kabis.ordering.messages import (
     Message,
     MessageError,
     Proposal,
-    Signed,
     Step,
     Value,
     Verifier,
@@ -51,17 +49,13 @@ from veristream.kabis.ordering.messages import (
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
 from veristream.kabis.simulate.byzantine import Byzantine, make_value
 from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Scenario, Strategy
+from veristream.kabis.simulate.world import ViolationError, World, statement_of
 
 CHAIN = "simulation"
-HEALED_DELAY_MS = 5
 RESEND_MS = 100
 LIMIT_MS = 60_000
 DURATIONS = Durations(propose_ms=40, prevote_ms=20, precommit_ms=20, growth_ms=10)
-
-
-class ViolationError(Exception):
-    """A property does not hold in this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,36 +92,22 @@ class Host:
         return len(self.decided) + 1
 
 
-class Simulation:
+class Simulation(World):
     """One run of a scenario."""
 
     def __init__(self, scenario: Scenario, tracing: bool = False) -> None:
-        self.scenario = scenario
+        super().__init__(scenario, Random(f"run/{scenario.seed}"))
         self.committee = Committee(CHAIN, scenario.size)
-        self.random = Random(f"run/{scenario.seed}")
         self.verifier = Verifier(self.committee, _check_signature, lambda content: sha256(content).digest())
-        self.now_ms = 0
         self.trace: list[str] | None = [] if tracing else None
         self.inputs = self.rounds = self.restarts = self.conflicts = self.refused = 0
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
-        self._serial = 0
-        self._said: dict[tuple[int, int, int, Step], object] = {}
         self._verified: dict[Message, Message] = {}
         self._values: set[bytes] = set()
         self._first_decisions: dict[int, bytes] = {}
-        strategies = dict(scenario.byzantine)
-        twins = [index for index, strategy in strategies.items() if strategy is Strategy.TWINS]
-        self.liars = set(strategies)
         self.byzantine = {
-            index: self._make_byzantine(index, strategy)
-            for index, strategy in strategies.items()
-            if strategy is not Strategy.TWINS
+            index: self._make_byzantine(index, strategy) for index, strategy in self.inventive.items()
         }
-        indices = [index for index in range(scenario.size) if index not in self.byzantine] + twins
-        numbers = [*dict.fromkeys(indices), *range(scenario.size, scenario.size + len(twins))]
-        self.hosts = {
-            number: self._make_host(number, index) for number, index in zip(numbers, indices, strict=True)
-        }
+        self.hosts = {number: self._make_host(number, index) for number, index in self.list_hosts().items()}
         self._undecided = {host.number for host in self.hosts.values() if host.index not in self.liars}
 
     def run(self) -> Outcome:
@@ -135,11 +115,7 @@ class Simulation:
         violation = None
         try:
             self._begin()
-            while self._queue and self._undecided:
-                self.now_ms, _, action = heappop(self._queue)
-                if self.now_ms > LIMIT_MS:
-                    break
-                action()
+            self.run_until(LIMIT_MS, lambda: not self._undecided)
             self._check_termination()
         except ViolationError as found:
             violation = str(found)
@@ -178,16 +154,12 @@ class Simulation:
     def _begin(self) -> None:
         for fault in self.scenario.faults:
             if isinstance(fault, Crash) and fault.host in self.hosts:
-                self._at(fault.at_ms, self._doomer(fault))
+                self.at(fault.at_ms, self._doomer(fault))
         for host in self.hosts.values():
-            self._at(self.random.randint(0, 20), self._starter(host))
-            self._at(RESEND_MS + host.number, self._ticker(host))
+            self.at(self.random.randint(0, 20), self._starter(host))
+            self.at(RESEND_MS + host.number, self._ticker(host))
 
     # Events
-
-    def _at(self, time_ms: int, action: Callable[[], None]) -> None:
-        self._serial += 1
-        heappush(self._queue, (time_ms, self._serial, action))
 
     def _starter(self, host: Host) -> Callable[[], None]:
         return lambda: self._give(host, Start(host.height))
@@ -198,7 +170,7 @@ class Simulation:
             if host.up and stands_at == host.stood_at:
                 self._give(host, Resend())
             host.stood_at = stands_at
-            self._at(self.now_ms + RESEND_MS, tick)
+            self.at(self.now_ms + RESEND_MS, tick)
 
         return tick
 
@@ -208,7 +180,7 @@ class Simulation:
         def doom() -> None:
             if host.up and host.dies_after is None:
                 host.dies_after = crash.outputs
-                self._at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
+                self.at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
 
         return doom
 
@@ -247,7 +219,7 @@ class Simulation:
                 host.disk.append(output.record)
             case Broadcast():
                 host.disk.sync()
-                self._check_consistent(host, output.message)
+                self.check_consistent(host.number, host.index, output.message)
                 self._broadcast(host, output.message)
             case Schedule():
                 self._schedule(host, output)
@@ -268,7 +240,7 @@ class Simulation:
                 self._note("host %d: timeout %s of round %d", host.number, wanted.step.name, wanted.round)
                 self._give(host, timeout)
 
-        self._at(self.now_ms + wanted.duration_ms, ring)
+        self.at(self.now_ms + wanted.duration_ms, ring)
 
     def _decide(self, host: Host, decision: Decide) -> None:
         self._note("host %d decides %s", host.number, decision.value.identifier.hex()[:4])
@@ -277,28 +249,22 @@ class Simulation:
         host.decided.append(Commit(decision.value, decision.certificate))
         if host.height > self.scenario.heights:
             self._undecided.discard(host.number)
-        self._at(self.now_ms, self._starter(host))
+        self.at(self.now_ms, self._starter(host))
 
     # The network
 
     def _broadcast(self, host: Host, message: Message) -> None:
-        try:
-            message = self._through_the_wire(message)
-        except MessageError as error:
-            raise ViolationError(
-                f"verification: host {host.number} sends what is refused: {error}"
-            ) from error
+        message = self._from_host(host, message)
         for other in self.hosts.values():
             if other is not host:
-                self._send(host.number, other, message)
+                self._post(host.number, other, message)
         for byzantine in self.byzantine.values():
-            delay_ms = self.random.randint(1, HEALED_DELAY_MS)
-            self._at(self.now_ms + delay_ms, self._hearer(byzantine, message))
+            self.send_to_liar(self._hearer(byzantine, message))
 
     def _hearer(self, byzantine: Byzantine, message: Message) -> Callable[[], None]:
         def hear() -> None:
             for saying in byzantine.hear(message, self.now_ms):
-                self._at(
+                self.at(
                     self.now_ms + saying.after_ms, self._sayer(byzantine, saying.message, saying.receivers)
                 )
 
@@ -317,7 +283,7 @@ class Simulation:
                 self._values.add(message.value.identifier)
             for host in self.hosts.values():
                 if host.index in receivers:
-                    self._send(byzantine.index, host, verified)
+                    self._post(byzantine.index, host, verified)
 
         return say
 
@@ -337,27 +303,8 @@ class Simulation:
             self._verified[message] = arrived
         return arrived
 
-    def _send(self, sender: int, host: Host, message: Message) -> None:
-        healed = self.now_ms >= HEAL_MS
-        copies = 1
-        if not healed:
-            if self._is_cut_off(sender, host.number, message) or self.random.random() < self.scenario.drop:
-                return
-            copies += self.random.random() < self.scenario.duplicate
-        slowest_ms = HEALED_DELAY_MS if healed else self.scenario.delay_ms
-        for _ in range(copies):
-            delay_ms = self.random.randint(1, slowest_ms)
-            self._at(self.now_ms + delay_ms, lambda: self._deliver(sender, host, message))
-
-    def _is_cut_off(self, sender: int, receiver: int, message: Message) -> bool:
-        for fault in self.scenario.faults:
-            if isinstance(fault, Crash) or not fault.begin_ms <= self.now_ms < fault.end_ms:
-                continue
-            if isinstance(fault, Partition) and fault.groups[sender] != fault.groups[receiver]:
-                return True
-            if isinstance(fault, Mute) and fault.sender == sender and fault.step is _step_of(message):
-                return fault.receiver in (None, receiver)
-        return False
+    def _post(self, sender: int, host: Host, message: Message) -> None:
+        self.send(sender, host.number, message, lambda: self._deliver(sender, host, message))
 
     def _deliver(self, sender: int, host: Host, message: Message) -> None:
         if not host.up:
@@ -367,7 +314,7 @@ class Simulation:
             self._note("%d to host %d: %s", sender, host.number, describe(message))
         if height < host.height and not isinstance(message, Commit) and sender in self.hosts:
             answer = self._from_host(host, host.decided[height - 1])
-            self._send(host.number, self.hosts[sender], answer)
+            self._post(host.number, self.hosts[sender], answer)
         self._give(host, Received(message))
 
     # Checks
@@ -391,19 +338,6 @@ class Simulation:
         except MessageError as error:
             raise ViolationError(f"certificate: {error}") from error
 
-    def _check_consistent(self, host: Host, message: Message) -> None:
-        """No two statements in one place from one correct validator, in all its lives."""
-        if isinstance(message, Certificate | Commit) or message.sender != host.index:
-            return
-        if host.index in self.liars:
-            return
-        place = (host.index, message.height, message.round, SignedOnce(message).step)
-        statement = _statement(message)
-        if self._said.setdefault(place, statement) != statement:
-            raise ViolationError(
-                f"consistency: host {host.number} contradicts itself in {place[3].name} {place[1:3]}"
-            )
-
     def _check_conflict(self, conflict: Conflict) -> None:
         self.conflicts += 1
         first, second = conflict.first, conflict.second
@@ -412,7 +346,7 @@ class Simulation:
         same = (first.sender, first.height, first.round, SignedOnce(first).step)
         if same != (second.sender, second.height, second.round, SignedOnce(second).step):
             raise ViolationError("accountability: the evidence is of different places")
-        if _statement(first) == _statement(second):
+        if statement_of(first) == statement_of(second):
             raise ViolationError("accountability: the evidence is no contradiction")
 
     def _check_termination(self) -> None:
@@ -447,22 +381,6 @@ def describe(message: Message) -> str:
             return f"{message.step.name.lower()}s of {voters}, {what}"
         case Commit():
             return "commit by " + describe(message.certificate)
-        case _:
-            assert_never(message)
-
-
-def _statement(message: Signed) -> object:
-    return message.statement if isinstance(message, Proposal) else message.identifier
-
-
-def _step_of(message: Message) -> Step:
-    match message:
-        case Proposal():
-            return Step.PROPOSE
-        case Vote() | Certificate():
-            return message.step
-        case Commit():
-            return Step.PRECOMMIT
         case _:
             assert_never(message)
 

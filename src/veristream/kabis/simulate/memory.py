@@ -15,6 +15,7 @@ from enum import Enum
 
 from veristream.kabis.actions import Action
 from veristream.kabis.batch import SignedHeader, Stream, build_batch
+from veristream.kabis.certificates import Certificate
 from veristream.kabis.codec import DecodeError
 from veristream.kabis.connection import RequestError
 from veristream.kabis.genesis import Genesis
@@ -294,7 +295,7 @@ class MemoryStorage:
         with self._cluster.lock:
             return party.core.fetch_range(stream, first_sequence, FETCH_BYTES)
 
-    async def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+    async def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """The party's statement that it does not have a batch."""
         party = await self._reach()
         with self._cluster.lock:

@@ -10,10 +10,10 @@ from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.batch import Batch, SignedHeader, Stream, build_batch
-from veristream.kabis.codec import ZERO_DIGEST, DecodeError
+from veristream.kabis.certificates import Certificate
+from veristream.kabis.codec import ZERO_DIGEST, DecodeError, Octets
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.receipts import (
-    CommitCertificate,
     StorageAbsence,
     StorageReceipt,
     sign_storage_receipt,
@@ -49,8 +49,9 @@ class FrailLog(MemoryLog):
         self._checksums: list[int] = []
         self.torn_count = self.damaged_count = 0
 
-    def append(self, payload: bytes) -> int:
+    def append(self, *parts: Octets) -> int:
         """Adds a record with its checksum."""
+        payload = b"".join(parts)
         self._checksums.append(crc32(payload))
         return super().append(payload)
 
@@ -180,9 +181,7 @@ class Store:
         found = _answer(lambda: self.party.fetch_range(stream, first_sequence, RANGE_BYTES))
         return () if isinstance(found, Below) else found
 
-    def absence(
-        self, signed: SignedHeader, certificate: CommitCertificate
-    ) -> StorageAbsence | Below | Refusal:
+    def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below | Refusal:
         """The statement that it does not have a batch."""
         return _answer(lambda: self.party.absence(signed, certificate))
 

@@ -14,22 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from heapq import heappop, heappush
 from random import Random
 from typing import assert_never
 
 from veristream.kabis.blocks import Block
 from veristream.kabis.ledger import InvalidBlockError, Ledger
-from veristream.kabis.ordering.durable import SignedOnce, recover
+from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import (
-    Certificate,
     Commit,
     Committee,
     MessageError,
     Proposal,
     Signed,
-    Step,
     Value,
     Vote,
 )
@@ -56,19 +53,15 @@ from veristream.kabis.simulate.chain import (
     make_transactions,
 )
 from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Scenario, Strategy
+from veristream.kabis.simulate.world import ViolationError, World
 from veristream.kabis.transactions import VoteConflict, decode_transaction
 
-HEALED_DELAY_MS = 5
 TICK_MS = 100
 RESUBMIT_MS = 500
 LIMIT_MS = 60_000
 QUIET_MS = 5_000
 SETTINGS = Settings(durations=Durations(40, 20, 20, 10), patience_ms=300, late_ms=20, answer_every_ms=50)
-
-
-class ViolationError(Exception):
-    """A property does not hold in this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,36 +113,24 @@ class Liar(Byzantine):
         return Value(block.block_id(), block.encode())
 
 
-class Simulation:
+class Simulation(World):
     """One run of a scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
-        self.random = Random(f"validators/{scenario.seed}")
+        super().__init__(scenario, Random(f"validators/{scenario.seed}"))
         self.genesis = make_genesis(scenario.size)
         self.transactions = make_transactions(self.genesis)
-        self.now_ms = 0
         self.restarts = self.lost_blocks = self.accused = self.refused = 0
-        self._queue: list[tuple[int, int, Callable[[], None]]] = []
-        self._serial = 0
         self._ids: dict[int, bytes] = {}
         self._decided: dict[bytes, int] = {}
         self._ended_at = 0
         self._owed: set[str] = set()
-        self._said: dict[tuple[int, int, int, Step], object] = {}
-        strategies = dict(scenario.byzantine)
-        self.liars = set(strategies)
-        twins = [index for index, strategy in strategies.items() if strategy is Strategy.TWINS]
         self.byzantine = {
-            index: self._make_liar(index, strategy)
-            for index, strategy in strategies.items()
-            if strategy is not Strategy.TWINS
+            index: self._make_liar(index, strategy) for index, strategy in self.inventive.items()
         }
-        indices = [index for index in range(scenario.size) if index not in self.byzantine] + twins
-        numbers = [*dict.fromkeys(indices), *range(scenario.size, scenario.size + len(twins))]
         self.hosts = {
             number: Host(number, index, self._make_validator(index, None))
-            for number, index in zip(numbers, indices, strict=True)
+            for number, index in self.list_hosts().items()
         }
         self.correct = [host for host in self.hosts.values() if host.index not in self.liars]
 
@@ -158,9 +139,9 @@ class Simulation:
         violation = None
         try:
             self._begin()
-            self._run_until(LIMIT_MS, self._is_complete)
+            self.run_until(LIMIT_MS, self._is_complete)
             self._check_complete()
-            self._run_until(self.now_ms + QUIET_MS, lambda: False)
+            self.run_until(self.now_ms + QUIET_MS, lambda: False)
             self._check_quiet()
         except ViolationError as found:
             violation = str(found)
@@ -201,23 +182,14 @@ class Simulation:
     def _begin(self) -> None:
         for fault in self.scenario.faults:
             if isinstance(fault, Crash) and fault.host in self.hosts:
-                self._at(fault.at_ms, self._doomer(fault))
+                self.at(fault.at_ms, self._doomer(fault))
         for host in self.hosts.values():
             self._do(host, host.validator.begin(START_MS))
-            self._at(TICK_MS + host.number, self._ticker(host))
+            self.at(TICK_MS + host.number, self._ticker(host))
         for number, encoded in enumerate(self.transactions):
-            self._at(self.random.randint(0, 60) + 40 * number, self._submitter(encoded))
+            self.at(self.random.randint(0, 60) + 40 * number, self._submitter(encoded))
 
     # Events
-
-    def _at(self, time_ms: int, action: Callable[[], None]) -> None:
-        self._serial += 1
-        heappush(self._queue, (time_ms, self._serial, action))
-
-    def _run_until(self, limit_ms: int, done: Callable[[], bool]) -> None:
-        while self._queue and self._queue[0][0] <= limit_ms and not done():
-            self.now_ms, _, action = heappop(self._queue)
-            action()
 
     def _submitter(self, encoded: bytes) -> Callable[[], None]:
         """A client of F + 1 validators, until the transaction is decided."""
@@ -229,7 +201,7 @@ class Simulation:
                 host = self.hosts[number]
                 if host.up:
                     self._do(host, host.validator.submit(encoded, self._clock_ms)[1])
-            self._at(self.now_ms + RESUBMIT_MS, give)
+            self.at(self.now_ms + RESUBMIT_MS, give)
 
         return give
 
@@ -238,7 +210,7 @@ class Simulation:
             if host.up:
                 host.flushed = len(host.blocks)
                 self._do(host, host.validator.tick(self._clock_ms))
-            self._at(self.now_ms + TICK_MS, tick)
+            self.at(self.now_ms + TICK_MS, tick)
 
         return tick
 
@@ -248,7 +220,7 @@ class Simulation:
         def doom() -> None:
             if host.up and host.dies_after is None:
                 host.dies_after = crash.outputs
-                self._at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
+                self.at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
 
         return doom
 
@@ -288,7 +260,7 @@ class Simulation:
                 host.records.append(action.record)
             case Send():
                 host.records.sync()
-                self._check_consistent(host, action.message)
+                self.check_consistent(host.number, host.index, action.message)
                 self._post(host, action)
             case Schedule():
                 self._schedule(host, action)
@@ -309,7 +281,7 @@ class Simulation:
             if host.up and host.lives == life:
                 self._do(host, host.validator.time_out(timeout, self._clock_ms))
 
-        self._at(self.now_ms + wanted.duration_ms, ring)
+        self.at(self.now_ms + wanted.duration_ms, ring)
 
     # The network
 
@@ -317,16 +289,15 @@ class Simulation:
         message = decode_peer_message(encode_peer_message(send.message))
         for other in self.hosts.values():
             if other is not host and send.receiver in (None, other.index):
-                self._send(host.number, other, message)
+                self._carry(host.number, other, message)
         if send.receiver is None and isinstance(message, Proposal | Vote):
             for liar in self.byzantine.values():
-                delay_ms = self.random.randint(1, HEALED_DELAY_MS)
-                self._at(self.now_ms + delay_ms, self._hearer(liar, message))
+                self.send_to_liar(self._hearer(liar, message))
 
     def _hearer(self, liar: Liar, message: Signed) -> Callable[[], None]:
         def hear() -> None:
             for saying in liar.hear(message, self.now_ms):
-                self._at(self.now_ms + saying.after_ms, self._sayer(liar, saying.message, saying.receivers))
+                self.at(self.now_ms + saying.after_ms, self._sayer(liar, saying.message, saying.receivers))
 
         return hear
 
@@ -334,31 +305,12 @@ class Simulation:
         def say() -> None:
             for host in self.hosts.values():
                 if host.index in receivers:
-                    self._send(liar.index, host, message)
+                    self._carry(liar.index, host, message)
 
         return say
 
-    def _send(self, sender: int, host: Host, message: PeerMessage) -> None:
-        healed = self.now_ms >= HEAL_MS
-        copies = 1
-        if not healed:
-            if self._is_cut_off(sender, host.number, message) or self.random.random() < self.scenario.drop:
-                return
-            copies += self.random.random() < self.scenario.duplicate
-        slowest_ms = HEALED_DELAY_MS if healed else self.scenario.delay_ms
-        for _ in range(copies):
-            delay_ms = self.random.randint(1, slowest_ms)
-            self._at(self.now_ms + delay_ms, lambda: self._deliver(sender, host, message))
-
-    def _is_cut_off(self, sender: int, receiver: int, message: PeerMessage) -> bool:
-        for fault in self.scenario.faults:
-            if isinstance(fault, Crash) or not fault.begin_ms <= self.now_ms < fault.end_ms:
-                continue
-            if isinstance(fault, Partition) and fault.groups[sender] != fault.groups[receiver]:
-                return True
-            if isinstance(fault, Mute) and fault.sender == sender and fault.step is _step_of(message):
-                return fault.receiver in (None, receiver)
-        return False
+    def _carry(self, sender: int, host: Host, message: PeerMessage) -> None:
+        self.send(sender, host.number, message, lambda: self._deliver(sender, host, message))
 
     def _deliver(self, sender: int, host: Host, message: PeerMessage) -> None:
         if not host.up:
@@ -404,17 +356,6 @@ class Simulation:
         if not isinstance(evidence, VoteConflict) or evidence.first.validator not in self.liars:
             raise ViolationError(f"validity: nobody submitted {evidence}")
 
-    def _check_consistent(self, host: Host, message: PeerMessage) -> None:
-        """No two statements in one place from one correct validator, in all its lives."""
-        if not isinstance(message, Proposal | Vote) or message.sender != host.index:
-            return
-        if host.index in self.liars:
-            return
-        place = (host.index, message.height, message.round, SignedOnce(message).step)
-        statement = message.statement if isinstance(message, Proposal) else message.identifier
-        if self._said.setdefault(place, statement) != statement:
-            raise ViolationError(f"consistency: host {host.number} contradicts itself at {place}")
-
     def _check_accused(self, host: Host, accused: Accused) -> None:
         if host.index in self.liars:
             return
@@ -457,13 +398,3 @@ class Simulation:
 def run(scenario: Scenario) -> Outcome:
     """Runs a scenario."""
     return Simulation(scenario).run()
-
-
-def _step_of(message: PeerMessage) -> Step | None:
-    match message:
-        case Proposal():
-            return Step.PROPOSE
-        case Vote() | Certificate():
-            return message.step
-        case _:
-            return None

@@ -38,8 +38,9 @@ from veristream.kabis.simulate.mallory import Mallory
 from veristream.kabis.simulate.scenario import HEAL_MS
 from veristream.kabis.simulate.stores import Refusal, Store
 from veristream.kabis.simulate.trouble import CONSUMERS, PRODUCERS, Attack, Fall, StorageLie, Trouble
-from veristream.kabis.simulate.validators import HEALED_DELAY_MS, Host, Simulation, ViolationError
+from veristream.kabis.simulate.validators import Host, Simulation
 from veristream.kabis.simulate.validators import Outcome as ValidatorsOutcome
+from veristream.kabis.simulate.world import ViolationError
 from veristream.kabis.transactions import BatchConflict, Submit, VoteConflict, decode_transaction
 
 CALL_TIMEOUT_MS = 150
@@ -147,10 +148,6 @@ class Whole(Simulation):
 
     # The network of clients and storage parties
 
-    def at(self, time_ms: int, action: Callable[[], None]) -> None:
-        """Does something at a time."""
-        self._at(time_ms, action)
-
     def is_liar(self, name: str) -> bool:
         """Whether a validator or client is Byzantine."""
         is_mallory = self.mallory is not None and name == self.mallory.name
@@ -174,26 +171,19 @@ class Whole(Simulation):
 
         def reply(answer: Answer | Refusal) -> None:
             act = partial(failed, answer.why) if isinstance(answer, Refusal) else partial(heard, answer)
-            self._carry(target, client.name, partial(settle, act))
+            self._bring(target, client.name, partial(settle, act))
 
         def arrive() -> None:
             store = self.stores.get(target)
             if store is None or (store.up and store.lie is not StorageLie.SILENT):
                 serve(reply)
 
-        self._carry(client.name, target, arrive)
+        self._bring(client.name, target, arrive)
         self.at(self.now_ms + CALL_TIMEOUT_MS, lambda: settle(partial(failed, "no answer")))
 
-    def _carry(self, sender: str, receiver: str, act: Callable[[], None]) -> None:
-        """Brings a message over: late, twice or never while the network is not healed."""
-        scenario, healed, copies = self.scenario, self.now_ms >= HEAL_MS, 1
-        if not healed:
-            if self._is_severed(sender, receiver) or self.random.random() < scenario.drop:
-                return
-            copies += self.random.random() < scenario.duplicate
-        for _ in range(copies):
-            slowest_ms = HEALED_DELAY_MS if healed else scenario.delay_ms
-            self.at(self.now_ms + self.random.randint(1, slowest_ms), act)
+    def _bring(self, sender: str, receiver: str, act: Callable[[], None]) -> None:
+        """Brings a message between two machines over."""
+        self.carry(act, is_cut_off=self._is_severed(sender, receiver))
 
     def _is_severed(self, sender: str, receiver: str) -> bool:
         for cut in self.trouble.cuts:

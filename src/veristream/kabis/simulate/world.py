@@ -1,0 +1,122 @@
+"""What simulations share: time, the network's weather, who takes part, and what no validator may say.
+
+Events happen in the order of their times, and in the order in which they were planned where those are
+equal, so that a seed is a run. Before the scenario's healing, messages are lost, doubled, late or cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from random import Random
+
+from veristream.kabis.ordering.durable import SignedOnce
+from veristream.kabis.ordering.messages import Certificate, Commit, Proposal, Signed, Step, Vote
+from veristream.kabis.ordering.peers import PeerMessage
+from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+
+HEALED_DELAY_MS = 5
+
+Happening = Callable[[], None]
+
+
+class ViolationError(Exception):
+    """A property does not hold in this run."""
+
+
+class World:
+    """A scenario's time and network; `now_ms` is the time of the event that happens."""
+
+    def __init__(self, scenario: Scenario, random: Random) -> None:
+        self.scenario = scenario
+        self.random = random
+        self.now_ms = 0
+        self._agenda: list[tuple[int, int, Happening]] = []
+        self._planned = 0
+        self._said: dict[tuple[int, int, int, Step], object] = {}
+        strategies = dict(scenario.byzantine)
+        self.liars = frozenset(strategies)
+        self.inventive = {
+            index: strategy for index, strategy in strategies.items() if strategy is not Strategy.TWINS
+        }
+
+    def list_hosts(self) -> dict[int, int]:
+        """The number of each host that runs the real protocol, with its validator; twins are two of one."""
+        twins = [index for index in dict(self.scenario.byzantine) if index not in self.inventive]
+        indices = [index for index in range(self.scenario.size) if index not in self.inventive] + twins
+        numbers = [*dict.fromkeys(indices), *range(self.scenario.size, self.scenario.size + len(twins))]
+        return dict(zip(numbers, indices, strict=True))
+
+    # Time
+
+    def at(self, time_ms: int, happening: Happening) -> None:
+        """Plans an event."""
+        self._planned += 1
+        heappush(self._agenda, (time_ms, self._planned, happening))
+
+    def run_until(self, limit_ms: int, done: Callable[[], bool]) -> None:
+        """Has things happen up to a time, or until it is done."""
+        while self._agenda and self._agenda[0][0] <= limit_ms and not done():
+            self.now_ms, _, happening = heappop(self._agenda)
+            happening()
+
+    # The network
+
+    def send(self, sender: int, receiver: int, message: PeerMessage, deliver: Happening) -> None:
+        """Plans the arrivals of a message between two hosts."""
+        self.carry(deliver, is_cut_off=self._is_cut_off(sender, receiver, message))
+
+    def carry(self, deliver: Happening, *, is_cut_off: bool) -> None:
+        """Plans the arrivals of a message: one, or two or none while the network is not healed."""
+        healed = self.now_ms >= HEAL_MS
+        copies = 1
+        if not healed:
+            if is_cut_off or self.random.random() < self.scenario.drop:
+                return
+            copies += self.random.random() < self.scenario.duplicate
+        slowest_ms = HEALED_DELAY_MS if healed else self.scenario.delay_ms
+        for _ in range(copies):
+            self.at(self.now_ms + self.random.randint(1, slowest_ms), deliver)
+
+    def send_to_liar(self, hear: Happening) -> None:
+        """Plans the arrival of a message at one who hears everything."""
+        self.at(self.now_ms + self.random.randint(1, HEALED_DELAY_MS), hear)
+
+    def _is_cut_off(self, sender: int, receiver: int, message: PeerMessage) -> bool:
+        for fault in self.scenario.faults:
+            if isinstance(fault, Crash) or not fault.begin_ms <= self.now_ms < fault.end_ms:
+                continue
+            if isinstance(fault, Partition) and fault.groups[sender] != fault.groups[receiver]:
+                return True
+            if isinstance(fault, Mute) and fault.sender == sender and fault.step is _step_of(message):
+                return fault.receiver in (None, receiver)
+        return False
+
+    # What nobody may say
+
+    def check_consistent(self, number: int, index: int, message: PeerMessage) -> None:
+        """No two statements in one place from one correct validator, in all its lives."""
+        if not isinstance(message, Proposal | Vote) or message.sender != index or index in self.liars:
+            return
+        place = (index, message.height, message.round, SignedOnce(message).step)
+        said = statement_of(message)
+        if self._said.setdefault(place, said) != said:
+            where = f"{place[3].name} {place[1:3]}"
+            raise ViolationError(f"consistency: host {number} contradicts itself in {where}")
+
+
+def statement_of(message: Signed) -> object:
+    """What a message says, without who signed it."""
+    return message.statement if isinstance(message, Proposal) else message.identifier
+
+
+def _step_of(message: PeerMessage) -> Step | None:
+    match message:
+        case Proposal():
+            return Step.PROPOSE
+        case Vote() | Certificate():
+            return message.step
+        case Commit():
+            return Step.PRECOMMIT
+        case _:
+            return None

@@ -6,22 +6,25 @@ with access.producer() as producer, access.consumer() as consumer: ...
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster import Cluster
+from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.interfaces import Channels, Connect
-from veristream.kabis.ordering.client import OrderingClient
+from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.producer import KabisProducer
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.transactions import Author
+from veristream.kabis.validation import open_ordering
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +34,13 @@ class Access:
     folder: ClusterFolder
 
     def require_up(self) -> Access:
-        """Itself, if any validator runs: else every wait would be in vain."""
+        """Itself, if any validator runs, or any storage party where the validators are not ours to see.
+
+        Else every wait would be in vain.
+        """
         running = Cluster(self.folder).find()
-        if not any(party.name in running for party in self.genesis.validators):
+        needed = self.genesis.storage if is_cometbft(self.genesis) else self.genesis.validators
+        if not any(party.name in running for party in needed):
             raise EnvironmentFailure(
                 f"the cluster in {self.folder.path} is down",
                 f"veristream kabis up --detach --data {self.folder.path} starts it",
@@ -46,8 +53,8 @@ class Access:
         return self.folder.genesis()
 
     def author(self, name: str) -> Author:
-        """A client or the admin, with the key of its first epoch."""
-        return Author(self.genesis.chain_id, name, 0, self.folder.key(name))
+        """A client or the admin, with its latest key."""
+        return Author(self.genesis.chain_id, name, self.folder.key_epoch(name), self.folder.key(name))
 
     def identity(self, name: str, role: Role) -> Identity:
         """Who a client or the admin is on the wire."""
@@ -55,7 +62,12 @@ class Access:
 
     def connect(self, name: str, role: Role, timeout_s: float = 5.0) -> Connect:
         """Opens both channels in somebody's name."""
-        return partial(open_channels, self.genesis, self.identity(name, role), timeout_s)
+        return partial(open_channels, self.genesis, self.identity(name, role), timeout_s, self.kafka())
+
+    def kafka(self) -> dict[str, KafkaSettings]:
+        """The Kafka cluster of each storage party whose log is in one."""
+        found = {party.name: self.folder.kafka(party.name) for party in self.genesis.storage}
+        return {name: settings for name, settings in found.items() if settings is not None}
 
     def producer(
         self,
@@ -85,7 +97,9 @@ class Access:
         return self.connect(ADMIN, Role.ADMIN, timeout_s)
 
 
-async def open_channels(genesis: Genesis, identity: Identity, timeout_s: float) -> Channels:
+async def open_channels(
+    genesis: Genesis, identity: Identity, timeout_s: float, kafka: Mapping[str, KafkaSettings] | None = None
+) -> Channels:
     """Both channels over loopback: all storage parties and all validators of the genesis."""
     storage = tuple(StorageClient(identity, party, timeout_s) for party in genesis.storage)
-    return Channels(storage, OrderingClient(genesis, identity, timeout_s))
+    return Channels(storage, open_ordering(genesis, identity, timeout_s), kafka or {})

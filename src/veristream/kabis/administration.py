@@ -212,5 +212,42 @@ def _bounds(ledger: Ledger, topic: str, partitions: int) -> list[tuple[int, int]
     return [(partition.low_water, partition.next_index) for partition in found]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """How far a consumer group is in a partition that it reads or has read.
+
+    `lag` is how many events are left for it, if the topic is validated: else only a storage party knows.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    member: str | None
+    committed: int | None
+    end: int | None
+    lag: int | None
+
+
+def list_lags(ledger: Ledger) -> list[GroupLag]:
+    """Every group and each of its partitions, by name."""
+    return [
+        _lag(ledger, group, topic, partition)
+        for group in ledger.groups()
+        for topic, partition in sorted({*ledger.assignment(group), *ledger.commits(group)})
+    ]
+
+
+def _lag(ledger: Ledger, group: str, topic: str, partition: int) -> GroupLag:
+    policy, bounds = ledger.topic(topic), ledger.partition(topic, partition)
+    committed = ledger.committed(group, topic, partition)
+    reader = ledger.assignment(group).get((topic, partition))
+    member = None if reader is None else "/".join(reader)
+    if policy is None or not policy.validated:
+        return GroupLag(group, topic, partition, member, committed, None, None)
+    begin = max(bounds.low_water, committed or 0)
+    end = bounds.next_index
+    return GroupLag(group, topic, partition, member, committed, end, end - begin)
+
+
 def _clock_ms() -> int:
     return time.monotonic_ns() // 1_000_000

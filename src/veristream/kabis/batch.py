@@ -8,13 +8,13 @@ events: it is what validators order. A batch of one event is the paper's secure 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
-from veristream.kabis.codec import SIGNATURE_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.codec import SIGNATURE_BYTES, Coded, DecodeError, Octets, Reader, Writer
 from veristream.kabis.keys import Signer, Verify
 from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.merkle import compute_root, hash_leaves
@@ -23,6 +23,8 @@ from veristream.kabis.records import LEAF_BYTES_MAX, Event, decode_leaf
 BATCH_EVENTS_MAX = 10_000
 BATCH_BYTES_MAX = 8 << 20
 """The largest encoded batch."""
+HEAD_BYTES_MAX = 4096 + 4 * BATCH_EVENTS_MAX
+"""More than tag, signed header and the table of lengths take."""
 BATCH_LEAVES_BYTES_MAX = BATCH_BYTES_MAX - 4096
 """What a batch has for its leaves, each with four bytes for its length."""
 
@@ -140,8 +142,7 @@ class Batch(Coded):
 
     def verify_contents(self) -> None:
         """Raises BatchError unless the leaves are those under the header's root."""
-        if compute_root(hash_leaves(self.leaves)) != self.header.root:
-            raise BatchError("the events are not those that the header was signed for")
+        _verify_leaves(self.header, self.leaves)
 
     def events(self) -> list[Event]:
         """The events, decoded; raises DecodeError where a producer signed what is no leaf."""
@@ -151,19 +152,64 @@ class Batch(Coded):
         """Appends the header, a table of the leaves' lengths, then the leaves."""
         self.signed.write(writer)
         writer.raw(struct.pack(f">{len(self.leaves)}I", *map(len, self.leaves)))
-        writer.raw(b"".join(self.leaves))
+        for leaf in self.leaves:
+            writer.raw(leaf)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Takes a batch; as many leaves as the header counts."""
         signed = SignedHeader.read(reader)
-        count = signed.header.count
-        lengths = struct.unpack(f">{count}I", reader.fixed(4 * count))
-        if max(lengths) > LEAF_BYTES_MAX:
-            raise DecodeError(f"a leaf of {max(lengths)} bytes, at most {LEAF_BYTES_MAX}")
-        packed = reader.fixed(sum(lengths))
-        ends = accumulate(lengths, initial=0)
-        return cls(signed, tuple([packed[start:end] for start, end in pairwise(ends)]))
+        lengths = _read_lengths(reader, signed.header.count)
+        return cls(signed, tuple([reader.fixed(length) for length in lengths]))
+
+    @classmethod
+    def decode(cls, data: Octets) -> Self:
+        """The batch with this encoding; raises DecodeError and nothing else."""
+        packed = PackedBatch.decode(data)
+        return cls(packed.signed, tuple(map(bytes, packed.leaves())))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBatch:
+    """An encoded batch that is only looked at: its leaves stay where they are, in the bytes that came."""
+
+    signed: SignedHeader
+    _data: Octets
+    _ends: tuple[int, ...]
+
+    @staticmethod
+    def decode(data: Octets) -> PackedBatch:
+        """The batch with this encoding, as `Batch.decode` has it; raises DecodeError and nothing else."""
+        if len(data) > BATCH_BYTES_MAX:
+            raise DecodeError(f"{len(data)} bytes, at most {BATCH_BYTES_MAX} for a {Batch.KIND}")
+        reader = Reader(bytes(data[:HEAD_BYTES_MAX]), Batch.KIND)
+        signed = SignedHeader.read(reader)
+        lengths = _read_lengths(reader, signed.header.count)
+        start = min(len(data), HEAD_BYTES_MAX) - reader.remaining
+        ends = tuple(accumulate(lengths, initial=start))
+        if ends[-1] != len(data):
+            raise DecodeError(f"leaves of {ends[-1] - start} bytes in {len(data) - start}")
+        return PackedBatch(signed, data, ends)
+
+    def leaves(self) -> Iterator[Octets]:
+        """The leaves, one after the other."""
+        return (self._data[start:end] for start, end in pairwise(self._ends))
+
+    def verify_contents(self) -> None:
+        """Raises BatchError unless the leaves are those under the header's root."""
+        _verify_leaves(self.signed.header, self.leaves())
+
+
+def _read_lengths(reader: Reader, count: int) -> tuple[int, ...]:
+    lengths: tuple[int, ...] = struct.unpack(f">{count}I", reader.fixed(4 * count))
+    if max(lengths) > LEAF_BYTES_MAX:
+        raise DecodeError(f"a leaf of {max(lengths)} bytes, at most {LEAF_BYTES_MAX}")
+    return lengths
+
+
+def _verify_leaves(header: BatchHeader, leaves: Iterable[Octets]) -> None:
+    if compute_root(hash_leaves(leaves)) != header.root:
+        raise BatchError("the events are not those that the header was signed for")
 
 
 @dataclass(frozen=True, slots=True)

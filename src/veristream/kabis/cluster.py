@@ -12,11 +12,10 @@ One host is one trust domain: this is for laptops, tests and demonstrations. Not
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -24,9 +23,12 @@ from typing import Self
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis import folder as folders
 from veristream.kabis import processes
+from veristream.kabis.cometbft.addresses import is_cometbft
+from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.faulty import StorageFault, ValidatorFault
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.genesis import Genesis, StorageMode
+from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.processes import Running
 
 START_PATIENCE_S = 60.0
@@ -72,6 +74,8 @@ class Cluster:
         if not self.folder.exists():
             return folders.create(self.folder, parties or 4, mode or StorageMode.TOLERANT, port or 0)
         genesis = self.genesis
+        if is_cometbft(genesis):
+            found(genesis)
         if parties not in (None, len(genesis.validators)) or mode not in (None, genesis.storage_mode):
             raise ModelError(
                 f"the cluster in {self.folder.path} has {len(genesis.validators)} parties, and"
@@ -87,12 +91,41 @@ class Cluster:
             )
         return folders.place(self.folder, genesis, port)
 
+    def create_over(
+        self, nodes: Sequence[str], mode: StorageMode | None = None, port: int | None = None
+    ) -> Genesis:
+        """Keys and genesis over existing nodes of CometBFT, which are the validators; they may have moved.
+
+        The first time the nodes are given the genesis, and from then on they must have it.
+        """
+        network = read_network(nodes)
+        if self.folder.exists():
+            folders.write_genesis(self.folder, readdress(self.genesis, network))
+            return self.create(None, mode, port)
+        genesis = folders.create(self.folder, network, mode or StorageMode.TOLERANT, port or 0)
+        try:
+            found(genesis)
+        except ModelError:  # somebody else's chain: this genesis never counts
+            self.folder.genesis_path.unlink()
+            raise
+        return genesis
+
+    def use_kafka(self, clusters: Sequence[KafkaSettings]) -> None:
+        """Has each storage party keep its log in a Kafka cluster of its own; only while none runs."""
+        if self.find():
+            raise ModelError(
+                f"parties of {self.folder.path} run, and their logs move only when they do not",
+                hint=f"veristream kabis down --data {self.folder.path}",
+            )
+        folders.use_kafka(self.folder, self.genesis, clusters)
+
     # Processes
 
     def names(self) -> list[str]:
-        """All parties, validators first."""
+        """All parties that are processes of ours, validators first."""
         genesis = self.genesis
-        return [party.name for party in genesis.validators + genesis.storage]
+        ours = () if is_cometbft(genesis) else genesis.validators
+        return [party.name for party in ours + genesis.storage]
 
     def find(self) -> dict[str, Running]:
         """The parties that run now, whoever started them."""
@@ -116,15 +149,19 @@ class Cluster:
                 hint=f"veristream kabis down --data {self.folder.path} stops them",
             )
         try:
-            for name in chosen:
-                (self.folder.party(name) / "ready").unlink(missing_ok=True)
-                self.running[name] = processes.start(
-                    name, self._command(name, how), self.folder.party(name), attended=how.attended
-                )
+            self.launch(how, chosen)
             self._wait_for(chosen)
         except BaseException:
             self.stop(chosen)
             raise
+
+    def launch(self, how: Start, names: Iterable[str]) -> None:
+        """Starts parties that do not run, and does not wait until they answer."""
+        for name in names:
+            folder = self.folder.party(name)
+            (folder / "ready").unlink(missing_ok=True)
+            command = self._command(name, how)
+            self.running[name] = processes.start(name, command, folder, attended=how.attended)
 
     def _command(self, name: str, how: Start) -> list[str]:
         folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")
@@ -132,8 +169,12 @@ class Cluster:
         own = ["--name", name] if is_validator else ["--party", name, "--key", str(folder / "key")]
         if not is_validator:
             address = next(party.address for party in self.genesis.storage if party.name == name)
-            own += ["--listen", address, "--clients", str(self.folder.clients_path.resolve())]
+            own += ["--listen", address, "--clients", str(self.folder.clients_path.resolve()), "--follow"]
             own += ["--repair"] if how.repair else []
+            kafka = self.folder.kafka(name)
+            if kafka is not None:
+                properties = str(self.folder.kafka_path(name).resolve())
+                own += ["--log", f"kafka={kafka.bootstrap}", "--kafka-properties", properties]
         return [
             *(sys.executable, "-m", "veristream.kabis.party", "validator" if is_validator else "storage"),
             *(["--attended"] if how.attended else []),
@@ -160,11 +201,7 @@ class Cluster:
         running, folder = self.running[name], self.folder.party(name)
         if not running.is_alive():
             self._tell_failure(name)
-        try:
-            state = json.loads((folder / "ready").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return False
-        return bool(state["pid"] == running.pid)
+        return processes.read_ready(folder) == running.pid
 
     def _tell_failure(self, name: str) -> None:
         """Raises what a party that did not start said last, as the user's error or the machine's."""
@@ -218,7 +255,8 @@ class Cluster:
 
 def check_faults(genesis: Genesis, faults: Mapping[str, str]) -> None:
     """Raises ModelError unless every fault is one that its party can have."""
-    kinds = {party.name: [*ValidatorFault] for party in genesis.validators}
+    ours = () if is_cometbft(genesis) else genesis.validators
+    kinds = {party.name: [*ValidatorFault] for party in ours}
     can = {**kinds, **{party.name: [*StorageFault] for party in genesis.storage}}
     for name, fault in faults.items():
         if name not in can:

@@ -29,6 +29,8 @@ _U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
 
 Item = TypeVar("Item")
+Octets = bytes | memoryview
+"""Bytes, or a look at bytes that were received into a buffer of their own: what is large is not copied."""
 
 
 class DecodeError(Exception):

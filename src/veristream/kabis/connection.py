@@ -5,6 +5,10 @@ is). Nobody can make us hold memory: before it has proved its key a peer may sen
 seconds; afterwards a frame has a largest size, requests that we are working on have a largest number and a
 largest sum of bytes, past which we stop reading, and a request is not begun while the peer does not read
 our answers. A peer that stops in the middle of a frame, does not read, or is silent, is cut off.
+
+A request or an answer may have an *attachment*, which travels as the frame after it and, unless the session
+is encrypted, without a MAC. It is for contents that the receiver holds against a hash in the part under the
+MAC anyway, as it does with batches: so each byte of them is hashed once, and copied nowhere.
 """
 
 from __future__ import annotations
@@ -13,12 +17,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from struct import Struct
 from typing import Protocol, cast
 
-from veristream.kabis.codec import DecodeError
+from veristream.kabis.codec import DecodeError, Octets
 from veristream.kabis.handshake import (
     HANDSHAKE_BYTES_MAX,
+    LENGTH_BYTES,
     MAC_BYTES,
     ClientHandshake,
     Peer,
@@ -33,6 +39,7 @@ _LOGGER = logging.getLogger(__name__)
 
 _HEAD = Struct(">BQ")  # kind, id
 _REQUEST, _ANSWER, _FAILURE, _MESSAGE, _PING, _PONG, _WELCOME, _REFUSED = range(1, 9)
+_ATTACHED_REQUEST, _ATTACHED_ANSWER = 9, 10
 _REASON_BYTES_MAX = 1000
 
 
@@ -48,7 +55,16 @@ class RequestError(Exception):
     """The other side answered that it will not or cannot do what was asked; says why."""
 
 
-Answer = Callable[[Peer, bytes], Awaitable[bytes]]
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A body, and contents beside it that only a hash in the body, or a signature, vouches for."""
+
+    body: bytes
+    contents: Octets
+
+
+Answer = Callable[[Peer, bytes], Awaitable[bytes | Attached]]
+AnswerAttached = Callable[[Peer, Attached], Awaitable[bytes | Attached]]
 Receive = Callable[[Peer, bytes], None]
 Authorize = Callable[[Peer], str | None]
 """Why a peer that has proved its key is not welcome; None when it is."""
@@ -56,6 +72,10 @@ Authorize = Callable[[Peer], str | None]
 
 async def _answer_nothing(_peer: Peer, _body: bytes) -> bytes:
     raise RequestError("nothing is answered here")
+
+
+async def _take_nothing(_peer: Peer, _request: Attached) -> bytes:
+    raise RequestError("nothing is to be attached to this")
 
 
 def _receive_nothing(_peer: Peer, _body: bytes) -> None:
@@ -68,6 +88,7 @@ class Handlers:
 
     answer: Answer = _answer_nothing
     receive: Receive = _receive_nothing
+    answer_attached: AnswerAttached = _take_nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +105,7 @@ class Limits:
     idle_s: float = 60.0
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """One connection, from the first byte on; `opened` is done when both sides know each other."""
 
     def __init__(self, handlers: Handlers, limits: Limits) -> None:
@@ -92,10 +113,10 @@ class Connection(asyncio.Protocol):
         self._handlers = handlers
         self._limits = limits
         self._splitter = Splitter(HANDSHAKE_BYTES_MAX)
-        self._on_frame: Callable[[bytes], None]
+        self._on_frame: Callable[[Octets], None]
         self._session: Session | None = None
         self._next_id = 0
-        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._waiting: dict[int, asyncio.Future[bytes | Attached]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._task_bytes = 0
         self._writable = asyncio.Event()
@@ -113,12 +134,16 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=self._limits.write_bytes_max)
         self._watch()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the transport puts what arrives."""
+        return self._splitter.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Takes what arrived apart and acts on every frame that is whole."""
         self._heard = self._loop.time()
         if not self._splitter.partial:
             self._frame_begun = self._heard
-        self._splitter.feed(data)
+        self._splitter.fill(nbytes)
         self._pump()
 
     def _pump(self) -> None:
@@ -173,15 +198,22 @@ class Connection(asyncio.Protocol):
 
     async def request(self, body: bytes, timeout_s: float | None = None) -> bytes:
         """The other side's answer; RequestError, ConnectionLostError or TimeoutError if there is none."""
+        answer = await self.exchange(body, timeout_s)
+        if isinstance(answer, Attached):
+            raise RequestError("an answer with an attachment that nobody asked for")
+        return answer
+
+    async def exchange(self, body: bytes | Attached, timeout_s: float | None = None) -> bytes | Attached:
+        """As `request`, where something may be attached to the request or to the answer."""
         async with asyncio.timeout(timeout_s):
             await self._writable.wait()
             if self.closed:
                 raise ConnectionLostError("the connection ended")
             self._next_id += 1
             number = self._next_id
-            future: asyncio.Future[bytes] = self._loop.create_future()
+            future: asyncio.Future[bytes | Attached] = self._loop.create_future()
             self._waiting[number] = future
-            self._send(_REQUEST, number, body)
+            self._send_either((_REQUEST, _ATTACHED_REQUEST), number, body)
             try:
                 return await future
             finally:
@@ -215,18 +247,34 @@ class Connection(asyncio.Protocol):
         assert self._session is not None
         self._transport.write(self._session.seal(_HEAD.pack(kind, number) + body))
 
+    def _send_either(self, kinds: tuple[int, int], number: int, body: bytes | Attached) -> None:
+        """Sends a frame of the first kind, or one of the second and the attachment after it."""
+        if isinstance(body, bytes):
+            self._send(kinds[0], number, body)
+            return
+        size = len(body.contents)
+        if size > self._limits.frame_bytes_max:
+            raise WireError(f"{size} bytes do not fit a frame of {self._limits.frame_bytes_max}")
+        self._send(kinds[1], number, body.body)
+        assert self._session is not None
+        if self._session.encrypted:
+            self._transport.write(self._session.seal(bytes(body.contents)))
+        else:
+            self._transport.write(size.to_bytes(LENGTH_BYTES, "big"))
+            self._transport.write(body.contents)
+
     def _open(self, session: Session) -> None:
         self._session = session
         self._splitter.frame_bytes_max = self._limits.frame_bytes_max + _HEAD.size + MAC_BYTES
         self._on_frame = self._on_payload
 
-    def _on_payload(self, frame: bytes) -> None:
+    def _on_payload(self, frame: Octets) -> None:
         assert self._session is not None
         payload = self._session.open(frame)
         if len(payload) < _HEAD.size:
             raise WireError("a frame without a head")
         kind, number = _HEAD.unpack_from(payload)
-        body = payload[_HEAD.size :]
+        body = bytes(payload[_HEAD.size :])
         if not self.opened.done() and kind not in (_WELCOME, _REFUSED):
             raise WireError("a frame before the welcome")
         match kind:
@@ -240,41 +288,58 @@ class Connection(asyncio.Protocol):
                 self._send(_PONG, number, b"")
             case 6:
                 pass
+            case 9 | 10:
+                self._on_frame = partial(self._on_attachment, kind, number, body)
             case _:
                 self._on_welcome(kind, body)
+
+    def _on_attachment(self, kind: int, number: int, body: bytes, frame: Octets) -> None:
+        assert self._session is not None
+        self._on_frame = self._on_payload
+        attached = Attached(body, self._session.open(frame) if self._session.encrypted else frame)
+        if kind == _ATTACHED_REQUEST:
+            self._start(number, attached)
+        else:
+            self._resolve(_ANSWER, number, attached)
 
     def _on_welcome(self, kind: int, body: bytes) -> None:
         raise WireError(f"a frame of kind {kind}, which is not sent here")
 
-    def _resolve(self, kind: int, number: int, body: bytes) -> None:
+    def _resolve(self, kind: int, number: int, body: bytes | Attached) -> None:
         future = self._waiting.pop(number, None)
         if future is None or future.done():
             return  # it came too late: whoever asked has stopped waiting
-        if kind == _ANSWER:
+        if kind == _ANSWER or isinstance(body, Attached):
             future.set_result(body)
         else:
             future.set_exception(RequestError(body.decode("utf-8", "replace")))
 
     # Requests of the other side.
 
-    def _start(self, number: int, body: bytes) -> None:
+    def _start(self, number: int, body: bytes | Attached) -> None:
         task = self._loop.create_task(self._work(number, body))
+        size = len(body) if isinstance(body, bytes) else len(body.body) + len(body.contents)
         self._tasks.add(task)
-        self._task_bytes += len(body)
-        task.add_done_callback(lambda done: self._done(done, len(body)))
+        self._task_bytes += size
+        task.add_done_callback(lambda done: self._done(done, size))
         limits = self._limits
         if len(self._tasks) >= limits.requests_max or self._task_bytes >= limits.request_bytes_max:
             self._blocked = True
             self._transport.pause_reading()
 
-    async def _work(self, number: int, body: bytes) -> None:
+    async def _work(self, number: int, body: bytes | Attached) -> None:
         await self._writable.wait()
+        kinds = (_ANSWER, _ATTACHED_ANSWER)
+        answer: bytes | Attached
         try:
-            kind, answer = _ANSWER, await self._handlers.answer(self.peer, body)
+            if isinstance(body, Attached):
+                answer = await self._handlers.answer_attached(self.peer, body)
+            else:
+                answer = await self._handlers.answer(self.peer, body)
         except (RequestError, DecodeError) as error:
-            kind, answer = _FAILURE, str(error).encode()[:_REASON_BYTES_MAX]
+            kinds, answer = (_FAILURE, _FAILURE), str(error).encode()[:_REASON_BYTES_MAX]
         if not self.closed:
-            self._send(kind, number, answer)
+            self._send_either(kinds, number, answer)
 
     def _done(self, task: asyncio.Task[None], size: int) -> None:
         self._tasks.discard(task)
@@ -365,12 +430,12 @@ class ServerConnection(Connection):
         super().connection_lost(exc)
         self._owner.remove(self)
 
-    def _on_hello(self, frame: bytes) -> None:
-        self._transport.write(prefix(self._handshake.answer(frame)))
+    def _on_hello(self, frame: Octets) -> None:
+        self._transport.write(prefix(self._handshake.answer(bytes(frame))))
         self._on_frame = self._on_proof
 
-    def _on_proof(self, frame: bytes) -> None:
-        session = self._handshake.finish(frame)
+    def _on_proof(self, frame: Octets) -> None:
+        session = self._handshake.finish(bytes(frame))
         refusal = self._authorize(session.peer)
         self._open(session)
         if refusal is None:
@@ -401,8 +466,8 @@ class ClientConnection(Connection):
         super().connection_made(transport)
         self._transport.write(prefix(self._handshake.hello))
 
-    def _on_answer(self, frame: bytes) -> None:
-        proof, session = self._handshake.finish(frame)
+    def _on_answer(self, frame: Octets) -> None:
+        proof, session = self._handshake.finish(bytes(frame))
         self._transport.write(prefix(proof))
         self._open(session)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from veristream.kabis.codec import DecodeError
-from veristream.kabis.records import Headers, decode_leaf
+from veristream.kabis.records import Event, Headers, decode_leaf
 from veristream.kabis.seal import Sealer, SealError
 
 Place = tuple[str, int]
@@ -82,3 +82,15 @@ def decode_events(
             continue
         events.append(Consumed(index, *event, origin))
     return events
+
+
+def open_events(events: list[Consumed], sealer: Sealer) -> list[Consumed]:
+    """The events that open; what does not is a gap for everybody alike."""
+    opened = []
+    for index, key, value, headers, timestamp_ms, origin in events:
+        try:
+            event = sealer.open_event(Event(key, value, headers, timestamp_ms))
+            opened.append(Consumed(index, *event, origin))
+        except SealError:
+            continue
+    return opened

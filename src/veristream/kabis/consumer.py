@@ -20,6 +20,7 @@ least once. `AsyncKabisConsumer` is the same in an event loop.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +28,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar, assert_never
 
-from veristream.errors import EnvironmentFailure
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis import consumer_outputs as outputs
 from veristream.kabis.client_errors import ClosedError
 from veristream.kabis.consumed import Consumed, Place
@@ -39,10 +40,13 @@ from veristream.kabis.fetching import find_index, require_partition
 from veristream.kabis.follower import Follower
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, Connect, Storage, party_of
-from veristream.kabis.plain_reading import FROM_END
+from veristream.kabis.kafka.clients import PlainSources
+from veristream.kabis.plain_reading import FROM_END, Answer
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import PartitionName
 from veristream.kabis.transactions import Author
+
+_LOGGER = logging.getLogger(__name__)
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 10.0
@@ -69,12 +73,14 @@ class AsyncKabisConsumer:
         self._arrived_loop: asyncio.Event
         self._waiting: dict[Ticket, asyncio.Event] = {}
         self._core = ConsumerCore(Follower(genesis), author, options)
+        self._plain = PlainSources(genesis, self._core.follower.ledger)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
         self._arrived_loop = asyncio.Event()
         await self._driver.open(self._connect, timeout)
+        self._plain.open(self._driver.channels.kafka)
         self._opened = True
         self._driver.feed(self._core.start)
 
@@ -195,8 +201,10 @@ class AsyncKabisConsumer:
         known = self._ask(lambda: require_partition(self._core.follower.ledger, place))
         if self._options.validate:
             return known.next_index if at_end else known.low_water
-        party = self._party(party_of(self._genesis, place[0]))
+        party, in_kafka = self._party(party_of(self._genesis, place[0])), self._plain.find(place[0])
         try:
+            if in_kafka is not None:
+                return (await in_kafka.bounds(place))[at_end]
             part = await party.fetch_plain(PartitionName(*place), FROM_END if at_end else 0, 1, 0)
         except FAILURES as error:
             raise EnvironmentFailure(
@@ -242,6 +250,7 @@ class AsyncKabisConsumer:
             self._opened = False
             self._driver.feed(lambda now_ms: self._core.close())
             await self._driver.close()
+            await asyncio.to_thread(self._plain.close)
 
     async def _say_goodbye(self) -> None:
         if self._options.group is None:
@@ -314,14 +323,20 @@ class AsyncKabisConsumer:
             self._driver.feed(lambda now_ms: core.fetched(wanted, answer, now_ms))
 
     async def _fetch_plain(self, wanted: outputs.FetchPlain) -> None:
+        place = wanted.place
+        part: Answer | None = None
+        if self._plain.has_moved(place):
+            moved = [(place.topic, place.partition)]
+            self._driver.feed(lambda now_ms: self._core.seek_to(moved, Start.BEGINNING, now_ms))
+            return
         try:
-            part = await self._party(wanted.party).fetch_plain(
-                wanted.place, wanted.offset, wanted.bytes_max, wanted.wait_ms
-            )
-        except FAILURES:
-            self._driver.feed(lambda now_ms: self._core.fetched_plain(wanted, None, now_ms))
-        else:
-            self._driver.feed(lambda now_ms: self._core.fetched_plain(wanted, part, now_ms))
+            source = self._plain.find(place.topic) or self._party(wanted.party)
+            part = await source.fetch_plain(place, wanted.offset, wanted.bytes_max, wanted.wait_ms)
+        except FAILURES as error:
+            _LOGGER.info("%s does not answer: %s", wanted.party, error)
+        except (ModelError, EnvironmentFailure) as failure:
+            part = failure
+        self._driver.feed(lambda now_ms: self._core.fetched_plain(wanted, part, now_ms))
 
     async def _ask_absence(self, wanted: outputs.AskAbsence) -> None:
         try:

@@ -27,6 +27,7 @@ from veristream.kabis.consumed import Consumed, Place, decode_events
 from veristream.kabis.consumer_options import ConsumerOptions, Start
 from veristream.kabis.consumer_outputs import Output, Ticket
 from veristream.kabis.fetching import (
+    Patience,
     Reader,
     Standing,
     Wanted,
@@ -38,9 +39,9 @@ from veristream.kabis.fetching import (
 from veristream.kabis.follower import Change, Follower
 from veristream.kabis.interfaces import CertifiedBlock, party_of
 from veristream.kabis.membership import Membership, Voice
-from veristream.kabis.plain_reading import PLAIN_BYTES, PlainReader
+from veristream.kabis.plain_reading import PLAIN_BYTES, Answer, PlainReader
 from veristream.kabis.receipts import StorageAbsence
-from veristream.kabis.storage.core import Absent, Below, PlainSlice
+from veristream.kabis.storage.core import Absent, Below
 from veristream.kabis.storage.entries import PartitionName
 from veristream.kabis.transactions import Author, Signed, Skip, skip
 
@@ -55,6 +56,7 @@ class ConsumerCore:
     def __init__(self, follower: Follower, author: Author | None, options: ConsumerOptions) -> None:
         self.follower = follower
         self.standing = Standing()
+        self._patience = Patience(options.fetch_timeout_ms)
         self.attention = False
         self.next_ms = NEVER_MS
         self.buffered_bytes = 0
@@ -319,6 +321,7 @@ class ConsumerCore:
         if isinstance(answer, bytes):
             try:
                 self._accept(reader, entry, answer)
+                self._patience.hear(wanted.party, now_ms)
             except WrongAnswerError as error:
                 self.standing.suspect(wanted.party, wanted.digest, str(error), now_ms)
                 entry.failed.add(wanted.party)
@@ -349,9 +352,7 @@ class ConsumerCore:
             self._out += [outputs.Submit(number, transaction) for number in range(self._genesis.faults + 1)]
         return self._drain()
 
-    def fetched_plain(
-        self, wanted: outputs.FetchPlain, part: PlainSlice | Below | None, now_ms: int
-    ) -> list[Output]:
+    def fetched_plain(self, wanted: outputs.FetchPlain, part: Answer | None, now_ms: int) -> list[Output]:
         """Events of a topic that is not validated; None if the party did not answer."""
         place = (wanted.place.topic, wanted.place.partition)
         reader = self._readers.get(place)
@@ -411,17 +412,16 @@ class ConsumerCore:
             self._out.append(outputs.Ready())
 
     def _ask(self, reader: Reader, wanted: Wanted, now_ms: int) -> None:
-        options = self._options
-        party = wanted.next_party(now_ms, options.fetch_timeout_ms)
+        party = wanted.next_party(now_ms, self._patience)
         if party is not None:
             for late in wanted.asked.keys() - wanted.failed:
                 self.standing.suspect(late, wanted.admission.digest, "it did not answer in time", now_ms)
             wanted.asked[party] = now_ms
             admission = wanted.admission
             self._out.append(outputs.Fetch(party, reader.place, admission.first_index, admission.digest))
-        elif wanted.is_over(now_ms, options.fetch_timeout_ms):
-            wanted.begin_again(now_ms + options.retry_ms)
-        self._note(wanted.due_ms(options.fetch_timeout_ms))
+        elif wanted.is_over(now_ms, self._patience):
+            wanted.begin_again(now_ms + self._options.retry_ms)
+        self._note(wanted.due_ms(self._patience))
 
     def _accept(self, reader: Reader, wanted: Wanted, data: bytes) -> None:
         admission = wanted.admission

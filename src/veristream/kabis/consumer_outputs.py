@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from veristream.kabis.batch import SignedHeader
+from veristream.kabis.certificates import Certificate
 from veristream.kabis.consumed import Place
 from veristream.kabis.pushes import Failure
-from veristream.kabis.receipts import CommitCertificate
 from veristream.kabis.storage.entries import PartitionName
 
 
@@ -50,7 +50,7 @@ class AskAbsence:
     place: Place
     first_index: int
     signed: SignedHeader
-    certificate: CommitCertificate
+    certificate: Certificate
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.follower import FalseBlockError, Follower
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock, Channels, Connect
+from veristream.kabis.wire import new_event_loop
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -122,6 +123,11 @@ class Driver(Generic[Output]):
             self._waking = True
             self._loop.call_soon_threadsafe(self._tick)
 
+    def call_soon(self, call: Callable[[], None]) -> None:
+        """Has something called in the event loop, from any thread; not any more once that is closed."""
+        if not self._closed:
+            self._loop.call_soon_threadsafe(call)
+
     def _tick(self) -> None:
         self._waking = False
         if not self._closed:
@@ -141,11 +147,12 @@ class Driver(Generic[Output]):
         self._timer = None
         self._tick()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs a coroutine beside everything else; a failure that nobody expected is kept in `crash`."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
+        return task
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -171,7 +178,7 @@ class LoopThread:
     """An event loop in a thread of its own."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 

@@ -21,6 +21,7 @@ from typing import ClassVar, Self
 
 from veristream.kabis.batch import Batch
 from veristream.kabis.blocks import Block, BlockHeader
+from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
 from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.key_proofs import KeyProof
@@ -36,7 +37,6 @@ from veristream.kabis.merkle import (
 )
 from veristream.kabis.receipts import (
     CertificateError,
-    CommitCertificate,
     NotEnoughVotesError,
     StorageReceipt,
     UnknownValidatorError,
@@ -85,7 +85,7 @@ class CertifiedHeader(Coded):
     KIND: ClassVar[str] = "certified-header"
 
     header: BlockHeader
-    certificate: CommitCertificate
+    certificate: Certificate
 
     def verify(self, genesis: Genesis, check: Verify) -> None:
         """Raises ReceiptError unless the validators of this chain decided the block."""
@@ -106,12 +106,12 @@ class CertifiedHeader(Coded):
     def write(self, writer: Writer) -> None:
         """Appends header and certificate."""
         self.header.write(writer)
-        self.certificate.write(writer)
+        write_certificate(writer, self.certificate)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Takes header and certificate."""
-        return cls(BlockHeader.read(reader), CommitCertificate.read(reader))
+        return cls(BlockHeader.read(reader), read_certificate(reader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def make_receipt(
     batch: Batch,
     position: int,
     block: Block,
-    certificate: CommitCertificate,
+    certificate: Certificate,
     key: tuple[KeyProof, CertifiedHeader],
 ) -> EventReceipt:
     """The receipt of the batch's event at `position`; raises ValueError if the block lacks the batch.
@@ -348,7 +348,7 @@ def _show(receipt: EventReceipt, genesis: Genesis) -> VerifiedReceipt:
         number=receipt.number,
         position=receipt.position,
         time_ms=block.header.time_ms,
-        validators=tuple(genesis.validators[voter].name for voter, _ in block.certificate.signatures),
+        validators=tuple(genesis.validators[voter].name for voter in block.certificate.voters),
         storage=tuple(each.party for each in receipt.submit.receipts),
         key_ended_height=receipt.key_proof.key.ended_height,
     )

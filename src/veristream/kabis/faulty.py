@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from veristream.kabis.connection import RequestError
+from veristream.kabis.connection import Attached, RequestError
 from veristream.kabis.handshake import Peer
 from veristream.kabis.ordering import process as validators
 from veristream.kabis.ordering.messages import Vote, sign_bytes
@@ -60,15 +60,15 @@ class ValidatorFault(StrEnum):
 class AlteringParty(StorageParty):
     """Changes the last byte of what it gives back."""
 
-    async def answer(self, peer: Peer, body: bytes) -> bytes:
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
         """The true answer, with a change in it."""
         operation, _ = split_request(body)
         true = await super().answer(peer, body)
+        if isinstance(true, Attached):
+            return Attached(true.body, _alter(bytes(true.contents)))
         if true[:1] != bytes((Answered.FOUND,)):
             return true
         match operation:
-            case Operation.FETCH_DIGEST:
-                return found(_alter(true[1:]))
             case Operation.FETCH:
                 batches = decode_batches(true[1:]).batches
                 return found(encode_batches(tuple(map(_alter, batches))))
@@ -94,7 +94,7 @@ def _alter_entry(entry: PlainEntry) -> PlainEntry:
 class WithholdingParty(StorageParty):
     """Takes everything, and gives nothing back."""
 
-    async def answer(self, peer: Peer, body: bytes) -> bytes:
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
         """That there is nothing, to whoever wants to read."""
         operation, _ = split_request(body)
         match operation:
@@ -115,7 +115,7 @@ class EquivocatingNode(Node):
     """Says one thing to a half of the others first and the opposite to the other half, and then to all."""
 
     def _send(self, receiver: int | None, message: PeerMessage) -> None:
-        if not isinstance(message, Vote):
+        if not isinstance(message, Vote) or message.sender != self.index:  # others' votes it only passes on
             super()._send(receiver, message)
             return
         other = NOBODYS_BLOCK if message.identifier is None else None

@@ -23,6 +23,8 @@ from veristream.kabis.receipts import StorageAbsence
 from veristream.kabis.state import Admission, Partition
 
 DEMOTED_MS = 5_000
+BUSY_FACTOR = 4
+"""How many times as long a party may take that answers other questions meanwhile."""
 SUSPICIONS_KEPT = 1000
 
 
@@ -44,12 +46,17 @@ def check_answer(admission: Admission, data: bytes) -> Batch:
 
 def find_forgery(admission: Admission, ledger: Ledger, verify: Verify) -> ModelError | None:
     """What stops a partition: a batch that was admitted though its producer never signed it."""
-    signed = admission.signed
-    header = signed.header
+    header = admission.signed.header
     key = ledger.key(header.producer, header.key_epoch)
     assert key is not None, "a batch was admitted under a key"
+    return find_false_signature(admission, key.public, verify)
+
+
+def find_false_signature(admission: Admission, public: bytes, verify: Verify) -> ModelError | None:
+    """The same, by the key that the ledger has of the producer."""
+    header = admission.signed.header
     try:
-        signed.verify(key.public, verify)
+        admission.signed.verify(public, verify)
     except SignatureError:
         return ModelError(
             f"{header.topic}-{header.partition}: the validators admitted a batch at index "
@@ -89,6 +96,27 @@ def origin_of(admission: Admission) -> Origin:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an answer may take, from the question on, or from the party's last good answer since.
+
+    A party that gives one batch after the other is busy, and asking another for the same would only make
+    everybody busier; but it gains no more than `BUSY_FACTOR` times the time by that.
+    """
+
+    timeout_ms: int
+    heard_ms: dict[str, int] = field(default_factory=dict)
+
+    def hear(self, party: str, now_ms: int) -> None:
+        """Notes a good answer."""
+        self.heard_ms[party] = now_ms
+
+    def end_ms(self, party: str, asked_ms: int) -> int:
+        """From when on the answer to a question is late."""
+        since_ms = max(asked_ms, self.heard_ms.get(party, 0))
+        return min(since_ms + self.timeout_ms, asked_ms + BUSY_FACTOR * self.timeout_ms)
+
+
 @dataclass(slots=True)
 class Wanted:
     """An admitted batch that is to be delivered; `events` once it is here, empty if it was skipped.
@@ -107,23 +135,26 @@ class Wanted:
     round_ms: int = 0
     taken: int = 0
 
-    def next_party(self, now_ms: int, timeout_ms: int) -> str | None:
+    def next_party(self, now_ms: int, patience: Patience) -> str | None:
         """Whom to ask now: nobody while an answer may still come in time, or all have failed."""
         if self.events is not None or self.round_ms > now_ms:
             return None
-        waiting = [when for party, when in self.asked.items() if party not in self.failed]
-        if any(when + timeout_ms > now_ms for when in waiting):
+        if any(end_ms > now_ms for end_ms in self._ends_ms(patience)):
             return None
         return next((party for party in self.parties if party not in self.asked), None)
 
-    def due_ms(self, timeout_ms: int) -> int:
+    def due_ms(self, patience: Patience) -> int:
         """When to look again."""
-        waiting = [when + timeout_ms for party, when in self.asked.items() if party not in self.failed]
-        return max([self.round_ms, *waiting])
+        return max([self.round_ms, *self._ends_ms(patience)])
 
-    def is_over(self, now_ms: int, timeout_ms: int) -> bool:
+    def is_over(self, now_ms: int, patience: Patience) -> bool:
         """Whether everybody was asked and nobody is going to answer in time."""
-        return self.failed.issuperset(self.parties) or self.due_ms(timeout_ms) <= now_ms
+        return self.failed.issuperset(self.parties) or self.due_ms(patience) <= now_ms
+
+    def _ends_ms(self, patience: Patience) -> list[int]:
+        return [
+            patience.end_ms(party, when) for party, when in self.asked.items() if party not in self.failed
+        ]
 
     def begin_again(self, when_ms: int) -> None:
         """All have failed: ask everybody once more, from then on."""

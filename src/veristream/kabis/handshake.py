@@ -8,10 +8,11 @@ neither side. Both signatures are over texts with domain tags of their own and w
 serve for nothing else and for no other chain.
 
 A frame is its length, the payload and a MAC (BLAKE2b, keyed per direction) over the frame's number, the
-length and the payload: nothing can be changed, replayed, reordered or left out. A session is encrypted
-(XSalsa20-Poly1305, the frame's number is the nonce) if either side asks for it. The default is not to:
-for small frames a MAC costs a fifth of it, and payloads that are secret are sealed per topic anyway. For
-frames of 64 KiB and more it is the other way round (`bench/storage.py`).
+length and the payload: nothing can be changed, replayed, reordered or left out. (An attachment has no MAC:
+`connection.py` says what vouches for it.) A session is encrypted (XSalsa20-Poly1305, the frame's number is
+the nonce) if either side asks for it. The default is not to: for small frames a MAC costs a fifth of it,
+and payloads that are secret are sealed per topic anyway. For frames of 64 KiB and more it is the other way
+round (`bench/storage.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from veristream.kabis.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Octets, Reader, Writer
 from veristream.kabis.keys import SignatureError, Signer, verify
 
 NONCE_BYTES = 32
@@ -38,6 +39,8 @@ EPHEMERAL_BYTES = 32
 HANDSHAKE_BYTES_MAX = 2048
 LENGTH_BYTES = 4
 MAC_BYTES = 16
+BUFFER_BYTES = 64 << 10
+"""What is received at a time; frames up to this size are copied out of it, larger ones are not."""
 _COUNTER_BYTES = 8
 _BOX_NONCE_BYTES = 24
 
@@ -266,13 +269,15 @@ class Session:
         mac.update(payload)
         return b"".join((length, payload, mac.digest()))
 
-    def open(self, body: bytes) -> bytes:
+    def open(self, body: Octets) -> Octets:
         """The payload of the next frame, without its length; WireError if it is any other."""
         number = self._received.to_bytes(_COUNTER_BYTES, "big")
         self._received += 1
         if self.encrypted:
             try:
-                return crypto_secretbox_open(body, number.rjust(_BOX_NONCE_BYTES, b"\0"), self._receive)
+                return crypto_secretbox_open(
+                    bytes(body), number.rjust(_BOX_NONCE_BYTES, b"\0"), self._receive
+                )
             except (CryptoError, ValueError) as error:
                 raise WireError("a frame was changed, replayed, reordered or left out") from error
         payload = body[:-MAC_BYTES]
@@ -285,34 +290,82 @@ class Session:
 
 
 class Splitter:
-    """Cuts a stream of bytes into frames; keeps no more than one frame that is not yet whole."""
+    """Cuts a stream of bytes into frames; keeps no more than one frame that is not yet whole.
+
+    Bytes are received straight into its buffer: `room` is where the next ones go, and `fill` says how many
+    came. A large frame has a buffer to itself, and is given out as that buffer, not copied. To announce
+    much wins no memory: the buffer grows as the bytes come, unless as large a frame came whole before.
+    """
 
     def __init__(self, frame_bytes_max: int) -> None:
         self.frame_bytes_max = frame_bytes_max
         self._buffer = bytearray()
+        self._start = 0
+        self._end = 0
+        self._large_bytes = BUFFER_BYTES
 
     @property
     def partial(self) -> bool:
         """Whether a frame has begun and is not yet whole."""
-        return bool(self._buffer)
+        return self._start < self._end
 
-    def feed(self, data: bytes) -> None:
-        """Takes bytes as they arrive."""
-        self._buffer += data
+    @property
+    def held_bytes(self) -> int:
+        """How large the buffer is."""
+        return len(self._buffer)
 
-    def next(self) -> bytes | None:
+    def room(self) -> memoryview:
+        """Where the next bytes go; never empty."""
+        held = self._end - self._start
+        wanted = self._wanted_bytes(held)
+        if self._start + wanted > len(self._buffer):
+            self._move(held, wanted)
+        return memoryview(self._buffer)[self._end : self._start + wanted]
+
+    def _wanted_bytes(self, held: int) -> int:
+        """How much of the stream to have at hand, from the frame that has begun on."""
+        small = min(self.frame_bytes_max + LENGTH_BYTES, BUFFER_BYTES)
+        if held < LENGTH_BYTES:
+            return small
+        whole = LENGTH_BYTES + self._length()
+        wanted = small if whole <= small else min(whole, max(self._large_bytes, 2 * held))
+        return wanted if wanted > held else held + small  # whole frames wait, and nobody takes them out
+
+    def _move(self, held: int, wanted: int) -> None:
+        """Brings what is held to the front of a buffer that is large enough, which may be the same."""
+        data = self._buffer[self._start : self._end]
+        if len(self._buffer) < wanted:
+            self._buffer = bytearray(wanted)
+        self._buffer[:held] = data
+        self._start, self._end = 0, held
+
+    def fill(self, count: int) -> None:
+        """So many bytes came."""
+        self._end += count
+
+    def next(self) -> Octets | None:
         """The next frame, without its length; None until it is whole; WireError if it is too long."""
-        if len(self._buffer) < LENGTH_BYTES:
+        held = self._end - self._start
+        if held < LENGTH_BYTES:
             return None
-        length = int.from_bytes(self._buffer[:LENGTH_BYTES], "big")
+        length = self._length()
         if length > self.frame_bytes_max:
             raise WireError(f"a frame of {length} bytes, at most {self.frame_bytes_max}")
-        end = LENGTH_BYTES + length
-        if len(self._buffer) < end:
+        whole = LENGTH_BYTES + length
+        if held < whole:
             return None
-        frame = bytes(memoryview(self._buffer)[LENGTH_BYTES:end])
-        del self._buffer[:end]
+        begin = self._start + LENGTH_BYTES
+        frame = memoryview(self._buffer)[begin : begin + length]
+        self._start += whole
+        if whole <= BUFFER_BYTES:
+            return bytes(frame)
+        self._large_bytes = max(self._large_bytes, whole)
+        self._buffer = self._buffer[self._start : self._end]  # of a large frame: nothing follows it there
+        self._start, self._end = 0, len(self._buffer)
         return frame
+
+    def _length(self) -> int:
+        return int.from_bytes(self._buffer[self._start : self._start + LENGTH_BYTES], "big")
 
 
 def prefix(message: bytes) -> bytes:

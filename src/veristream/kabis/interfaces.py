@@ -7,18 +7,20 @@ raise one of `FAILURES` when an answer is missing, late, refused or unreadable; 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
 from veristream.kabis.batch import SignedHeader
 from veristream.kabis.blocks import Block
+from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
 from veristream.kabis.codec import Coded, Reader, Writer
 from veristream.kabis.connection import RequestError
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import WireError
+from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.outcomes import Outcome
-from veristream.kabis.receipts import CommitCertificate, StorageAbsence, StorageReceipt
+from veristream.kabis.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.records import murmur2
 from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.storage.core import Absent, Below, PlainSlice
@@ -44,7 +46,7 @@ class Storage(Protocol):
     async def fetch_range(self, stream: StreamName, first_sequence: int) -> tuple[bytes, ...] | Below:
         """What the party says are a producer's batches from a sequence number on; nothing is checked."""
 
-    async def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+    async def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """The party's good statement that it does not have a batch at the certificate's height."""
 
     async def append_plain(self, append: PlainAppend) -> int:
@@ -66,17 +68,17 @@ class CertifiedBlock(Coded):
     KIND: ClassVar[str] = "certified-block"
 
     block: Block
-    certificate: CommitCertificate
+    certificate: Certificate
 
     def write(self, writer: Writer) -> None:
         """Appends both."""
         self.block.write(writer)
-        self.certificate.write(writer)
+        write_certificate(writer, self.certificate)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Takes both; whether the votes are good is for the reader to check."""
-        return cls(Block.read(reader), CommitCertificate.read(reader))
+        return cls(Block.read(reader), read_certificate(reader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +116,14 @@ class Ordering(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """The paper's two channels: the storage parties in the genesis' order, and the validation channel."""
+    """The paper's two channels: the storage parties in the genesis' order, and the validation channel.
+
+    `kafka` are the parties' Kafka clusters: where they have some, topics that are not validated go there.
+    """
 
     storage: tuple[Storage, ...]
     ordering: Ordering
+    kafka: Mapping[str, KafkaSettings] = field(default_factory=dict)
 
     async def close(self) -> None:
         """Lets go of both."""

@@ -7,12 +7,14 @@ events: evidence against an honest producer. With a journal the very same bytes 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.codec import Reader
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.batch import Batch, SignedHeader
+from veristream.kabis.codec import DecodeError, Reader
 from veristream.kabis.storage.log import Log, LogOptions, Record, Retention
+from veristream.kabis.storage.segment import Damaged
 
 SEGMENT_BYTES = 16 << 20
 
@@ -21,16 +23,25 @@ class Journal:
     """A log in a folder of this producer's own; `batches` are those of earlier runs, oldest first."""
 
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
-        self._log = Log(folder, LogOptions(segment_bytes_max=segment_bytes))
         self._lock = threading.Lock()
         self._positions: dict[bytes, int] = {}
-        batches = []
+        try:
+            self._log = Log(folder, LogOptions(segment_bytes_max=segment_bytes))
+        except Damaged as error:
+            raise _unusable(folder, error.message) from error
+        try:
+            self.batches = tuple(self._read())
+        except (Damaged, DecodeError) as error:
+            self._log.close()
+            raise _unusable(folder, str(error)) from error
+
+    def _read(self) -> Iterator[bytes]:
+        """The batches of the log, whose positions are noted."""
         for entry in self._log.records():
             if isinstance(entry, Record):
-                batches.append(entry.payload)
-                signed = SignedHeader.read(Reader(entry.payload, "batch"))
+                signed = SignedHeader.read(Reader(entry.payload, Batch.KIND))
                 self._positions[signed.digest()] = entry.position
-        self.batches = tuple(batches)
+                yield entry.payload
 
     def write(self, batches: Sequence[tuple[bytes, bytes]]) -> None:
         """Makes batches, each with its digest, durable, all with one flush."""
@@ -49,3 +60,10 @@ class Journal:
     def close(self) -> None:
         """Lets go of the folder."""
         self._log.close()
+
+
+def _unusable(folder: Path, reason: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"the journal {folder} cannot be used: {reason}",
+        "move that folder away and push again; only events that were not acknowledged can be missing",
+    )

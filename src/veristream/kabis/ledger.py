@@ -256,6 +256,10 @@ class Ledger:
         """A client's or admin's key of one epoch."""
         return self._state.keys.get((name, key_epoch))
 
+    def keys(self) -> dict[tuple[str, int], Key]:
+        """All keys that clients and admins ever had, by name and epoch."""
+        return dict(sorted(self._state.keys.items()))
+
     def account(self, name: str) -> Account | None:
         """A client's or admin's latest key epoch and last number."""
         return self._state.accounts.get(name)
@@ -273,6 +277,18 @@ class Ledger:
         """The index that a group goes on from."""
         offset = self._state.offsets.get((group, topic, partition))
         return None if offset is None else offset.index
+
+    def groups(self) -> dict[str, Group]:
+        """All consumer groups that anybody ever joined."""
+        return dict(sorted(self._state.groups.items()))
+
+    def commits(self, group: str) -> dict[tuple[str, int], int]:
+        """The index that a group goes on from, for each partition that it has a commit for."""
+        return {
+            (topic, partition): offset.index
+            for (owner, topic, partition), offset in sorted(self._state.offsets.items())
+            if owner == group
+        }
 
     def accusations(self) -> dict[tuple[str, str], Accusation]:
         """Who was caught: role and name, with where the evidence stands."""

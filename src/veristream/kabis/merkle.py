@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
+from veristream.kabis.codec import Octets
+
 LEAF = b"\x00"
 NODE = b"\x01"
+_BEGUN_LEAF = sha256(LEAF)
 PATH_MAX = 64
 """More hashes than any path has: a tree of 2**64 leaves."""
 
@@ -24,9 +27,14 @@ def hash_leaf(leaf: bytes) -> bytes:
     return sha256(LEAF + leaf).digest()
 
 
-def hash_leaves(leaves: Iterable[bytes]) -> list[bytes]:
-    """The hash of each leaf."""
-    return [sha256(LEAF + leaf).digest() for leaf in leaves]
+def hash_leaves(leaves: Iterable[Octets]) -> list[bytes]:
+    """The hash of each leaf, which is not put behind its byte, for that would copy it."""
+    hashes = []
+    for leaf in leaves:
+        hasher = _BEGUN_LEAF.copy()
+        hasher.update(leaf)
+        hashes.append(hasher.digest())
+    return hashes
 
 
 def compute_root(hashes: Sequence[bytes]) -> bytes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.consumed import Consumed, Origin, Place, decode_events
+from veristream.kabis.consumed import Consumed, Origin, Place, decode_events, open_events
 from veristream.kabis.consumer_options import Start
 from veristream.kabis.pushes import Failure
 from veristream.kabis.seal import Sealer
@@ -19,6 +20,20 @@ FROM_END = (1 << 63) - 1
 """Asked for from here, a party gives nothing but where the partition ends."""
 PLAIN_BYTES = 1 << 20
 """How much is asked for at once, and how much is held at most before that."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEvents:
+    """Events of a partition as Kafka has them, the offset after them, and where the partition ends."""
+
+    events: list[Consumed]
+    next_offset: int
+    end: int
+    size_bytes: int
+
+
+Answer = PlainSlice | PlainEvents | Below | Failure
+"""What a fetch came to: events, that they were let go, or that there will be none."""
 
 
 @dataclass(slots=True)
@@ -65,11 +80,14 @@ class PlainReader:
         self.asked = FROM_END if self.position is None else self.fetch_offset
         return self.asked
 
-    def answered(self, offset: int, part: PlainSlice | Below, sealer: Sealer | None) -> None:
+    def answered(self, offset: int, part: Answer, sealer: Sealer | None) -> None:
         """Takes what the party gave for an offset; an answer to an older question is of no use."""
         if offset != self.asked:
             return
         self.asked = None
+        if isinstance(part, ModelError | EnvironmentFailure):
+            self.failure = part
+            return
         if isinstance(part, Below):
             if self.lenient:
                 self.seek(part.low_water, lenient=True)
@@ -78,6 +96,12 @@ class PlainReader:
             return
         if self.position is None:
             self.seek(part.end)
+            return
+        if isinstance(part, PlainEvents):
+            self.events.extend(part.events if sealer is None else open_events(part.events, sealer))
+            self.held_bytes += part.size_bytes
+            self.fetch_offset = part.next_offset
+            self.lenient = self.lenient and not part.events
             return
         origin = Origin(*self.place, None, None, None, None)
         for entry in part.entries:

@@ -77,9 +77,18 @@ def find(folder: Path) -> Running | None:
     try:
         note = json.loads((folder / "process.json").read_text(encoding="utf-8"))
         running = Running(str(note["name"]), int(note["pid"]), tuple(map(str, note["command"])))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     return running if running.is_alive() else None
+
+
+def read_ready(folder: Path) -> int | None:
+    """The process that says in the folder's ready file that it answers; None while none does."""
+    try:
+        pid = json.loads((folder / "ready").read_bytes())["pid"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return pid if isinstance(pid, int) else None
 
 
 def read_command(pid: int) -> tuple[str, ...] | None:

@@ -35,6 +35,7 @@ from veristream.kabis.follower import Follower
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, Connect, Storage
 from veristream.kabis.journal import Journal
+from veristream.kabis.kafka.clients import PlainRoutes
 from veristream.kabis.outcomes import Refused
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Output
@@ -47,6 +48,8 @@ from veristream.kabis.transactions import Author
 
 OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 30.0
+LATE_STORES_S = 1.0
+"""How long a closing producer waits for storage parties that are not needed for any acknowledgement."""
 
 
 class AsyncKabisProducer:
@@ -62,27 +65,33 @@ class AsyncKabisProducer:
     ) -> None:
         self._connect = connect
         self._options = options
+        self._name = author.name
         self._journal = None if journal is None else Journal(journal)
         self.room = threading.Condition()
         self._room_loop: asyncio.Event
         self._opened = False
+        self._stores: set[asyncio.Task[None]] = set()
         batches = None if self._journal is None else self._journal.batches
         session = os.urandom(SESSION_BYTES)
         guard = threading.Lock()
         self._core = ProducerCore(Follower(genesis), author, options, session, batches, guard)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
         self._driver.lock = guard
+        self.plain = PlainRoutes(genesis, self._core.follower.ledger, options, self._tell_room)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
         self._room_loop = asyncio.Event()
         await self._driver.open(self._connect, timeout)
+        self.plain.open(self._driver.channels.kafka)
         self._opened = True
         self._driver.feed(self._core.start)
 
     async def push(self, record: Record, timeout: float | None = None) -> Pushed:
         """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
         try:
+            if record.topic not in self.plain.topics and self.plain.applies_to(record.topic):
+                await asyncio.to_thread(self.plain.find, record.topic)
             return self.push_nowait(record)
         except BufferFullError as full:
             try:
@@ -99,12 +108,20 @@ class AsyncKabisProducer:
                 return self.push_nowait(record)
 
     def push_nowait(self, record: Record) -> Pushed:
-        """Takes an event and gives its future, or raises BufferFullError; from any thread."""
+        """Takes an event and gives its future, or raises BufferFullError; from any thread.
+
+        The first event of a topic that is not validated waits for Kafka, where that has the topic.
+        """
+        plain = self.plain.topics.get(record.topic)
+        if plain is not None:
+            return plain.push(record)
         driver, core = self._driver, self._core
         if not self._opened:
             raise ClosedError("a producer is opened before it is used: `with producer:`")
         if driver.crash is not None:
             raise driver.crash
+        if self.plain.applies_to(record.topic):
+            return self.plain.find(record.topic).push(record)
         with driver.lock:
             pushed = core.push(record, monotonic_ms())
             if core.attention:
@@ -117,20 +134,28 @@ class AsyncKabisProducer:
         self._driver.feed(self._core.flush)
         with self._driver.lock:
             parcels = self._core.parcels()
+        parcels += await asyncio.to_thread(self.plain.parcels)
         async with asyncio.timeout(timeout):
             for parcel in parcels:
                 await _wait_for(parcel)
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Flushes, then closes; what is not acknowledged by then fails."""
+        """Flushes, then closes; what is not acknowledged by then fails.
+
+        What is acknowledged is kept by F + 1 storage parties. The others get a moment more to take it, and
+        no longer: one of them may never answer, and no promise rests on it.
+        """
         opened, self._opened = self._opened, False
         try:
             if opened:
                 with suppress(TimeoutError):
                     await self.flush(timeout)
+                    if self._stores:
+                        await asyncio.wait(self._stores, timeout=min(timeout, LATE_STORES_S))
                 self._driver.feed(lambda now_ms: self._core.close())
                 await self._driver.close()
         finally:
+            await asyncio.to_thread(self.plain.close)
             if self._journal is not None:
                 self._journal.close()
 
@@ -139,12 +164,22 @@ class AsyncKabisProducer:
         with self._driver.lock:
             return self._core.partitions_for(topic)
 
+    def sequence(self, topic: str, partition: int) -> int | None:
+        """How many of our events a partition has on the ledger; None while any are on their way to it."""
+        with self._driver.lock:
+            if self._core.busy:
+                return None
+            return self._core.follower.ledger.cursor(self._name, topic, partition).next_sequence
+
     def metrics(self) -> Mapping[str, int]:
         """What the producer has done so far, and how much is on its way."""
         with self._driver.lock:
             core = self._core
             height = core.follower.ledger.height
-            return {**asdict(core.counters), "buffered_bytes": core.buffered_bytes, "height": height}
+            counted = {**asdict(core.counters), "buffered_bytes": core.buffered_bytes, "height": height}
+        for name, count in self.plain.counts().items():
+            counted[name] += count
+        return counted
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -166,7 +201,9 @@ class AsyncKabisProducer:
                 case outputs.Write():
                     to_write.append(output)
                 case outputs.Store():
-                    self._driver.spawn(self._store(output))
+                    task = self._driver.spawn(self._store(output))
+                    self._stores.add(task)
+                    task.add_done_callback(self._stores.discard)
                 case outputs.Submit():
                     self._driver.spawn(self._submit(output))
                 case outputs.Append():
@@ -180,10 +217,15 @@ class AsyncKabisProducer:
                     assert_never(output)
         if to_write:
             self._driver.spawn(self._write(to_write))
+        self.plain.refresh()
         if any(isinstance(output, outputs.Settle) for output in wanted):
-            self._room_loop.set()
-            with self.room:
-                self.room.notify_all()
+            self._tell_room()
+
+    def _tell_room(self) -> None:
+        """Wakes whoever waits to push; from any thread."""
+        self._driver.call_soon(self._room_loop.set)
+        with self.room:
+            self.room.notify_all()
 
     async def _write(self, wanted: Sequence[outputs.Write]) -> None:
         assert self._journal is not None, "only a producer with a journal writes"
@@ -199,7 +241,7 @@ class AsyncKabisProducer:
             why = str(error)
             self._driver.feed(lambda now_ms: core.store_failed(place, wanted.party, digest, why, now_ms))
         else:
-            self._driver.feed(lambda now_ms: core.stored(place, receipt, now_ms))
+            self._driver.feed(lambda now_ms: core.stored(place, wanted.party, receipt, now_ms))
 
     async def _submit(self, wanted: outputs.Submit) -> None:
         try:
@@ -258,6 +300,7 @@ class KabisProducer:
         journal: Path | None = None,
     ) -> None:
         self._inner = AsyncKabisProducer(genesis, author, connect, options, journal)
+        self._plain = self._inner.plain.topics
         self._thread = LoopThread(f"kabis-producer-{author.name}")
         self._closed = False
 
@@ -267,8 +310,9 @@ class KabisProducer:
 
     def push(self, record: Record, timeout: float | None = None) -> Pushed:
         """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
+        plain = self._plain.get(record.topic)
         try:
-            return self._inner.push_nowait(record)
+            return self._inner.push_nowait(record) if plain is None else plain.push(record)
         except BufferFullError:
             return self._push_later(record, None if timeout is None else time.monotonic() + timeout)
 
@@ -299,6 +343,10 @@ class KabisProducer:
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
         return self._inner.partitions_for(topic)
+
+    def sequence(self, topic: str, partition: int) -> int | None:
+        """How many of our events a partition has on the ledger; None while any are on their way to it."""
+        return self._inner.sequence(topic, partition)
 
     def metrics(self) -> Mapping[str, int]:
         """What the producer has done so far, and how much is on its way."""

@@ -198,8 +198,6 @@ class ProducerCore:
                         touched[lane.topic, lane.partition] = lane
                 case Change(_, Signed(action=SetTopic(topic))):
                     touched.update(self._policy_changed(topic))
-                case _:
-                    pass
         if self._started:
             self._check_key()
             for lane in touched.values():
@@ -217,16 +215,20 @@ class ProducerCore:
                 self._advance(lane, now_ms)
         return self._drain()
 
-    def stored(self, place: PartitionName, receipt: StorageReceipt, now_ms: int) -> list[Output]:
-        """A party gave a receipt; a false one is as good as none."""
+    def stored(
+        self, place: PartitionName, party: str, receipt: StorageReceipt, now_ms: int
+    ) -> list[Output]:
+        """A party gave a receipt; a false one, or another's, is as good as none."""
         lane, flight = self._find(place, receipt.digest)
-        if flight is not None and receipt.party in self._parties:
+        if flight is not None:
             try:
-                receipt.verify(self._genesis.chain_id, self._parties[receipt.party], self.follower.verify)
+                if receipt.party != party:
+                    raise SignatureError(f"a receipt of {receipt.party!r}")
+                receipt.verify(self._genesis.chain_id, self._parties[party], self.follower.verify)
             except SignatureError as error:
-                return self.store_failed(place, receipt.party, receipt.digest, str(error), now_ms)
-            flight.attempts.answered(receipt.party)
-            flight.receipts[receipt.party] = receipt
+                return self.store_failed(place, party, receipt.digest, str(error), now_ms)
+            flight.attempts.answered(party)
+            flight.receipts[party] = receipt
             self._advance(lane, now_ms)
         return self._drain()
 

@@ -22,12 +22,13 @@ class Settlement:
     """Where the events of a parcel stand: indices from the first on, by the block's time.
 
     Without `prove` they are not validated: `first_index` is an offset of the one storage party, and there
-    is no receipt and no time.
+    is no receipt and no time. With `indices` they do not stand one after the other.
     """
 
     first_index: int
     time_ms: int | None
     prove: Callable[[int], EventReceipt] | None
+    indices: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,5 +178,5 @@ class Pushed:
         if not isinstance(fate, Settlement):
             raise fate
         parcel = self._parcel
-        index = fate.first_index + self._position
+        index = fate.first_index + self._position if fate.indices is None else fate.indices[self._position]
         return Acknowledged(parcel.topic, parcel.partition, index, fate.time_ms, self._position, fate)

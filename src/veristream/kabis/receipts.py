@@ -202,14 +202,18 @@ class CommitCertificate(Coded):
     block_id: bytes
     signatures: tuple[tuple[int, bytes], ...]
 
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The numbers of those who voted, ascending."""
+        return tuple(validator for validator, _ in self.signatures)
+
     def verify(self, chain_id: str, validators: Sequence[bytes], check: Verify = verify_signature) -> None:
         """Raises CertificateError unless more than two thirds of these validators precommitted the block.
 
         A single bad vote spoils it: no honest party builds such a certificate.
         """
         message = vote_bytes(chain_id, VoteKind.PRECOMMIT, self.height, self.round_number, self.block_id)
-        voters = [validator for validator, _ in self.signatures]
-        if any(later <= earlier for earlier, later in pairwise(voters)):
+        if any(later <= earlier for earlier, later in pairwise(self.voters)):
             raise CertificateError("votes out of the validators' order, or one of them twice")
         for validator, signature in self.signatures:
             if validator >= len(validators):
@@ -220,8 +224,8 @@ class CommitCertificate(Coded):
                 raise VoteSignatureError(
                     f"the vote of validator {validator} is not signed by it"
                 ) from error
-        if len(voters) < quorum(len(validators)):
-            raise NotEnoughVotesError(f"{len(voters)} votes of {len(validators)} validators")
+        if len(self.voters) < quorum(len(validators)):
+            raise NotEnoughVotesError(f"{len(self.voters)} votes of {len(validators)} validators")
 
     def write(self, writer: Writer) -> None:
         """Appends the certificate."""
@@ -238,7 +242,12 @@ class CommitCertificate(Coded):
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Takes a certificate; its validators ascend, so that it has one encoding."""
-        height, round_number, block_id = reader.u64(), reader.u32(), reader.digest()
+        return cls.read_after_height(reader, reader.u64())
+
+    @classmethod
+    def read_after_height(cls, reader: Reader, height: int) -> Self:
+        """Takes a certificate whose height was taken already, to see of which kind it is."""
+        round_number, block_id = reader.u32(), reader.digest()
         signatures = reader.items(PARTIES_MAX, lambda: (reader.u16(), reader.signature()))
         if any(later[0] <= earlier[0] for earlier, later in pairwise(signatures)):
             raise DecodeError("votes out of the validators' order, or one of them twice")

@@ -8,7 +8,6 @@ event has one leaf. The fixed part comes first because one `struct` call packs o
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from veristream.kabis.codec import DecodeError
@@ -29,9 +28,8 @@ class TooLargeError(ValueError):
     """The event does not fit a leaf."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What a user pushes; without a partition the key chooses it."""
+class Record(NamedTuple):
+    """What a user pushes; without a partition the key chooses it. A named tuple for the reason below."""
 
     topic: str
     value: bytes | None

@@ -136,13 +136,18 @@ def _bind(chain_id: str, topic: str, key_id: int) -> bytes:
 
 def save_topic_keys(path: Path, keys: TopicKeys) -> None:
     """Writes a new file that only its owner may read; never over a file that is there."""
+    write_private(path, encode_topic_keys(keys))
+
+
+def encode_topic_keys(keys: TopicKeys) -> str:
+    """The keys as the text of their file."""
     fields = {
         "kabis": _FORMAT,
         "topic": keys.topic,
         "current": keys.current,
         "keys": {str(key_id): key.hex() for key_id, key in sorted(keys.keys.items())},
     }
-    write_private(path, json.dumps(fields, indent=2) + "\n")
+    return json.dumps(fields, indent=2) + "\n"
 
 
 def load_topic_keys(path: Path) -> TopicKeys:

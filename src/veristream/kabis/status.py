@@ -11,17 +11,22 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from veristream.kabis.access import Access
+from veristream.kabis.administration import GroupLag, Replica, list_lags
 from veristream.kabis.cluster import Cluster
+from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.genesis import Party
+from veristream.kabis.genesis import Genesis, Party
 from veristream.kabis.handshake import Identity, Role
-from veristream.kabis.interfaces import FAILURES
-from veristream.kabis.ordering.client import OrderingClient
+from veristream.kabis.interfaces import FAILURES, Channels
+from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Accused
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.disk import replace
+from veristream.kabis.validation import open_ordering
 
 ANSWER_S = 2.0
+LEDGER_S = 10.0
+"""How long reading the chain may take, which nothing but the groups' lag needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +53,17 @@ class PartyStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """All parties, who was caught on the ledger, and whom consumers suspect."""
+    """All parties, who was caught on the ledger, whom consumers suspect, and how far groups are.
+
+    `groups` is None while too few validators answer, or the chain is too long to be read in a moment.
+    """
 
     chain_id: str
     faults: int
     parties: tuple[PartyStatus, ...]
     evidence: tuple[Accused, ...]
     suspicions: tuple[tuple[str, str, int], ...]
+    groups: tuple[GroupLag, ...] | None = None
 
     @property
     def height(self) -> int:
@@ -83,7 +92,7 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
     identity = Access(folder).identity(ADMIN, Role.ADMIN)
     running = Cluster(folder).find()
     pids = {name: each.pid for name, each in running.items()}
-    ordering = OrderingClient(genesis, identity, ANSWER_S)
+    ordering = open_ordering(genesis, identity, ANSWER_S)
     try:
         asked = [
             _ask_validator(ordering, number, folder, pids) for number in range(len(genesis.validators))
@@ -91,20 +100,22 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
         stored = [_ask_storage(identity, party, folder, pids) for party in genesis.storage]
         parties = await asyncio.gather(*asked, *stored)
         evidence = await _ask_evidence(ordering, len(genesis.validators), genesis.faults)
+        answering = sum(party.height is not None for party in parties)
+        groups = await _ask_groups(genesis, ordering) if answering > genesis.faults else None
     finally:
         await ordering.close()
     top = max((party.height or 0 for party in parties), default=0)
     behind = tuple(_with_lag(party, top) for party in parties)
     suspicions = tuple(read_suspicions(folder))
-    return ClusterStatus(genesis.chain_id, genesis.faults, behind, evidence, suspicions)
+    return ClusterStatus(genesis.chain_id, genesis.faults, behind, evidence, suspicions, groups)
 
 
 async def _ask_validator(
-    ordering: OrderingClient, number: int, folder: ClusterFolder, pids: dict[str, int]
+    ordering: Validators, number: int, folder: ClusterFolder, pids: dict[str, int]
 ) -> PartyStatus:
     party = folder.genesis().validators[number]
     height = None
-    if party.name in pids:
+    if party.name in pids or is_cometbft(folder.genesis()):
         with suppress(*FAILURES):
             height = (await ordering.status_of(number)).height
     return PartyStatus(
@@ -146,7 +157,7 @@ async def _ask_storage(
     )
 
 
-async def _ask_evidence(ordering: OrderingClient, validators: int, faults: int) -> tuple[Accused, ...]:
+async def _ask_evidence(ordering: Validators, validators: int, faults: int) -> tuple[Accused, ...]:
     """Who was caught, as F + 1 validators say alike: one of them is correct."""
     answers = await asyncio.gather(
         *(ordering.evidence_of(number) for number in range(validators)), return_exceptions=True
@@ -155,6 +166,17 @@ async def _ask_evidence(ordering: OrderingClient, validators: int, faults: int) 
     known = set().union(*said)
     sure = [each for each in known if sum(each in one for one in said) > faults]
     return tuple(sorted(sure, key=lambda each: (each.height, each.role, each.name)))
+
+
+async def _ask_groups(genesis: Genesis, ordering: Validators) -> tuple[GroupLag, ...] | None:
+    """How far consumer groups are, by the ledger itself."""
+    replica = Replica(genesis, Channels((), ordering))
+    try:
+        async with asyncio.timeout(LEDGER_S):
+            await replica.follow_to_end()
+    except TimeoutError:
+        return None
+    return tuple(list_lags(replica.ledger))
 
 
 def _with_lag(party: PartyStatus, top: int) -> PartyStatus:
@@ -196,6 +218,7 @@ def read_suspicions(folder: ClusterFolder) -> Iterable[tuple[str, str, int]]:
 
 def _read_counts(path: Path) -> dict[str, int]:
     try:
-        return {str(party): int(count) for party, count in json.loads(path.read_text()).items()}
-    except (OSError, ValueError, AttributeError):
+        listed = json.loads(path.read_bytes())
+        return {party: count for party, count in listed.items() if type(count) is int}
+    except (OSError, ValueError, AttributeError, RecursionError):
         return {}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.connection import (
+    Attached,
     Authorize,
     ClientConnection,
     Connection,
@@ -33,6 +34,7 @@ from veristream.kabis.handshake import (
 
 __all__ = [
     "Address",
+    "Attached",
     "Authorize",
     "Backoff",
     "Client",
@@ -48,6 +50,7 @@ __all__ = [
     "Server",
     "WireError",
     "connect",
+    "new_event_loop",
     "run",
     "serve",
 ]
@@ -233,6 +236,13 @@ class Client:
             assert self._connection is not None
             return await self._connection.request(body)
 
+    async def exchange(self, body: bytes | Attached, timeout_s: float) -> bytes | Attached:
+        """As `request`, where something may be attached to the request or to the answer."""
+        async with asyncio.timeout(timeout_s):
+            await self._connected.wait()
+            assert self._connection is not None
+            return await self._connection.exchange(body)
+
     def send_now(self, body: bytes) -> bool:
         """Sends a message, or drops it and says so when nobody is there who reads."""
         connection = self._connection
@@ -248,10 +258,15 @@ class Client:
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Runs a program's main coroutine, on uvloop where it is installed (`bench/storage.py`)."""
+    """Runs a program's main coroutine."""
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """An event loop, uvloop's where that is installed: it sends what it is given without a copy."""
     if find_spec("uvloop") is None:
-        return asyncio.run(main)
+        return asyncio.new_event_loop()
     import uvloop
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(main)
+    return uvloop.new_event_loop()

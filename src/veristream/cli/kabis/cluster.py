@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
 from veristream.cli.options import JsonOption
-
-
-class StorageChoice(StrEnum):
-    """How many parties keep payloads."""
-
-    TOLERANT = "tolerant"
-    PAPER = "paper"
-
 
 PartiesOption = Annotated[
     int | None,
@@ -25,10 +16,21 @@ PartiesOption = Annotated[
     ),
 ]
 StorageOption = Annotated[
-    StorageChoice | None,
+    list[str] | None,
     typer.Option(
         "--storage",
-        help="Storage parties: tolerant has 2F + 1 of them, of which F may be silent; paper has F + 1.",
+        metavar="tolerant|paper|kafka=HOST:PORT,...",
+        help="Storage parties: tolerant has 2F + 1 of them, of which F may be silent; paper has F + 1."
+        " kafka= has each keep its log in a Kafka cluster of its own: one broker's address for each party,"
+        " or a file of librdkafka's properties. May be given twice.",
+    ),
+]
+OrderingOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ordering",
+        metavar="cometbft=HOST:PORT,...",
+        help="Have existing CometBFT nodes order: the RPC of every validator. Only storage parties start.",
     ),
 ]
 PortOption = Annotated[
@@ -63,6 +65,7 @@ def up(
     detach: DetachOption = False,
     port: PortOption = None,
     storage: StorageOption = None,
+    ordering: OrderingOption = None,
     fault: FaultOption = None,
     repair: RepairOption = False,
 ) -> None:
@@ -76,6 +79,8 @@ def up(
     veristream kabis up --detach                 until `veristream kabis down`
     veristream kabis up --parties 7              stands two faulty parties
     veristream kabis up --fault storage-1=alter  with a party that lies
+    veristream kabis up --storage kafka=HOST:PORT,HOST:PORT,HOST:PORT
+    veristream kabis up --ordering cometbft=HOST:PORT,HOST:PORT,HOST:PORT,HOST:PORT
 
     One host is one trust domain: whoever can read DIR holds every key. It is for laptops, tests and demos.
 
@@ -84,7 +89,8 @@ def up(
     with kabis_failures():
         from veristream.cli.kabis.work import cluster
 
-        cluster.up(data, cluster.Wanted(parties, port, storage, tuple(fault or ()), detach, repair))
+        stores, faults = tuple(storage or ()), tuple(fault or ())
+        cluster.up(data, cluster.Wanted(parties, port, stores, faults, detach, repair, ordering))
 
 
 def down(data: DataOption = DATA) -> None:

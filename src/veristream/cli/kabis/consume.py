@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from veristream.cli.kabis.options import DATA, DataOption, NameOption, PartitionOption, kabis_failures
+from veristream.cli.kabis.options import (
+    DATA,
+    DataOption,
+    NameOption,
+    PartitionOption,
+    SealOption,
+    kabis_failures,
+)
 from veristream.cli.options import JsonOption
 
 
@@ -39,6 +46,7 @@ def consume(
         float | None,
         typer.Option("--timeout", metavar="S", min=0, help="Stop after so long without an event."),
     ] = None,
+    seal: SealOption = None,
     name: NameOption = "consumer",
     as_json: JsonOption = False,
 ) -> None:
@@ -53,6 +61,8 @@ def consume(
     reads both kinds, and believes the one storage party that it reads from. Events with --json have key,
     value, headers, partition, index, producer, block time.
 
+    With --seal the events of a sealed topic are opened; those that the keys do not open are left out.
+
     Exit code: 0 when it ended as asked, 2 if what was asked is wrong, 3 if the cluster does not answer.
     """
     with kabis_failures():
@@ -60,4 +70,5 @@ def consume(
 
         stop = events.Stop(count_max, timeout_s)
         begin = events.Begin(from_beginning, partition, from_index)
-        events.consume(data, events.Sink(tuple(topics), validate, group, name, as_json), begin, stop)
+        sink = events.Sink(tuple(topics), validate, group, tuple(seal or ()), name, as_json)
+        events.consume(data, sink, begin, stop)

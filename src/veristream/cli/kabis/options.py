@@ -24,6 +24,10 @@ NameOption = Annotated[
 PartitionOption = Annotated[
     int | None, typer.Option("--partition", metavar="P", min=0, help="Only this partition.")
 ]
+SealOption = Annotated[
+    list[Path] | None,
+    typer.Option("--seal", metavar="FILE", help="The keys of a sealed topic; `kabis seal new` makes them."),
+]
 
 
 @contextmanager

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from veristream.cli.kabis.options import DATA, DataOption, NameOption, PartitionOption, kabis_failures
+from veristream.cli.kabis.options import (
+    DATA,
+    DataOption,
+    NameOption,
+    PartitionOption,
+    SealOption,
+    kabis_failures,
+)
 from veristream.cli.options import JsonOption
 
 
@@ -18,6 +25,7 @@ def produce(
         typer.Option("--key", metavar="KEY", help="The events' key: those of one key stay in their order."),
     ] = None,
     partition: PartitionOption = None,
+    seal: SealOption = None,
     name: NameOption = "producer",
     as_json: JsonOption = False,
 ) -> None:
@@ -32,6 +40,8 @@ def produce(
     seq 100000 | veristream kabis produce orders
     veristream kabis produce orders --json < events.jsonl
 
+    With --seal key, value and headers leave this machine encrypted, and only who has the file reads them.
+
     What was acknowledged is never lost. After a crash the same command goes on where it was: what was
     signed before it is sent again, the very same bytes.
 
@@ -40,4 +50,4 @@ def produce(
     with kabis_failures():
         from veristream.cli.kabis.work import events
 
-        events.produce(data, events.Source(topic, key, partition, name, as_json))
+        events.produce(data, events.Source(topic, key, partition, tuple(seal or ()), name, as_json))

@@ -1,45 +1,29 @@
-"""The validation channel as clients reach it: four or more validators, none of which is trusted.
+"""The validation channel as clients reach it: four or more validators, over authenticated connections.
 
 A transaction goes to one validator, whose answer is a hint; who wants it ordered gives it to others until
-it is decided. Blocks are read from one validator at a time: each counts by its certificate, and a validator
-that has nothing new, does not answer or gives a false block is left for the next one.
-Nothing waits for all.
+it is decided. Whom blocks are read from is decided in `asking`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
 
-from veristream.kabis.codec import DecodeError
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import Identity, Peer, Role
-from veristream.kabis.interfaces import FAILURES, CertifiedBlock, OrderingStatus
-from veristream.kabis.keys import Remembering
-from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
 from veristream.kabis.outcomes import Outcome
-from veristream.kabis.receipts import CertificateError
-from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.wire import Address, Backoff, Client, connect
 
 READ_BYTES = 2 << 20
-FOLLOWED_MAX = 1000
-FOLLOW_WAIT_MS = 500
-PATIENCE_S = 1.0
-"""How long one validator may take where another could be asked."""
-UNREACHED_S = 0.1
-AVOIDED_S = 10.0
-"""How long a validator that failed us is asked only when all others did too."""
-
-Value = TypeVar("Value")
 
 
-class OrderingClient:
-    """All validators of a chain; the interface is `interfaces.Ordering`."""
+class OrderingClient(Validators):
+    """All validators of a chain, each a process of ours."""
 
     def __init__(
         self,
@@ -49,11 +33,8 @@ class OrderingClient:
         *,
         addresses: Mapping[str, Address] | None = None,
     ) -> None:
-        self._genesis = genesis
+        super().__init__(genesis)
         self._timeout_s = timeout_s
-        self._verify = Remembering(verify_signature)
-        self._preferred = random.randrange(len(genesis.validators))
-        self._avoided_until = [0.0] * len(genesis.validators)
         self._links = []
         for party in genesis.validators:
             server = Peer(Role.VALIDATOR, party.name, party.public)
@@ -61,105 +42,28 @@ class OrderingClient:
             call = partial(connect, address, identity, server)
             self._links.append(Client(call, random.random, Backoff(0.02, 1.0)))
 
-    # Transactions
-
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
         """What one validator expects to become of a transaction; it passes it on to the others."""
-        return _decode(decode_outcome, await self._ask(validator, Operation.SUBMIT, transaction))
-
-    # Blocks
-
-    async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
-        """Decided blocks from this height on, checked, one after the other."""
-        while True:
-            for certified in await self._read_some(height, height + FOLLOWED_MAX, FOLLOW_WAIT_MS):
-                yield certified
-                height += 1
-
-    async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
-        """The decided blocks of these heights, both included, as far as some validator has them."""
-        found: list[CertifiedBlock] = []
-        failures = 0
-        while first + len(found) <= last and failures < len(self._links):
-            more = await self._read_some(first + len(found), last, 0)
-            found += more
-            failures = 0 if more else failures + 1
-        return found
-
-    async def _read_some(self, first: int, last: int, wait_ms: int) -> list[CertifiedBlock]:
-        """What the preferred validator gives; if that is nothing, or not all good, another is preferred."""
-        validator = self._preferred
-        patience_s = PATIENCE_S + wait_ms / 1000 if self._links[validator].connected else UNREACHED_S
-        good: list[CertifiedBlock] = []
-        try:
-            request = Read(first, last, READ_BYTES, wait_ms).encode()
-            async with asyncio.timeout(patience_s):
-                body = await self._ask(validator, Operation.READ, request, wait_ms / 1000)
-            for height, data in enumerate(_decode(Blocks.decode, body).blocks, start=first):
-                good.append(self._check(_decode(CertifiedBlock.decode, data), height))
-        except FAILURES:
-            self._avoided_until[validator] = asyncio.get_running_loop().time() + AVOIDED_S
-            self._prefer_another()
-            await asyncio.sleep(0.01)  # one that refuses at once is not asked again at once
-        else:
-            if not good:  # perhaps there is nothing; perhaps this one keeps it from us
-                self._prefer_another()
-        return good
-
-    def _prefer_another(self) -> None:
-        """Goes on to the next validator, past those that failed us lately unless all did."""
-        size, now = len(self._links), asyncio.get_running_loop().time()
-        others = [(self._preferred + step) % size for step in range(1, size + 1)]
-        self._preferred = min(others, key=lambda number: self._avoided_until[number] > now)
-
-    def _check(self, certified: CertifiedBlock, height: int) -> CertifiedBlock:
-        header, certificate = certified.block.header, certified.certificate
-        if (certificate.height, certificate.block_id, header.height) != (height, header.block_id(), height):
-            raise LyingPartyError("a block or a certificate of another height")
-        try:
-            certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
-        except CertificateError as error:
-            raise LyingPartyError(f"a block that was not decided: {error}") from error
-        return certified
-
-    # What validators say of themselves
-
-    async def status(self) -> OrderingStatus:
-        """The height that a correct validator has reached, as soon as 2 F + 1 have answered.
-
-        When fewer answer in time, what they say is taken; TimeoutError when nobody does.
-        """
-        faults = self._genesis.faults
-        found = await self._ask_many(self.status_of, 2 * faults + 1)
-        heights = sorted((status.height for status in found), reverse=True)
-        return OrderingStatus(heights[min(faults, len(heights) - 1)], len(heights))
+        return decode_answer(decode_outcome, await self._ask(validator, Operation.SUBMIT, transaction))
 
     async def status_of(self, validator: int) -> Status:
         """How one validator says it is."""
-        return _decode(Status.decode, await self._ask(validator, Operation.STATUS, b""))
+        return decode_answer(Status.decode, await self._ask(validator, Operation.STATUS, b""))
 
     async def evidence_of(self, validator: int) -> Evidence:
         """Who was caught, as one validator says."""
-        return _decode(Evidence.decode, await self._ask(validator, Operation.EVIDENCE, b""))
+        return decode_answer(Evidence.decode, await self._ask(validator, Operation.EVIDENCE, b""))
 
-    async def _ask_many(self, ask: Callable[[int], Coroutine[Any, Any, Value]], needed: int) -> list[Value]:
-        tasks = {asyncio.ensure_future(ask(number)) for number in range(len(self._links))}
-        answers: list[Value] = []
-        problem: BaseException = TimeoutError("no validator answers")
-        try:
-            while tasks and len(answers) < needed:
-                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    try:
-                        answers.append(task.result())
-                    except FAILURES as error:
-                        problem = error
-        finally:
-            for task in tasks:
-                task.cancel()
-        if not answers:
-            raise problem
-        return answers
+    async def _read_from(
+        self, validator: int, first: int, last: int, wait_ms: int
+    ) -> AsyncIterator[CertifiedBlock]:
+        request = Read(first, last, READ_BYTES, wait_ms).encode()
+        body = await self._ask(validator, Operation.READ, request, wait_ms / 1000)
+        for data in decode_answer(Blocks.decode, body).blocks:
+            yield decode_answer(CertifiedBlock.decode, data)
+
+    def _is_reached(self, validator: int) -> bool:
+        return self._links[validator].connected
 
     async def _ask(self, validator: int, operation: Operation, body: bytes, wait_s: float = 0.0) -> bytes:
         link = self._links[validator]
@@ -173,10 +77,3 @@ class OrderingClient:
     async def close(self) -> None:
         """Lets go of the validators."""
         await asyncio.gather(*(link.close() for link in self._links))
-
-
-def _decode(decode: Callable[[bytes], Value], body: bytes) -> Value:
-    try:
-        return decode(body)
-    except DecodeError as error:
-        raise LyingPartyError(f"an answer that cannot be read: {error}") from error

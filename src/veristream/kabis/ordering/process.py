@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from veristream.errors import ModelError
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.entry import run_process
 from veristream.kabis.genesis import Genesis, load_genesis
 from veristream.kabis.handshake import Identity, Role
@@ -30,6 +30,7 @@ from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.storage.disk import replace
 from veristream.kabis.storage.log import Flush, Log, LogOptions
+from veristream.kabis.storage.segment import Damaged
 from veristream.kabis.wire import Address, serve
 
 _LOGGER = logging.getLogger(__name__)
@@ -66,8 +67,8 @@ async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with (
-        Log(options.folder / "blocks", LogOptions(BLOCK_SEGMENT_BYTES, options.flush)) as blocks,
-        Log(options.folder / "records", LogOptions(RECORD_SEGMENT_BYTES, options.flush)) as records,
+        _open_log(options, "blocks", BLOCK_SEGMENT_BYTES) as blocks,
+        _open_log(options, "records", RECORD_SEGMENT_BYTES) as records,
     ):
         for log in (blocks, records):
             if log.recovery.torn is not None:
@@ -75,6 +76,19 @@ async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
         stores = (BlockStore(blocks), RecordStore(records))
         node = make_node(options.genesis, options.index, options.key, stores, options.settings)
         await _serve(options, node, stop)
+
+
+def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
+    """One of the validator's logs; of a damaged one it says what helps, which is not to repair it."""
+    folder = options.folder / name
+    try:
+        return Log(folder, LogOptions(segment_bytes, options.flush))
+    except Damaged as error:
+        hints = {
+            "blocks": f"move {folder} away and start the validator again: the others have the blocks",
+            "records": f"restore {folder} from a copy: without it the validator might vote a second time",
+        }
+        raise EnvironmentFailure(error.message, hints[name]) from error
 
 
 async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar, Self, assert_never
 
 from veristream.kabis.blocks import BLOCK_BYTES_MAX
 from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.ledger import Ledger
 from veristream.kabis.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
 from veristream.kabis.receipts import PARTIES_MAX
 
@@ -163,6 +164,15 @@ class Evidence(Coded):
     def read(cls, reader: Reader) -> Self:
         """Takes the accusations."""
         return cls(reader.items(ACCUSATIONS_MAX, lambda: Accused.read(reader)), reader.u64())
+
+
+def list_accused(ledger: Ledger) -> tuple[Accused, ...]:
+    """All who were caught on a ledger."""
+    accused = [
+        Accused(role, name, accusation.height, accusation.transaction)
+        for (role, name), accusation in ledger.accusations().items()
+    ]
+    return tuple(accused[:ACCUSATIONS_MAX])
 
 
 def encode_outcome(outcome: Outcome) -> bytes:

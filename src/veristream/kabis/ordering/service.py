@@ -10,15 +10,14 @@ from veristream.kabis.connection import Handlers, RequestError
 from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.requests import (
-    ACCUSATIONS_MAX,
     BLOCKS_PER_ANSWER_MAX,
-    Accused,
     Blocks,
     Evidence,
     Operation,
     Read,
     Status,
     encode_outcome,
+    list_accused,
     split_request,
 )
 
@@ -114,8 +113,4 @@ class Service:
         )
 
     def _evidence(self) -> Evidence:
-        accused = [
-            Accused(role, name, accusation.height, accusation.transaction)
-            for (role, name), accusation in self._node.ledger.accusations().items()
-        ]
-        return Evidence(tuple(accused[:ACCUSATIONS_MAX]), self._node.contradictions)
+        return Evidence(list_accused(self._node.ledger), self._node.contradictions)

@@ -19,7 +19,7 @@ from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record
 from veristream.kabis.ordering.messages import Certificate, Commit, Step, Value
-from veristream.kabis.receipts import CertificateError
+from veristream.kabis.receipts import CertificateError, CommitCertificate
 from veristream.kabis.storage.log import Gap, Log, Retention
 
 CACHED_BLOCKS = 64
@@ -176,6 +176,7 @@ class RecordStore:
 def to_commit(certified: CertifiedBlock) -> Commit:
     """A certified block as validators send it to each other."""
     certificate = certified.certificate
+    assert isinstance(certificate, CommitCertificate), "validators keep what they decided themselves"
     value = Value(certified.block.block_id(), certified.block.encode())
     return Commit(
         value,

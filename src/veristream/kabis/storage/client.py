@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from veristream.kabis.batch import Batch, BatchError, SignedHeader
+from veristream.kabis.certificates import Certificate
 from veristream.kabis.codec import DecodeError
 from veristream.kabis.genesis import Party
 from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.keys import SignatureError
-from veristream.kabis.receipts import CommitCertificate, StorageAbsence, StorageReceipt
+from veristream.kabis.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 from veristream.kabis.storage.messages import (
@@ -28,7 +29,7 @@ from veristream.kabis.storage.messages import (
     encode_topic,
     split_answer,
 )
-from veristream.kabis.wire import Address, Backoff, Client, Limits, connect
+from veristream.kabis.wire import Address, Attached, Backoff, Client, Limits, connect
 
 Value = TypeVar("Value")
 
@@ -83,7 +84,7 @@ class StorageClient:
 
     async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
         """The party's receipt for an encoded batch with this digest, checked."""
-        body = _require(await self._ask(Operation.STORE, batch))
+        body = _require(await self._ask(Operation.STORE, digest, attached=batch))
         receipt = _decode(StorageReceipt.decode, body)
         if receipt.party != self._party.name or receipt.digest != digest:
             raise LyingPartyError("a receipt for something else")
@@ -108,7 +109,14 @@ class StorageClient:
 
     async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
         """What the party says is the batch with this digest; nothing of it is checked."""
-        return await self._ask(Operation.FETCH_DIGEST, digest)
+        request = bytes((Operation.FETCH_DIGEST,)) + digest
+        answer = await self._client.exchange(request, self._timeout_s)
+        if isinstance(answer, Attached):
+            return bytes(answer.contents)
+        missing = _decode(split_answer, answer)
+        if isinstance(missing, bytes):
+            raise LyingPartyError("an answer without the batch that it speaks of")
+        return missing
 
     async def fetch_range(
         self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
@@ -128,7 +136,7 @@ class StorageClient:
             raise LyingPartyError("a batch with another digest")
         return batch
 
-    async def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+    async def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """The party's signed statement that it does not have a batch, checked; RequestError if it has."""
         body = await self._ask(Operation.ABSENCE, AskAbsence(signed, certificate).encode())
         if isinstance(body, Below):
@@ -172,9 +180,15 @@ class StorageClient:
         """How the party says it is."""
         return _decode(Status.decode, _require(await self._ask(Operation.STATUS, b"")))
 
-    async def _ask(self, operation: Operation, body: bytes, wait_s: float = 0.0) -> bytes | Absent | Below:
+    async def _ask(
+        self, operation: Operation, body: bytes, wait_s: float = 0.0, attached: bytes | None = None
+    ) -> bytes | Absent | Below:
         request = bytes((operation,)) + body
-        return _decode(split_answer, await self._client.request(request, self._timeout_s + wait_s))
+        asked = request if attached is None else Attached(request, attached)
+        answer = await self._client.exchange(asked, self._timeout_s + wait_s)
+        if isinstance(answer, Attached):
+            raise LyingPartyError("an answer with something attached that nobody asked for")
+        return _decode(split_answer, answer)
 
     def _decode_batch(self, data: bytes) -> Batch:
         batch = _decode(Batch.decode, data)

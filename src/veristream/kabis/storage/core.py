@@ -17,18 +17,19 @@ mark the answer is `Below`, which says where the mark is; it is never confused w
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from veristream.kabis.batch import Batch, BatchError, BatchHeader, SignedHeader
+from veristream.kabis.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
+from veristream.kabis.certificates import Certificate
+from veristream.kabis.codec import Octets
 from veristream.kabis.genesis import Genesis, is_name
 from veristream.kabis.keys import SignatureError, Signer, Verify
 from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.receipts import (
     CertificateError,
-    CommitCertificate,
     StorageAbsence,
     StorageReceipt,
     sign_storage_absence,
@@ -70,8 +71,8 @@ class StorageLog(Protocol):
     def durable(self) -> int:
         """Every record before this position survives a crash."""
 
-    def append(self, payload: bytes) -> int:
-        """Writes a record and gives its position."""
+    def append(self, *parts: Octets) -> int:
+        """Writes a record, given in parts, and gives its position."""
 
     def sync(self, *, now: bool = False) -> int:
         """Makes durable what was appended and says up to where; `now`, whatever the flush policy."""
@@ -186,10 +187,16 @@ class StorageCore:
 
     # Batches.
 
-    def store(self, data: bytes, producer: str, public: bytes) -> Stored:
-        """Writes a batch of a producer whose key the caller vouches for; RefusedError or DecodeError."""
-        batch = Batch.decode(data)
-        header, digest = batch.header, batch.digest()
+    def store(self, data: Octets, producer: str, public: bytes, announced: bytes | None = None) -> Stored:
+        """Writes a batch of a producer whose key the caller vouches for; RefusedError or DecodeError.
+
+        If a digest was announced, it must be the batch's.
+        """
+        batch = PackedBatch.decode(data)
+        header = batch.signed.header
+        digest = header.digest()
+        if announced not in (None, digest):
+            raise RefusedError("another batch than was announced")
         self._require_ours(header, producer)
         known = self._digests.get(digest)
         if known is not None:
@@ -206,7 +213,7 @@ class StorageCore:
         except (SignatureError, BatchError) as error:
             raise RefusedError(str(error)) from error
         first_offset = self._partition_of(header).end
-        position = self._log.append(BatchEntry(first_offset, data).encode())
+        position = self._log.append(*BatchEntry(first_offset, data).parts())
         self._index(header, digest, first_offset, position)
         return Stored(position, digest, again=False)
 
@@ -235,7 +242,7 @@ class StorageCore:
             raise NotDurableError(f"the batch {digest.hex()[:16]} is not durable yet")
         return sign_storage_receipt(self._genesis.chain_id, self._party, digest, self._signer)
 
-    def absence(self, signed: SignedHeader, certificate: CommitCertificate) -> StorageAbsence | Below:
+    def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """The signed statement that the batch is not here at a height that the certificate shows decided.
 
         RefusedError if it is here, or if the certificate is none; below retention nothing is stated.
@@ -256,13 +263,18 @@ class StorageCore:
 
     def fetch_digest(self, digest: bytes) -> bytes | Absent | Below:
         """The batch whose header has this digest."""
+        found = self.view_digest(digest)
+        return found if isinstance(found, Absent | Below) else bytes(found)
+
+    def view_digest(self, digest: bytes) -> Octets | Absent | Below:
+        """The batch whose header has this digest, where it stands in the bytes that were read."""
         position = self._digests.get(digest)
-        data = Absent() if position is None else self._durable_batch(position)
-        if isinstance(data, Absent):
-            return data
-        header = data.signed.header
+        entry = Absent() if position is None else self._durable_batch(position)
+        if isinstance(entry, Absent):
+            return entry
+        header = entry.signed.header
         low_water = self._streams[stream_of(header)].low_water
-        return Below(low_water) if header.next_sequence <= low_water else data.data
+        return Below(low_water) if header.next_sequence <= low_water else entry.data
 
     def fetch(self, stream: StreamName, first_sequence: int) -> bytes | Absent | Below:
         """The batch that begins with a sequence number: of two, the one that came first."""
@@ -270,7 +282,7 @@ class StorageCore:
         position = ranges.position_of(first_sequence)
         if position is not None:
             entry = self._durable_batch(position)
-            return entry.data if isinstance(entry, BatchEntry) else entry
+            return bytes(entry.data) if isinstance(entry, BatchEntry) else entry
         return Below(ranges.low_water) if first_sequence < ranges.low_water else Absent()
 
     def fetch_range(
@@ -281,7 +293,7 @@ class StorageCore:
         if first_sequence < ranges.low_water:
             return Below(ranges.low_water)
         found = self._durable_entries(ranges.covering(first_sequence), bytes_max)
-        return tuple(entry.data for entry in found if isinstance(entry, BatchEntry))
+        return tuple(bytes(entry.data) for entry in found if isinstance(entry, BatchEntry))
 
     def evidence(self, topic: str) -> list[tuple[SignedHeader, SignedHeader]]:
         """The pairs of signed headers of one sequence in a topic: what condemns their producer."""
@@ -303,7 +315,7 @@ class StorageCore:
             if isinstance(found, BatchEntry):
                 if batches and taken + len(found.data) > bytes_max:
                     return CaughtUp(tuple(batches), entry.position)
-                batches.append(found.data)
+                batches.append(bytes(found.data))
                 taken += len(found.data)
             position = entry.position + (entry.count if isinstance(entry, Gap) else 1)
             if len(batches) >= RANGE_BATCHES_MAX:
@@ -380,6 +392,16 @@ class StorageCore:
             raise RefusedError("the mark does not lie between the last one and the end")
         self._log.append(_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
         self._extend(name, Extent(low_water, ranges.end))
+
+    def let_go(self, marks: Mapping[StreamName, int]) -> int:
+        """Raises the marks of streams as far as there is anything of them; says of how many."""
+        raised = 0
+        for name, low_water in marks.items():
+            ranges = self._streams.get(name)
+            if ranges is not None and min(low_water, ranges.end) > ranges.low_water:
+                self.raise_low_water(name, min(low_water, ranges.end))
+                raised += 1
+        return raised
 
     def _extend(self, name: StreamName | PartitionName, extent: Extent) -> None:
         if isinstance(name, StreamName):

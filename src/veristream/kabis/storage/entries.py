@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
-from veristream.kabis.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, SignedHeader
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer, domain_tag
+from veristream.kabis.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, HEAD_BYTES_MAX, Batch, SignedHeader
+from veristream.kabis.codec import Coded, DecodeError, Octets, Reader, Writer, domain_tag
 from veristream.kabis.records import LEAF_BYTES_MAX
 
 SESSION_BYTES = 16
@@ -159,16 +159,20 @@ class BatchEntry:
     """A batch as it arrived, and the offset that its first event got among all of the partition's."""
 
     first_offset: int
-    data: bytes
+    data: Octets
 
     @property
     def signed(self) -> SignedHeader:
         """The batch's signed header; the events are not looked at."""
-        return SignedHeader.read(Reader(self.data, Batch.KIND))
+        return SignedHeader.read(Reader(bytes(self.data[:HEAD_BYTES_MAX]), Batch.KIND))
+
+    def parts(self) -> tuple[Octets, Octets]:
+        """The entry as a record of the log: what goes before the batch, and the batch."""
+        return _BATCH_TAG + self.first_offset.to_bytes(_OFFSET_BYTES, "big"), self.data
 
     def encode(self) -> bytes:
-        """The entry as a record of the log."""
-        return b"".join((_BATCH_TAG, self.first_offset.to_bytes(_OFFSET_BYTES, "big"), self.data))
+        """The entry as a record of the log, in one."""
+        return b"".join(self.parts())
 
 
 Entry = BatchEntry | PlainEntry | Checkpoint
@@ -180,7 +184,8 @@ def decode_entry(data: bytes) -> Entry:
         start = len(_BATCH_TAG) + _OFFSET_BYTES
         if len(data) < start:
             raise DecodeError("an entry that is cut off")
-        return BatchEntry(int.from_bytes(data[len(_BATCH_TAG) : start], "big"), data[start:])
+        first_offset = int.from_bytes(data[len(_BATCH_TAG) : start], "big")
+        return BatchEntry(first_offset, memoryview(data)[start:])
     if data.startswith(domain_tag(PlainEntry.KIND)):
         return PlainEntry.decode(data)
     return Checkpoint.decode(data)

@@ -34,6 +34,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.codec import Octets
 from veristream.kabis.storage.disk import Failed, Full, failure, flush, flush_folder, lock, replace
 from veristream.kabis.storage.index import SparseIndex
 from veristream.kabis.storage.opening import Segment, open_segments, segment_path
@@ -190,37 +191,40 @@ class Log:
         """What the segments take on disk."""
         return sum(segment.end_offset for segment in self._segments)
 
-    def append(self, payload: bytes) -> int:
-        """Writes a record and gives its position; it is durable once `sync` says so."""
-        return self.append_many((payload,))
+    def append(self, *parts: Octets) -> int:
+        """Writes a record, given in parts, and gives its position; it is durable once `sync` says so."""
+        return self._append((parts,))
 
     def append_many(self, payloads: Sequence[bytes]) -> int:
         """Writes records one after the other and gives the first position; all are kept, or none is."""
+        return self._append([(payload,) for payload in payloads])
+
+    def _append(self, payloads: Sequence[Sequence[Octets]]) -> int:
         self._usable()
-        for payload in payloads:
-            if len(payload) > RECORD_BYTES_MAX:
-                raise TooLarge(
-                    f"a record has {len(payload)} bytes, the log takes {RECORD_BYTES_MAX}",
-                    "send smaller batches",
-                )
-        if not payloads:
+        sizes = [sum(map(len, payload)) for payload in payloads]
+        if not sizes:
             return self.end
-        size = sum(map(len, payloads)) + FRAME_BYTES * len(payloads)
+        if max(sizes) > RECORD_BYTES_MAX:
+            raise TooLarge(
+                f"a record has {max(sizes)} bytes, the log takes {RECORD_BYTES_MAX}",
+                "send smaller batches",
+            )
+        size = sum(sizes) + FRAME_BYTES * len(sizes)
         if self._tail.offset > HEADER_BYTES and self._tail.offset + size > self._options.segment_bytes_max:
             self._roll()
         before = self._tail
-        buffers: list[bytes] = []
-        for place, payload in enumerate(payloads):
-            buffers += (encode_frame(before.position + place, payload), payload)
+        buffers: list[Octets] = []
+        for position, payload in enumerate(payloads, before.position):
+            buffers += (encode_frame(position, payload), *payload)
         try:
             self._write(buffers, before.offset)
         except OSError as error:
             self._take_back(before)
             raise failure(error, self._active.path) from error
-        self._note(payloads, before)
+        self._note(sizes, before)
         return before.position
 
-    def _write(self, buffers: list[bytes], offset: int) -> None:
+    def _write(self, buffers: list[Octets], offset: int) -> None:
         for begin in range(0, len(buffers), BUFFERS_PER_WRITE_MAX):
             some = buffers[begin : begin + BUFFERS_PER_WRITE_MAX]
             size = sum(map(len, some))
@@ -245,11 +249,11 @@ class Log:
                 "look at the disk, then start the party again",
             )
 
-    def _note(self, payloads: Sequence[bytes], before: _Tail) -> None:
+    def _note(self, sizes: Sequence[int], before: _Tail) -> None:
         position, offset = before.position, before.offset
-        for payload in payloads:
+        for size in sizes:
             self._active.index.add(position, offset)
-            position, offset = position + 1, offset + FRAME_BYTES + len(payload)
+            position, offset = position + 1, offset + FRAME_BYTES + size
         self._active.end_position, self._active.end_offset = position, offset
         self._tail = _Tail(position, offset)
 

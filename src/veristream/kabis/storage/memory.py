@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from veristream.kabis.codec import Octets
 from veristream.kabis.storage.log import BelowRetention, Gap, Record, Retention
 
 
@@ -35,9 +36,9 @@ class MemoryLog:
         """What the records take."""
         return sum(map(len, self._records))
 
-    def append(self, payload: bytes) -> int:
-        """Adds a record and gives its position."""
-        self._records.append(payload)
+    def append(self, *parts: Octets) -> int:
+        """Adds a record, given in parts, and gives its position."""
+        self._records.append(b"".join(parts))
         return self.end - 1
 
     def sync(self, *, now: bool = False) -> int:

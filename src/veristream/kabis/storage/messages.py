@@ -8,8 +8,8 @@ from enum import IntEnum
 from typing import ClassVar, Self
 
 from veristream.kabis.batch import BATCH_BYTES_MAX, SignedHeader
+from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
 from veristream.kabis.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
-from veristream.kabis.receipts import CommitCertificate
 from veristream.kabis.storage.core import (
     RANGE_BATCHES_MAX,
     Absent,
@@ -99,17 +99,17 @@ class AskAbsence(Coded):
     KIND: ClassVar[str] = "storage-ask-absence"
 
     signed: SignedHeader
-    certificate: CommitCertificate
+    certificate: Certificate
 
     def write(self, writer: Writer) -> None:
         """Appends the request."""
         self.signed.write(writer)
-        self.certificate.write(writer)
+        write_certificate(writer, self.certificate)
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
         """Takes a request."""
-        return cls(SignedHeader.read(reader), CommitCertificate.read(reader))
+        return cls(SignedHeader.read(reader), read_certificate(reader))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.connection import Handlers, RequestError
+from veristream.kabis.codec import Octets
+from veristream.kabis.connection import Attached, Handlers, RequestError
 from veristream.kabis.genesis import Genesis, Party
 from veristream.kabis.handshake import Peer, Role
+from veristream.kabis.storage.chain import ChainView, Standing
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
+from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore, StorageLog
 from veristream.kabis.storage.entries import PlainAppend
-from veristream.kabis.storage.log import Log
 from veristream.kabis.storage.messages import (
     AskAbsence,
     CatchUp,
@@ -32,6 +34,7 @@ from veristream.kabis.storage.messages import (
     missing,
     split_request,
 )
+from veristream.kabis.storage.opening import Recovery
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,7 +53,8 @@ _MAY: dict[Operation, frozenset[Role]] = {
 class Directory:
     """Who is let in: the parties of the genesis, further clients, and anybody if that is wanted.
 
-    `clients` is asked again for every caller, so that one who is registered later is let in then.
+    Of a client's key the chain has the last word, as far as `chain` has followed it. Whom it does not know
+    may be among `clients`, who are asked for again with every caller: the chain may not be reached yet.
     """
 
     def __init__(
@@ -59,9 +63,12 @@ class Directory:
         clients: Callable[[], tuple[Party, ...]] = lambda: (),
         *,
         anonymous: bool = False,
+        chain: ChainView | None = None,
     ) -> None:
         self._clients = clients
         self._anonymous = anonymous
+        self._chain = chain
+        self._admins = {party.name for party in genesis.admins}
         known = _names(genesis.clients + genesis.admins)
         self._names = {
             Role.VALIDATOR: _names(genesis.validators),
@@ -76,43 +83,89 @@ class Directory:
         if peer.role is Role.ANONYMOUS:
             return None if self._anonymous else "nobody is let in here without a registered key"
         found = (peer.name, peer.public)
+        match self._standing(peer):
+            case Standing.ENDED:
+                return f"the key of {peer.name!r} has ended"
+            case Standing.VALID if peer.role is not Role.ADMIN or peer.name in self._admins:
+                return None
         if found in self._names[peer.role]:
             return None
         if peer.role in (Role.PRODUCER, Role.CONSUMER) and found in _names(self._clients()):
             return None
         return f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"
 
+    def require_valid(self, peer: Peer) -> None:
+        """Raises RequestError if the key has ended of somebody who was let in before."""
+        if self._standing(peer) is Standing.ENDED:
+            raise RequestError(f"the key of {peer.name!r} has ended")
+
+    def _standing(self, peer: Peer) -> Standing:
+        if self._chain is None or peer.role not in (Role.PRODUCER, Role.CONSUMER, Role.ADMIN):
+            return Standing.UNKNOWN
+        return self._chain.standing(peer.name, peer.public)
+
 
 def _names(parties: tuple[Party, ...]) -> frozenset[tuple[str, bytes]]:
     return frozenset((party.name, party.public) for party in parties)
 
 
+class PartyLog(StorageLog, Protocol):
+    """The log of a party that runs: on disk, or in Kafka; `recovery` says what opening it found."""
+
+    recovery: Recovery
+
+    @property
+    def size_bytes(self) -> int:
+        """What the records take."""
+
+
+def _permitted(peer: Peer, body: bytes) -> tuple[Operation, bytes]:
+    """What a peer asks, and about what; RequestError if it is not for it to ask."""
+    operation, rest = split_request(body)
+    if peer.role not in _MAY.get(operation, frozenset(Role)):
+        raise RequestError(f"{operation.name.lower()} is not for the role {peer.role.name.lower()}")
+    return operation, rest
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What the party does not take, and what its log fails at, as the peer is told."""
+    try:
+        yield
+    except RefusedError as error:
+        raise RequestError(str(error)) from error
+    except EnvironmentFailure as failure:
+        _LOGGER.error("%s", failure.render())
+        raise RequestError(failure.message) from failure
+
+
 class StorageParty:
     """Answers requests over a log and what is known of it."""
 
-    def __init__(self, core: StorageCore, log: Log, interval_s: float = 0.005) -> None:
+    def __init__(self, core: StorageCore, log: PartyLog, interval_s: float = 0.005) -> None:
         self._core = core
         self._log = log
         self.committer = Committer(log.sync, log.durable, interval_s)
-        self.handlers = Handlers(self.answer)
+        self.handlers = Handlers(self.answer, answer_attached=self.answer_attached)
 
-    async def answer(self, peer: Peer, body: bytes) -> bytes:
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
         """The answer to one request; RequestError where there is none."""
-        operation, rest = split_request(body)
-        if peer.role not in _MAY.get(operation, frozenset(Role)):
-            raise RequestError(f"{operation.name.lower()} is not for the role {peer.role.name.lower()}")
-        try:
-            return await self._do(operation, peer, rest)
-        except RefusedError as error:
-            raise RequestError(str(error)) from error
-        except EnvironmentFailure as failure:
-            _LOGGER.error("%s", failure.render())
-            raise RequestError(failure.message) from failure
+        operation, rest = _permitted(peer, body)
+        with _refusals():
+            return await self._do(operation, rest)
 
-    async def _do(self, operation: Operation, peer: Peer, body: bytes) -> bytes:
+    async def answer_attached(self, peer: Peer, request: Attached) -> bytes | Attached:
+        """The answer to a request with something attached to it, which is a batch to be stored."""
+        operation, rest = _permitted(peer, request.body)
+        if operation is not Operation.STORE:
+            raise RequestError(f"nothing is to be attached to {operation.name.lower()}")
+        with _refusals():
+            return await self._store(peer, decode_digest(rest), request.contents)
+
+    async def _do(self, operation: Operation, body: bytes) -> bytes | Attached:
         match operation:
             case Operation.STORE:
-                return await self._store(peer, body)
+                raise RequestError("the batch that is to be stored is to be attached")
             case Operation.APPEND_PLAIN:
                 return await self._append_plain(body)
             case Operation.FETCH_PLAIN:
@@ -125,8 +178,8 @@ class StorageParty:
             case _:
                 return self._look_up(operation, body)
 
-    async def _store(self, peer: Peer, body: bytes) -> bytes:
-        stored = self._core.store(body, peer.name, peer.public)
+    async def _store(self, peer: Peer, digest: bytes, batch: Octets) -> bytes:
+        stored = self._core.store(batch, peer.name, peer.public, digest)
         await self.committer.wait_for(stored.position)
         return found(self._core.receipt(stored.digest).encode())
 
@@ -148,7 +201,7 @@ class StorageParty:
             pass
         return missing(part) if isinstance(part, Below) else found(encode_slice(part))
 
-    def _look_up(self, operation: Operation, body: bytes) -> bytes:
+    def _look_up(self, operation: Operation, body: bytes) -> bytes | Attached:
         """What needs no waiting."""
         match operation:
             case Operation.FETCH:
@@ -157,8 +210,8 @@ class StorageParty:
                 batches = self._core.fetch_range(request.stream, request.first_sequence, bytes_max)
                 return missing(batches) if isinstance(batches, Below) else found(encode_batches(batches))
             case Operation.FETCH_DIGEST:
-                batch = self._core.fetch_digest(decode_digest(body))
-                return missing(batch) if isinstance(batch, Absent | Below) else found(batch)
+                batch = self._core.view_digest(decode_digest(body))
+                return missing(batch) if isinstance(batch, Absent | Below) else Attached(found(b""), batch)
             case Operation.ABSENCE:
                 asked = AskAbsence.decode(body)
                 statement = self._core.absence(asked.signed, asked.certificate)

@@ -14,26 +14,35 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.clients import load_clients
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.connection import Attached, Handlers
 from veristream.kabis.entry import run_process
 from veristream.kabis.genesis import Genesis, Party, load_genesis
-from veristream.kabis.handshake import Identity, Role
+from veristream.kabis.handshake import Identity, Peer, Role
+from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
 from veristream.kabis.keys import SecretKey, load_key
+from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.disk import Full, replace
 from veristream.kabis.storage.log import Flush, Log, LogOptions
-from veristream.kabis.storage.party import Directory, StorageParty
+from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
 from veristream.kabis.storage.repair import repair
+from veristream.kabis.validation import open_ordering
 from veristream.kabis.wire import Address, serve
 
 _LOGGER = logging.getLogger(__name__)
 
-MakeParty = Callable[[StorageCore, Log, float], StorageParty]
+MakeParty = Callable[[StorageCore, PartyLog, float], StorageParty]
+Request = TypeVar("Request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +63,8 @@ class Options:
     anonymous: bool = False
     encrypt: bool = False
     repair: bool = False
+    follow: bool = False
+    kafka: KafkaSettings | None = None
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
@@ -61,31 +72,62 @@ async def run_party(options: Options, make_party: MakeParty = StorageParty) -> N
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    if options.repair and options.folder.is_dir():
-        for lost in repair(options.folder):
-            _LOGGER.warning("records %d to %d are lost", lost.first, lost.end - 1)
-    with Log(options.folder, options.log) as log:
+    with _open_log(options) as log:
         if log.recovery.torn is not None:
             _LOGGER.warning("the end of the log was torn and is cut off: %s", log.recovery.torn)
-        core = StorageCore(options.genesis, options.party, options.key, log)
+        core = open_core(options, log)
         if core.lost_count:
             _LOGGER.warning("%d records were lost to damage and repaired away", core.lost_count)
         party = make_party(core, log, options.log.interval_ms / 1000)
         await _serve(options, core, party, stop)
 
 
+def open_core(options: Options, log: PartyLog) -> StorageCore:
+    """What the party knows, made again from its log; EnvironmentFailure if that is another program's."""
+    try:
+        return StorageCore(options.genesis, options.party, options.key, log)
+    except DecodeError as error:
+        raise EnvironmentFailure(
+            f"the log of {options.party} in {options.folder} has a record that is none of ours: {error}",
+            "open it with the program that wrote it, or give this party a folder of its own",
+        ) from error
+
+
+def _open_log(options: Options) -> AbstractContextManager[PartyLog]:
+    """The party's log, on disk or in Kafka; repaired first if that is wanted."""
+    if options.kafka is not None:
+        try:
+            from veristream.kabis.kafka.log import KafkaLog, KafkaLogOptions, topic_of
+        except ModuleNotFoundError as error:
+            raise EnvironmentFailure(
+                "a log in Kafka needs its client", "pip install 'veristream[kafka]'"
+            ) from error
+        topic = topic_of(options.genesis.chain_id, options.party)
+        return KafkaLog(options.kafka, topic, options.folder, KafkaLogOptions(repair=options.repair))
+    if options.repair and options.folder.is_dir():
+        for lost in repair(options.folder):
+            _LOGGER.warning("records %d to %d are lost", lost.first, lost.end - 1)
+    return Log(options.folder, options.log)
+
+
 async def _serve(options: Options, core: StorageCore, party: StorageParty, stop: asyncio.Event) -> None:
     clients = partial(_list_clients, options.clients) if options.clients else tuple
-    directory = Directory(options.genesis, clients, anonymous=options.anonymous)
+    view = ChainView(options.genesis)
+    directory = Directory(options.genesis, clients, anonymous=options.anonymous, chain=view)
     identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key)
-    server = await serve(
-        options.listen, identity, directory.authorize, party.handlers, encrypt=options.encrypt
+    handlers = Handlers(
+        partial(_answer, directory, party.answer),
+        answer_attached=partial(_answer, directory, party.answer_attached),
     )
+    server = await serve(options.listen, identity, directory.authorize, handlers, encrypt=options.encrypt)
+    ordering = open_ordering(options.genesis, identity) if options.follow else None
     tasks = [
         asyncio.create_task(party.committer.run()),
-        asyncio.create_task(_retain(options, core)),
+        asyncio.create_task(_retain(options, core, view)),
         asyncio.create_task(stop.wait()),
     ]
+    if ordering is not None:
+        tasks.append(asyncio.create_task(follow_chain(view, ordering)))
     try:
         if options.ready is not None:
             state = {"party": options.party, "address": str(server.address), "pid": os.getpid()}
@@ -99,12 +141,27 @@ async def _serve(options: Options, core: StorageCore, party: StorageParty, stop:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if ordering is not None:
+            await ordering.close()
 
 
-async def _retain(options: Options, core: StorageCore) -> None:
+async def _answer(
+    directory: Directory,
+    answer: Callable[[Peer, Request], Awaitable[bytes | Attached]],
+    peer: Peer,
+    request: Request,
+) -> bytes | Attached:
+    """The party's answer, unless the peer's key has ended since it was let in."""
+    directory.require_valid(peer)
+    return await answer(peer, request)
+
+
+async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
+    """Lets go of what the chain let go, and of what is too old or too much."""
     while True:
         await asyncio.sleep(options.retain_every_s)
         try:
+            core.let_go(view.marks)
             core.retain(options.retain_bytes, options.retain_ms)
         except Full as failure:
             _LOGGER.warning("nothing could be let go: %s", failure.message)
@@ -123,12 +180,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--segment-bytes", type=int, default=64 << 20)
     parser.add_argument("--retain-bytes", type=int, help="let the oldest go beyond so many bytes")
     parser.add_argument("--retain-ms", type=int, help="let go what is older")
+    parser.add_argument("--retain-every-s", type=float, default=10.0, help="how often that is looked at")
+    parser.add_argument("--follow", action="store_true", help="follow the chain for keys and marks")
     parser.add_argument(
         "--clients", type=Path, help="JSON list of further clients; read again when one calls"
     )
     parser.add_argument("--anonymous", action="store_true", help="let anybody read")
     parser.add_argument("--encrypt", action="store_true", help="encrypt every connection")
     parser.add_argument("--repair", action="store_true", help="mark what is damaged as lost, and go on")
+    parser.add_argument("--log", default="disk", help="disk, or kafka=HOST:PORT[,HOST:PORT]")
+    parser.add_argument("--kafka-properties", type=Path, help="librdkafka's, such as those of SASL and TLS")
     return parser
 
 
@@ -138,7 +199,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     genesis, key = load_genesis(given.genesis), load_key(given.key)
     _require_party(genesis, given.party, key)
     if given.clients is not None:
-        _load_clients(given.clients)
+        load_clients(given.clients)
     try:
         listen = Address.parse(given.listen)
     except ValueError as error:
@@ -157,7 +218,20 @@ def read_options(arguments: Sequence[str]) -> Options:
         anonymous=given.anonymous,
         encrypt=given.encrypt,
         repair=given.repair,
+        follow=given.follow,
+        retain_every_s=given.retain_every_s,
+        kafka=_read_kafka(given.log, given.kafka_properties),
     )
+
+
+def _read_kafka(log: str, properties: Path | None) -> KafkaSettings | None:
+    kind, _, bootstrap = log.partition("=")
+    match kind:
+        case "disk" if not bootstrap and properties is None:
+            return None
+        case "kafka" if bootstrap:
+            return load_settings(properties, bootstrap) if properties else parse_bootstrap(bootstrap)
+    raise ModelError(f"--log {log} is no log", hint="--log disk, or --log kafka=HOST:PORT")
 
 
 def _require_party(genesis: Genesis, name: str, key: SecretKey) -> None:
@@ -169,22 +243,10 @@ def _require_party(genesis: Genesis, name: str, key: SecretKey) -> None:
         raise ModelError(f"the key is not that of {name!r} in the genesis", hint="give --key its own file")
 
 
-def _load_clients(path: Path) -> tuple[Party, ...]:
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(Party(str(each["name"]), bytes.fromhex(each["public"])) for each in listed)
-    except OSError as error:
-        raise EnvironmentFailure(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"{path} is no list of clients: {error}", hint='[{"name": "...", "public": "64 hex digits"}]'
-        ) from error
-
-
 def _list_clients(path: Path) -> tuple[Party, ...]:
     """The clients that the file names now; nobody while it cannot be read, which is logged."""
     try:
-        return _load_clients(path)
+        return load_clients(path)
     except (ModelError, EnvironmentFailure) as error:
         _LOGGER.warning("%s", error.message)
         return ()

@@ -14,12 +14,14 @@ walk that went astray are all noticed, and after damage the next whole frame say
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.codec import Octets
 
 SECTOR_BYTES = 512
 HEADER_BYTES = 3 * SECTOR_BYTES
@@ -175,9 +177,12 @@ def decode_marks(file: str, data: bytes) -> tuple[Mark, bool]:
     return max(found, key=lambda mark: mark.number), len(found) == 2
 
 
-def encode_frame(position: int, payload: bytes) -> bytes:
-    """What goes before the payload in the file."""
-    return _checksummed(_FRAME, FRAME_MAGIC, DATA, len(payload), position, crc32(payload))
+def encode_frame(position: int, payload: Sequence[Octets]) -> bytes:
+    """What goes before the payload, which is given in parts, in the file."""
+    checksum = 0
+    for part in payload:
+        checksum = crc32(part, checksum)
+    return _checksummed(_FRAME, FRAME_MAGIC, DATA, sum(map(len, payload)), position, checksum)
 
 
 def encode_gap(position: int, count: int) -> bytes:

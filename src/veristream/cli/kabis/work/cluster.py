@@ -14,12 +14,15 @@ import typer
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table, show_bytes
 from veristream.errors import ModelError
+from veristream.kabis.administration import GroupLag
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.genesis import Genesis, StorageMode
+from veristream.kabis.kafka.settings import KafkaSettings, read_settings
 from veristream.kabis.status import ClusterStatus, PartyStatus, read_status
 
 WATCH_S = 0.5
+MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +31,63 @@ class Wanted:
 
     parties: int | None
     port: int | None
-    storage: str | None
+    storage: tuple[str, ...]
     faults: tuple[str, ...]
     detach: bool
     repair: bool
+    ordering: str | None = None
 
     @property
     def mode(self) -> StorageMode | None:
         """How many storage parties there are, if that was said."""
-        modes = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
-        return None if self.storage is None else modes[self.storage]
+        named = [MODES[each] for each in self.storage if each in MODES]
+        return named[-1] if named else None
+
+    @property
+    def nodes(self) -> list[str] | None:
+        """The CometBFT nodes that order, if any were named."""
+        if self.ordering is None:
+            return None
+        kind, _, nodes = self.ordering.partition("=")
+        if kind != "cometbft" or not nodes:
+            raise ModelError(
+                f"--ordering {self.ordering} is nothing that ordering can be",
+                hint="cometbft=HOST:PORT,HOST:PORT,... with the RPC of every validator",
+            )
+        if self.parties is not None:
+            raise ModelError(
+                "--parties is for validators of our own, and --ordering names others",
+                hint="leave one of them out",
+            )
+        return nodes.split(",")
+
+    @property
+    def kafka(self) -> list[KafkaSettings] | None:
+        """The Kafka clusters under the storage parties, if any were named."""
+        for each in self.storage:
+            kind, _, clusters = each.partition("=")
+            if kind == "kafka" and clusters:
+                return [read_settings(cluster) for cluster in clusters.split(",")]
+            if each not in MODES:
+                raise ModelError(
+                    f"--storage {each} is nothing that storage can be",
+                    hint="tolerant, paper, or kafka=HOST:PORT,... with one cluster for each party",
+                )
+        return None
 
 
 def up(data: Path, wanted: Wanted) -> None:
     """Starts what does not run yet, and stays with it unless it is to be detached."""
     cluster = Cluster(ClusterFolder(data))
     how = Start(attended=not wanted.detach, faults=read_faults(wanted.faults), repair=wanted.repair)
-    genesis = cluster.create(wanted.parties, wanted.mode, wanted.port)
+    kafka = wanted.kafka
+    nodes = wanted.nodes
+    if nodes is None:
+        genesis = cluster.create(wanted.parties, wanted.mode, wanted.port)
+    else:
+        genesis = cluster.create_over(nodes, wanted.mode, wanted.port)
+    if kafka is not None:
+        cluster.use_kafka(kafka)
     running = cluster.find()
     names = [name for name in cluster.names() if name not in running]
     if not names:
@@ -128,6 +171,7 @@ def render(status: ClusterStatus) -> str:
         draw_table(head, [_row(party) for party in status.parties]),
         "",
     ]
+    lines += _render_groups(status.groups)
     for party in status.parties:
         if party.torn_bytes:
             lines.append(f"{party.name} cut {party.torn_bytes} torn bytes off its log when it started")
@@ -146,8 +190,26 @@ def render(status: ClusterStatus) -> str:
     return "\n".join(lines)
 
 
+def _render_groups(groups: Sequence[GroupLag] | None) -> list[str]:
+    if groups is None:
+        return ["how far consumer groups are is not known: too few validators answer in time", ""]
+    head = ("group", "partition", "read by", "committed", "end", "lag")
+    rows = [
+        (
+            each.group,
+            f"{each.topic}-{each.partition}",
+            each.member or "nobody",
+            *("-" if number is None else str(number) for number in (each.committed, each.end, each.lag)),
+        )
+        for each in groups
+    ]
+    return [draw_table(head, rows), ""] if rows else []
+
+
 def _row(party: PartyStatus) -> tuple[str, ...]:
     process = "down" if party.pid is None else f"{party.pid}" if party.answers else f"{party.pid} silent"
+    if party.pid is None and party.answers:
+        process = "elsewhere"
     numbers = ("-" if each is None else str(each) for each in (party.height, party.lag, party.records))
     return (party.name, process, party.address, *numbers, show_bytes(party.disk_bytes))
 
@@ -167,4 +229,5 @@ def _to_json(status: ClusterStatus) -> dict[str, object]:
             {"consumer": consumer, "party": party, "count": count}
             for consumer, party, count in status.suspicions
         ],
+        "groups": None if status.groups is None else [asdict(each) for each in status.groups],
     }

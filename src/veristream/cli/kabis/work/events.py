@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import typer
 
+from veristream.cli.kabis.work.seals import read_sealers
 from veristream.cli.kabis.work.text import read_event, show_event
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.access import Access
@@ -27,6 +28,7 @@ from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.producer import KabisProducer
 from veristream.kabis.pushes import Acknowledged, Pushed
 from veristream.kabis.records import LEAF_BYTES_MAX, Record
+from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.state import Topic
 from veristream.kabis.status import note_suspicions
 from veristream.kabis.storage.disk import InUse
@@ -45,6 +47,7 @@ class Source:
     topic: str
     key: str | None
     partition: int | None
+    seals: tuple[Path, ...]
     name: str
     as_json: bool
 
@@ -56,6 +59,7 @@ class Sink:
     topics: tuple[str, ...]
     validate: bool
     group: str | None
+    seals: tuple[Path, ...]
     name: str
     as_json: bool
 
@@ -86,7 +90,7 @@ def produce(data: Path, source: Source) -> None:
     _require(access, source)
     tally = _Tally(source)
     failure: ModelError | EnvironmentFailure | None = None
-    with _open(access, source.name) as producer:
+    with _open(access, source) as producer:
         try:
             for record, where in read_records(sys.stdin.buffer, source):
                 tally.add(_push(producer, record, where))
@@ -99,12 +103,13 @@ def produce(data: Path, source: Source) -> None:
         raise failure
 
 
-def _open(access: Access, name: str) -> KabisProducer:
+def _open(access: Access, source: Source) -> KabisProducer:
+    sealers = read_sealers(access.genesis.chain_id, source.seals, (source.topic,))
     try:
-        return access.producer(name)
+        return access.producer(source.name, ProducerOptions(sealers=sealers))
     except InUse as error:
         raise EnvironmentFailure(
-            f"another producer pushes as {name}: {error.message}",
+            f"another producer pushes as {source.name}: {error.message}",
             "wait for it, or push under another name: veristream kabis client add NAME, produce --as NAME",
         ) from error
 
@@ -232,6 +237,7 @@ def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
         instance=f"{os.getpid()}",
         start=Start.BEGINNING if begin.from_beginning else Start.END,
         auto_commit_ms=None,
+        sealers=read_sealers(access.genesis.chain_id, sink.seals, sink.topics),
     )
     suspicions: dict[str, int] = {}
     try:

@@ -1,0 +1,175 @@
+"""Apache Kafka on this machine: independent clusters of one node each, which is broker and controller.
+
+    DIR/kafka-1/address              where its clients find it, HOST:PORT
+    DIR/kafka-1/server.properties    how it was set up
+    DIR/kafka-1/data                 what it keeps
+    DIR/kafka-1/log.txt              what it says; process.json says which process it is
+
+A cluster keeps its addresses, so that stopping and starting it moves nobody.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from veristream.brokers.group import BrokerGroup
+from veristream.brokers.maven import Artifact, Bundle, resolve
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.ports import HOST, draw_ports
+from veristream.spark import find_java
+
+KAFKA = Bundle(
+    "kafka-4.1.1",
+    (
+        Artifact("org.apache.kafka", "kafka_2.13", "4.1.1"),
+        Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3"),
+    ),
+    "kafka.sha256",
+)
+CLUSTERS_MAX = 31
+HEAP = ("-Xms64m", "-Xmx384m")
+BRIEF = ("-XX:TieredStopAtLevel=1",)
+"""For a Java that is over before it pays to compile well: it starts in half the time."""
+LOGGING = """\
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %m%n
+rootLogger.level=WARN
+rootLogger.appenderRef.console.ref=console
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A Java and the jars that it runs."""
+
+    java: Path
+    jars: Path
+
+    def command(self, main: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
+        """The command line that runs a class of the jars."""
+        return [str(self.java), *HEAP, *options, "-cp", f"{self.jars}/*", main, *arguments]
+
+
+def find_program() -> Program:
+    """Kafka and a Java to run it; raises EnvironmentFailure that says what to install."""
+    try:
+        java = find_java() / "bin" / "java"
+    except EnvironmentFailure as missing:
+        raise EnvironmentFailure(
+            "Kafka needs Java 17 or newer, and there is none here", "install a JDK and set JAVA_HOME"
+        ) from missing
+    return Program(java, resolve(KAFKA))
+
+
+class KafkaClusters(BrokerGroup):
+    """The clusters of a folder; `properties` go to each that is set up, `java` options to each start."""
+
+    KIND: ClassVar[str] = "kafka"
+
+    def __init__(
+        self, folder: Path, properties: Mapping[str, str] | None = None, java: Sequence[str] = ()
+    ) -> None:
+        super().__init__(folder)
+        self.properties = properties or {}
+        self.java = tuple(java)
+
+    def create(self, count: int) -> None:
+        """Sets up so many clusters, as they are if they are there."""
+        there = len(self.names())
+        if there not in (0, count):
+            raise ModelError(
+                f"{self.folder} has {there} Kafka clusters, not {count}",
+                hint=f"leave --clusters out, or choose another folder; {self.folder} may be removed",
+            )
+        if not 1 <= count <= CLUSTERS_MAX:
+            raise ModelError(f"{count} Kafka clusters", hint=f"between 1 and {CLUSTERS_MAX}")
+        if there:
+            return
+        program, ports = find_program(), draw_ports(2 * count)
+        for number in range(count):
+            name = f"kafka-{number + 1}"
+            _set_up(
+                program, self.folder / name, (ports[2 * number], ports[2 * number + 1]), self.properties
+            )
+
+    def command(self, name: str) -> Sequence[str]:
+        """What runs a cluster's only node."""
+        folder = (self.folder / name).resolve()
+        logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+        properties = str(folder / "server.properties")
+        return find_program().command("kafka.Kafka", properties, options=(logging, *self.java))
+
+    def answers(self, name: str) -> bool:
+        """Whether the cluster takes requests."""
+        return answers(self.address(name))
+
+
+def _set_up(program: Program, folder: Path, ports: tuple[int, int], properties: Mapping[str, str]) -> None:
+    """Writes a node's files and has Kafka format its folder; the address comes last, as the sign of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+    settings = {**_settings(folder, *ports), **properties}
+    lines = "".join(f"{key}={value}\n" for key, value in settings.items())
+    (folder / "server.properties").write_text(lines, encoding="utf-8")
+    shutil.rmtree(folder / "data", ignore_errors=True)
+    name = base64.urlsafe_b64encode(os.urandom(16)).decode("ascii").rstrip("=")
+    command = program.command(
+        "kafka.tools.StorageTool",
+        *("format", "--cluster-id", name.replace("-", "A"), "--config", str(folder / "server.properties")),
+        options=BRIEF,
+    )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip()).partition("\n")[0]
+        raise EnvironmentFailure(
+            f"Kafka cannot format {folder / 'data'}: {said}", "see that it is writable"
+        )
+    (folder / "address").write_text(f"{HOST}:{ports[0]}\n", encoding="utf-8")
+
+
+def _settings(folder: Path, port: int, controller_port: int) -> dict[str, str]:
+    """One node that is its own controller, on loopback, whose inner topics do not ask for other nodes."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"CLIENT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"CLIENT://{HOST}:{port}",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "CLIENT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str((folder / "data").resolve()),
+        "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+
+
+def answers(address: str) -> bool:
+    """Whether a Kafka says at this address which versions of its requests it takes.
+
+    It says so to everybody, before anybody has told a password.
+    """
+    host, _, port = address.rpartition(":")
+    request = bytes.fromhex("00120000 00000001 ffff")  # ApiVersions, version 0, number 1, nobody's name
+    try:
+        with socket.create_connection((host, int(port)), timeout=1.0) as connection:
+            connection.sendall(len(request).to_bytes(4, "big") + request)
+            reply = connection.recv(10)
+    except OSError:
+        return False
+    return reply[4:10] == bytes.fromhex("00000001 0000")  # our number, and no error

@@ -1,0 +1,52 @@
+"""The file of clients who came after the genesis: storage parties let them in before the ledger says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.codec import PUBLIC_KEY_BYTES
+from veristream.kabis.genesis import Party, is_name
+from veristream.kabis.storage.disk import replace
+
+CLIENTS_BYTES_MAX = 4 << 20
+
+
+def load_clients(path: Path) -> tuple[Party, ...]:
+    """The clients that the file names."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(CLIENTS_BYTES_MAX + 1)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot read {path}: {error.strerror}") from error
+    try:
+        if len(data) > CLIENTS_BYTES_MAX:
+            raise ValueError(f"it has more than {CLIENTS_BYTES_MAX} bytes")
+        listed = json.loads(data)
+        if not isinstance(listed, list):
+            raise ValueError("it is no list")
+        return tuple(map(_read_client, listed))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(
+            f"{path} is no list of clients: {error}", hint='[{"name": "...", "public": "64 hex digits"}]'
+        ) from error
+
+
+def note_client(path: Path, client: Party) -> None:
+    """Adds a client to the file, unless it is there."""
+    known = load_clients(path)
+    if client not in known:
+        listed = [{"name": each.name, "public": each.public.hex()} for each in (*known, client)]
+        replace(path, json.dumps(listed, indent=2).encode() + b"\n")
+
+
+def _read_client(item: Any) -> Party:
+    name, public = (item.get("name"), item.get("public")) if isinstance(item, dict) else (None, None)
+    if not isinstance(name, str) or not isinstance(public, str) or not is_name(name):
+        raise ValueError("a client has a name and a public key")
+    key = bytes.fromhex(public)
+    if len(key) != PUBLIC_KEY_BYTES:
+        raise ValueError(f"the key of {name} has not {PUBLIC_KEY_BYTES} bytes")
+    return Party(name, key)

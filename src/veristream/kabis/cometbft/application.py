@@ -1,0 +1,270 @@
+"""The application that runs beside every CometBFT node: our ledger, which judges what the nodes order.
+
+It is what makes CometBFT's validators do as ours do: none votes for a block with a transaction that does
+not take effect on its own ledger. Each block of CometBFT that has transactions is one of our blocks; an
+empty one is none, so that heights differ, and the application says where each of ours stands.
+
+The first transaction *founds* the chain: it is our genesis, whose chain id and validators must be those of
+the CometBFT chain. Until then nothing else is taken.
+
+Nothing is stored: a node that starts gives its application all blocks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import ClassVar, Self, assert_never
+
+from veristream.kabis.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
+from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.cometbft import abci
+from veristream.kabis.cometbft.certificate import encode_anchor
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.ledger import Ledger
+from veristream.kabis.ordering.requests import Accused, Evidence, Read, encode_outcome, list_accused
+from veristream.kabis.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
+
+WAITING_BLOCKS_MAX = 50
+"""For how many blocks of CometBFT a transaction may wait for what it follows."""
+PLACES_MAX = 1000
+ADDRESS_BYTES = 20
+
+
+class DecidedWrongError(Exception):
+    """A block was decided that no correct validator votes for: more than a third of them are faulty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Coded):
+    """A header of ours, and the height of the CometBFT block that has its transactions."""
+
+    KIND: ClassVar[str] = "cometbft-place"
+
+    comet_height: int
+    header: BlockHeader
+
+    def write(self, writer: Writer) -> None:
+        """Appends the place."""
+        writer.u64(self.comet_height)
+        self.header.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a place."""
+        return cls(reader.u64(), BlockHeader.read(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class Places(Coded):
+    """Where some of our blocks stand, and how far the node is in CometBFT's heights."""
+
+    KIND: ClassVar[str] = "cometbft-places"
+
+    comet_height: int
+    places: tuple[Place, ...]
+
+    def write(self, writer: Writer) -> None:
+        """Appends the places."""
+        writer.u64(self.comet_height)
+        writer.items(self.places, PLACES_MAX, lambda place: place.write(writer))
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes the places."""
+        return cls(reader.u64(), reader.items(PLACES_MAX, lambda: Place.read(reader)))
+
+
+@dataclass(frozen=True, slots=True)
+class CometStatus(Coded):
+    """How far a node's application is: our height, our last block, and the genesis' digest."""
+
+    KIND: ClassVar[str] = "cometbft-status"
+
+    height: int
+    block_id: bytes
+    founding: bytes
+
+    def write(self, writer: Writer) -> None:
+        """Appends the status."""
+        writer.u64(self.height)
+        writer.digest(self.block_id)
+        writer.digest(self.founding)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a status."""
+        return cls(reader.u64(), reader.digest(), reader.digest())
+
+
+def address_of(public: bytes) -> bytes:
+    """What CometBFT calls the validator with this key."""
+    return sha256(public).digest()[:ADDRESS_BYTES]
+
+
+@dataclass(slots=True)
+class Application:
+    """A node's application; `handle` answers one request after the other.
+
+    Its clock has a part only in what is expected of a transaction that is not in a block yet.
+    """
+
+    clock_ms: Callable[[], int]
+    chain_id: str = ""
+    validators: tuple[tuple[bytes | None, int], ...] = ()
+    ledger: Ledger | None = None
+    comet_height: int = 0
+    places: list[Place] = field(default_factory=list)
+    _names: dict[bytes, str] = field(default_factory=dict)
+    _caught: dict[str, Accused] = field(default_factory=dict)
+    _waiting: dict[bytes, int] = field(default_factory=dict)  # since which height of CometBFT
+
+    def handle(self, request: abci.Request) -> abci.Response:
+        """The answer to a request; raises DecidedWrongError if it cannot go on."""
+        match request:
+            case abci.Echo(text):
+                return abci.Echoed(text)
+            case abci.Flush():
+                return abci.Flushed()
+            case abci.Info():
+                return abci.Informed(self.comet_height, self._hash())
+            case abci.InitChain(chain_id, validators):
+                self.chain_id, self.validators = chain_id, validators
+                return abci.Initialised(self._hash())
+            case abci.Query(path, data):
+                return self._answer(path, data)
+            case abci.CheckTransaction(transaction, again):
+                return self._check(transaction, again=again)
+            case abci.Prepare(candidates):
+                return abci.Prepared(self._select(candidates))
+            case abci.Process(proposed):
+                return abci.Processed(self._select(proposed) == proposed.transactions)
+            case abci.Finalize(decided, caught):
+                finalized = self._finalize(decided)
+                self._accuse(caught)
+                return finalized
+            case abci.Commit():
+                return abci.Committed()
+            case abci.ListSnapshots():
+                return abci.NoSnapshots()
+            case _:
+                assert_never(request)
+
+    def _hash(self) -> bytes:
+        """The anchor of our last block; before there is a genesis, nothing."""
+        return b"" if self.ledger is None else encode_anchor(self.ledger.height, self.ledger.last_id)
+
+    # Transactions
+
+    def judge(self, transaction: bytes) -> Outcome:
+        """What would become of a transaction alone in the next block."""
+        if self.ledger is None:
+            problem = self._find_problem(transaction)
+            return Refused(Reason.OTHER_CHAIN, problem) if problem else Done()
+        if sha256(transaction).digest() == self.ledger.genesis.digest():
+            return Already()
+        if len(transaction) > TRANSACTION_BYTES_MAX:  # no block takes it, so that it would wait for ever
+            return Refused(Reason.MALFORMED, f"{len(transaction)} bytes, at most {TRANSACTION_BYTES_MAX}")
+        return self.ledger.preview(transaction, max(self.ledger.time_ms + 1, self.clock_ms()))
+
+    def _check(self, transaction: bytes, *, again: bool) -> abci.Checked:
+        """Lets in what takes effect, and for a while what may take effect later."""
+        outcome = self.judge(transaction)
+        digest = sha256(transaction).digest()
+        since = self._waiting.pop(digest, self.comet_height) if again else self.comet_height
+        problem = ""
+        match outcome:
+            case Already():
+                problem = "it took effect before"
+            case Refused(reason) if reason in NOT_YET:
+                if self.comet_height - since > WAITING_BLOCKS_MAX:
+                    problem = f"{outcome}, for {WAITING_BLOCKS_MAX} blocks"
+                else:
+                    self._waiting[digest] = since
+            case Refused():
+                problem = str(outcome)
+        return abci.Checked(encode_outcome(outcome), problem)
+
+    def _select(self, ordered: abci.Ordered) -> tuple[bytes, ...]:
+        """Those that take effect one after the other; of a founding, only the founding."""
+        if self.ledger is None:
+            good = (each for each in ordered.transactions if not self._find_problem(each))
+            founding = next(good, None)
+            return () if founding is None else (founding,)
+        return self._build(self.ledger, ordered).transactions
+
+    def _build(self, ledger: Ledger, ordered: abci.Ordered) -> Block:
+        """Our next block; its time is that of CometBFT's block, which never goes back."""
+        proposer = self._names.get(ordered.proposer, "")
+        return ledger.propose(ordered.transactions, ordered.time_ns // 1_000_000, proposer)
+
+    def _find_problem(self, transaction: bytes) -> str:
+        """Why a transaction does not found this chain, in words; empty if it does."""
+        try:
+            genesis = Genesis.decode(transaction)
+        except DecodeError as error:
+            return f"the chain has no genesis yet, and this is none: {error}"
+        keys = [key for key, _ in self.validators]
+        if genesis.chain_id != self.chain_id:
+            return f"CometBFT's chain is {self.chain_id}"
+        if len({power for _, power in self.validators}) != 1:
+            return "CometBFT's validators have different powers"
+        if sorted(genesis.validator_keys) != sorted(key or b"" for key in keys):
+            return "CometBFT has other validators"
+        return ""
+
+    # Blocks
+
+    def _finalize(self, decided: abci.Ordered) -> abci.Finalized:
+        self.comet_height = decided.height
+        if decided.transactions:
+            if self.ledger is None:
+                self._require(decided, self._select(decided))
+                self._found(Genesis.decode(decided.transactions[0]))
+            else:
+                block = self._build(self.ledger, decided)
+                self._require(decided, block.transactions)
+                self.ledger.apply(block)
+                self.places.append(Place(decided.height, block.header))
+        oldest = self.comet_height - 2 * WAITING_BLOCKS_MAX
+        self._waiting = {digest: since for digest, since in self._waiting.items() if since > oldest}
+        return abci.Finalized(len(decided.transactions), self._hash())
+
+    def _require(self, decided: abci.Ordered, effective: tuple[bytes, ...]) -> None:
+        if effective != decided.transactions:
+            raise DecidedWrongError(f"block {decided.height} of {self.chain_id}")
+
+    def _accuse(self, caught: tuple[abci.Misbehaviour, ...]) -> None:
+        """Notes who voted twice, once each, with our block of that time; CometBFT's chain has the proof."""
+        for each in caught:
+            name = self._names.get(each.validator)
+            if name is not None and self.ledger is not None and name not in self._caught:
+                self._caught[name] = Accused("validator", name, self.ledger.height, each.digest)
+
+    def _found(self, genesis: Genesis) -> None:
+        self.ledger = Ledger(genesis)
+        self._names = {address_of(party.public): party.name for party in genesis.validators}
+
+    # Questions
+
+    def _answer(self, path: str, data: bytes) -> abci.Answered:
+        try:
+            match path, self.ledger:
+                case "/outcome", _:
+                    return abci.Answered(encode_outcome(self.judge(data)))
+                case _, None:
+                    return abci.Answered(b"", "the chain has no genesis yet")
+                case "/status", Ledger() as ledger:
+                    status = CometStatus(ledger.height, ledger.last_id, ledger.genesis.digest())
+                    return abci.Answered(status.encode())
+                case "/evidence", Ledger() as ledger:
+                    accused = (*list_accused(ledger), *self._caught.values())
+                    return abci.Answered(Evidence(accused, seen=len(self._caught)).encode())
+                case "/places", _:
+                    asked = Read.decode(data)
+                    found = self.places[max(0, asked.first - 1) : asked.last][:PLACES_MAX]
+                    return abci.Answered(Places(self.comet_height, tuple(found)).encode())
+        except DecodeError as error:
+            return abci.Answered(b"", f"a question that cannot be read: {error}")
+        return abci.Answered(b"", f"there is nothing at {path}")

@@ -1,0 +1,176 @@
+"""A certificate made by CometBFT: precommits for the block whose header names one of our blocks.
+
+The application that runs in every node gives back an *anchor* for each block, the height and the id of our
+last block. CometBFT puts it as the application's hash into the header of its next block, and more than two
+thirds of the validators sign that header's hash. So a certificate is the anchor, its Merkle path among the
+header's fourteen fields, and the votes for the header. It says what votes over our block id say: a correct
+validator signs no header whose application's hash is not its own. Chain, height and round are signed too.
+
+The encodings are those of CometBFT 0.38 (`types/block.go`, `types/canonical.go`), which follow the
+Tendermint specification; the fields are hashed as in RFC 6962.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Self
+
+from veristream.kabis.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.cometbft.protobuf import (
+    encode_bytes,
+    encode_fixed,
+    encode_integer,
+    encode_message,
+    encode_varint,
+)
+from veristream.kabis.keys import SignatureError, Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.merkle import PATH_MAX, ProofError, hash_leaf, verify_inclusion
+from veristream.kabis.receipts import (
+    PARTIES_MAX,
+    CertificateError,
+    NotEnoughVotesError,
+    UnknownValidatorError,
+    VoteSignatureError,
+    quorum,
+)
+
+HEADER_FIELDS = 14
+ANCHOR_FIELD = 10
+"""Where the application's hash stands among the header's fields, counted from 0."""
+ANCHOR_BYTES = 8 + DIGEST_BYTES
+_PRECOMMIT = 2
+_SECOND_NS = 1_000_000_000
+
+
+def encode_anchor(height: int, block_id: bytes) -> bytes:
+    """What the application gives CometBFT as its hash: our last block, at height 0 the genesis' digest."""
+    return height.to_bytes(8, "big") + block_id
+
+
+@dataclass(frozen=True, slots=True)
+class CometVote:
+    """A validator's number in our genesis, the time it gave with its vote, and its signature."""
+
+    validator: int
+    time_ns: int
+    signature: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Votes:
+    """Precommits of one height and round of CometBFT for one header, and the parts of its block."""
+
+    height: int
+    round_number: int
+    header_hash: bytes
+    parts_total: int
+    parts_hash: bytes
+    signed: tuple[CometVote, ...]
+
+    def message(self, chain_id: str, time_ns: int) -> bytes:
+        """What a validator signed: the canonical vote, its length in front."""
+        parts = encode_integer(1, self.parts_total) + encode_bytes(2, self.parts_hash)
+        block_id = encode_bytes(1, self.header_hash) + encode_message(2, parts)
+        vote = (
+            encode_integer(1, _PRECOMMIT)
+            + encode_fixed(2, self.height)
+            + encode_fixed(3, self.round_number)
+            + encode_message(4, block_id)
+            + encode_message(5, encode_time(time_ns))
+            + encode_bytes(6, chain_id.encode("utf-8"))
+        )
+        return encode_varint(len(vote)) + vote
+
+
+def encode_time(time_ns: int) -> bytes:
+    """A protobuf timestamp."""
+    return encode_integer(1, time_ns // _SECOND_NS) + encode_integer(2, time_ns % _SECOND_NS)
+
+
+@dataclass(frozen=True, slots=True)
+class CometCertificate(Coded):
+    """The proof that CometBFT's validators decided the block of ours which the anchor names."""
+
+    KIND: ClassVar[str] = "cometbft-certificate"
+    BYTES_MAX: ClassVar[int] = 1 << 17
+
+    anchor: bytes
+    path: tuple[bytes, ...]
+    votes: Votes
+
+    @property
+    def height(self) -> int:
+        """The height of our block."""
+        return int.from_bytes(self.anchor[:8], "big")
+
+    @property
+    def block_id(self) -> bytes:
+        """The id of our block."""
+        return self.anchor[8:]
+
+    @property
+    def voters(self) -> tuple[int, ...]:
+        """The numbers of those who voted, ascending."""
+        return tuple(vote.validator for vote in self.votes.signed)
+
+    def verify(self, chain_id: str, validators: Sequence[bytes], check: Verify = verify_signature) -> None:
+        """Raises CertificateError unless more than two thirds of these validators precommitted it."""
+        leaf = hash_leaf(encode_bytes(1, self.anchor))
+        try:
+            verify_inclusion(leaf, ANCHOR_FIELD, HEADER_FIELDS, self.path, self.votes.header_hash)
+        except ProofError as error:
+            raise CertificateError(f"the header does not name our block: {error}") from error
+        if any(later <= earlier for earlier, later in pairwise(self.voters)):
+            raise CertificateError("votes out of the validators' order, or one of them twice")
+        for vote in self.votes.signed:
+            if vote.validator >= len(validators):
+                raise UnknownValidatorError(f"there is no validator {vote.validator}")
+            message = self.votes.message(chain_id, vote.time_ns)
+            try:
+                check(validators[vote.validator], message, vote.signature)
+            except SignatureError as error:
+                raise VoteSignatureError(
+                    f"the vote of validator {vote.validator} is not signed by it"
+                ) from error
+        if len(self.voters) < quorum(len(validators)):
+            raise NotEnoughVotesError(f"{len(self.voters)} votes of {len(validators)} validators")
+
+    def write(self, writer: Writer) -> None:
+        """Appends the certificate."""
+
+        def write_vote(vote: CometVote) -> None:
+            writer.u16(vote.validator)
+            writer.u64(vote.time_ns)
+            writer.signature(vote.signature)
+
+        writer.fixed(self.anchor, ANCHOR_BYTES)
+        writer.items(self.path, PATH_MAX, writer.digest)
+        writer.u64(self.votes.height)
+        writer.u32(self.votes.round_number)
+        writer.digest(self.votes.header_hash)
+        writer.u32(self.votes.parts_total)
+        writer.digest(self.votes.parts_hash)
+        writer.items(self.votes.signed, PARTIES_MAX, write_vote)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes a certificate; its validators ascend, so that it has one encoding."""
+        anchor, path = reader.fixed(ANCHOR_BYTES), reader.items(PATH_MAX, reader.digest)
+        votes = Votes(
+            height=reader.u64(),
+            round_number=reader.u32(),
+            header_hash=reader.digest(),
+            parts_total=reader.u32(),
+            parts_hash=reader.digest(),
+            signed=reader.items(
+                PARTIES_MAX, lambda: CometVote(reader.u16(), reader.u64(), reader.signature())
+            ),
+        )
+        if votes.height >> 63:
+            raise DecodeError("a height beyond CometBFT's")
+        if any(later.validator <= earlier.validator for earlier, later in pairwise(votes.signed)):
+            raise DecodeError("votes out of the validators' order, or one of them twice")
+        return cls(anchor, path, votes)

@@ -1,0 +1,379 @@
+"""Pushing events of topics that are not validated straight to Kafka, at its own pace.
+
+A push hands the event *before* it to Kafka's client, and holds its own back until the next push or for a
+moment. So whenever a parcel ends, its last event is still to be sent, and Kafka can be asked about it: see
+`parcels` for why that is enough.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.client_errors import (
+    BufferFullError,
+    ClosedError,
+    DeliveryTimeoutError,
+    UnknownTopicError,
+)
+from veristream.kabis.consumed import Place
+from veristream.kabis.kafka.failures import Troubles, error_of
+from veristream.kabis.kafka.parcels import PlainParcel, are_consecutive, find_offsets
+from veristream.kabis.kafka.reading import PartitionReader, known_offset
+from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.kafka.topics import Topics, configure
+from veristream.kabis.pushes import Failure, Pushed, Settlement
+from veristream.kabis.records import LEAF_BYTES_MAX, Record, choose_partition, decode_leaf, encode_leaf
+from veristream.kabis.routes import KEYS_REMEMBERED, ProducerOptions
+from veristream.kabis.seal import Sealer
+
+POLL_S = 0.1
+HOLD_S = 0.001
+READ_PATIENCE_S = 30.0
+MESSAGES_MAX = 2_000_000
+SMALL_BYTES = LEAF_BYTES_MAX // 4
+MESSAGE_BYTES_MAX = LEAF_BYTES_MAX + 4096
+"""An event, and what Kafka puts around it."""
+TOPIC_SETTINGS = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
+
+
+@dataclass(slots=True)
+class PlainLane:
+    """One partition; `shared` once another producer's events were found between ours."""
+
+    topic: str
+    partition: int
+    sealer: Sealer | None
+    open: PlainParcel | None = None
+    shared: bool = False
+
+
+class PlainTopic:
+    """A topic that is not validated, as `push` needs it."""
+
+    __slots__ = ("_keys", "_lock", "_only", "_produce", "_pusher", "_sticky", "lanes")
+
+    def __init__(self, pusher: KafkaPusher, lanes: list[PlainLane]) -> None:
+        self._pusher = pusher
+        self._lock = pusher.lock
+        self._produce = pusher.producer.produce
+        self._only = lanes[0] if len(lanes) == 1 and lanes[0].sealer is None else None
+        self._keys: dict[bytes, int] = {}
+        self._sticky = 0
+        self.lanes = lanes
+
+    def push(self, record: Record) -> Pushed:
+        """Takes an event and gives its future, or raises BufferFullError; from any thread.
+
+        Every event passes here, so that nothing is looked up twice, and the common case calls only Kafka.
+        """
+        _, value, key, headers, timestamp_ms, partition = record
+        if headers or (value is not None and len(value) > SMALL_BYTES) or (key and len(key) > SMALL_BYTES):
+            encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
+        lane = self._only
+        if lane is None or partition is not None:
+            lane = self._find(record.topic, key, partition)
+            record = record if lane.sealer is None else _seal(lane.sealer, record)
+        with self._lock:
+            parcel = lane.open
+            if parcel is None:
+                parcel = self._pusher.open_parcel(lane)
+                records = parcel.records
+            else:
+                records = parcel.records
+                _, value, key, headers, timestamp_ms, _ = records[-1]
+                if parcel.asks or headers or timestamp_ms is not None:
+                    self._pusher.hand_over(parcel)
+                else:
+                    try:
+                        self._produce(lane.topic, value, key, lane.partition)
+                    except (BufferError, KafkaException) as error:
+                        raise self._pusher.explain(parcel, error) from error
+            records.append(record)
+            return Pushed(parcel, len(records) - 1)
+
+    def _find(self, topic: str, key: bytes | None, partition: int | None) -> PlainLane:
+        """The lane of a partition that was asked for, or that the key chooses."""
+        if partition is None:
+            return self.lanes[self._choose(key)]
+        if not 0 <= partition < len(self.lanes):
+            raise UnknownTopicError(topic, f"there is no partition {partition}")
+        return self.lanes[partition]
+
+    def _choose(self, key: bytes | None) -> int:
+        """The key's partition; events without a key go together, to one partition after the other."""
+        if key is None:
+            if self.lanes[self._sticky].open is None:
+                self._sticky = (self._sticky + 1) % len(self.lanes)
+            return self._sticky
+        partition = self._keys.get(key)
+        if partition is None:
+            partition = choose_partition(key, len(self.lanes))
+            if len(self._keys) >= KEYS_REMEMBERED:
+                self._keys.clear()
+            self._keys[key] = partition
+        return partition
+
+
+class KafkaPusher:
+    """Pushes to the topics of one cluster; `told` is called whenever there is room again."""
+
+    def __init__(self, settings: KafkaSettings, options: ProducerOptions, told: Callable[[], None]) -> None:
+        self.lock = threading.Lock()
+        self.acknowledged = 0
+        self.failed = 0
+        self._settings = settings
+        self._options = options
+        self._told = told
+        self._topics = Topics(settings)
+        self._troubles = Troubles(settings)
+        self.producer = Producer(_producer_settings(settings, self._troubles, options))
+        self._lanes: list[PlainLane] = []
+        self._after: dict[Place, int] = {}
+        self._flying: set[PlainParcel] = set()
+        self._waiting = threading.Event()
+        self._closed = False
+        self._readers = ThreadPoolExecutor(1, "kabis-kafka-read")
+        self._threads = [
+            threading.Thread(target=work, name=f"kabis-kafka-{name}", daemon=True)
+            for name, work in (("hold", self._end_always), ("poll", self._poll_always))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def topic(self, name: str, partitions: int, sealer: Sealer | None) -> PlainTopic:
+        """The topic, made if Kafka does not have it; ModelError if it has more or fewer partitions."""
+        self._topics.require(name, partitions, TOPIC_SETTINGS)
+        ends = self._topics.ends(name, partitions)
+        lanes = [PlainLane(name, number, sealer) for number in range(partitions)]
+        with self.lock:
+            for lane, end in zip(lanes, ends, strict=True):
+                self._after.setdefault((name, lane.partition), end)
+            self._lanes += lanes
+        return PlainTopic(self, lanes)
+
+    def open_parcel(self, lane: PlainLane) -> PlainParcel:
+        """Begins a parcel, which ends soon; called with the lock held."""
+        if self._closed:
+            raise ClosedError("events are pushed before the producer is closed")
+        parcel = lane.open = PlainParcel(lane.topic, lane.partition)
+        parcel.each = lane.shared
+        parcel.asks = True
+        parcel.begun_s = time.monotonic()
+        self._flying.add(parcel)
+        self._waiting.set()
+        return parcel
+
+    def hand_over(self, parcel: PlainParcel, *, last: bool = False) -> None:
+        """Gives Kafka's client the newest event of a parcel; BufferFullError if it takes no more now."""
+        asked = last or parcel.asks
+        try:
+            self.producer.produce(parcel.topic, **self._describe(parcel, parcel.records[-1], asked=asked))
+        except (BufferError, KafkaException) as error:
+            raise self.explain(parcel, error) from error
+        parcel.asks = parcel.each
+
+    def explain(self, parcel: PlainParcel, error: BufferError | KafkaException) -> EnvironmentFailure:
+        """Why Kafka's client takes no event now."""
+        if isinstance(error, BufferError):
+            return BufferFullError(self._options.buffer_bytes)
+        return self._troubles.explain(f"push to {parcel.topic}-{parcel.partition}", error_of(error))
+
+    def _describe(self, parcel: PlainParcel, record: Record, *, asked: bool) -> dict[str, Any]:
+        """An event with all that it may have besides key and value."""
+        report = partial(self._delivered_each if parcel.each else self._delivered, parcel)
+        return {
+            "value": record.value,
+            "key": record.key,
+            "partition": parcel.partition,
+            **({"headers": list(record.headers)} if record.headers else {}),
+            **({"timestamp": record.timestamp_ms} if record.timestamp_ms is not None else {}),
+            **({"on_delivery": report} if asked else {}),
+        }
+
+    def parcels(self) -> list[PlainParcel]:
+        """All that somebody waits for; what was held back leaves."""
+        self._end_parcels()
+        with self.lock:
+            return list(self._flying)
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How much is on its way."""
+        with self.lock:
+            return sum(len(each.value or b"") for parcel in self._flying for each in parcel.records)
+
+    def close(self) -> None:
+        """Fails everything that is not acknowledged, and all pushes to come."""
+        with self.lock:
+            self._closed = True
+            left = list(self._flying)
+            for lane in self._lanes:
+                lane.open = None
+        self._waiting.set()
+        for thread in self._threads:
+            thread.join()
+        self._readers.shutdown(wait=True, cancel_futures=True)
+        for parcel in left:
+            self._settle(parcel, ClosedError("the event was not acknowledged before"))
+        with suppress(KafkaException):
+            self.producer.purge()
+        self.producer.flush(POLL_S)
+
+    # Ending parcels.
+
+    def _end_always(self) -> None:
+        while not self._closed:
+            self._waiting.wait()
+            self._waiting.clear()
+            time.sleep(HOLD_S)
+            self._end_parcels()
+
+    def _end_parcels(self) -> None:
+        """Sends the events that are held back, and asks Kafka about them."""
+        failed: list[tuple[PlainParcel, Failure]] = []
+        with self.lock:
+            for lane in self._lanes:
+                parcel = lane.open
+                if parcel is None:
+                    continue
+                parcel.ended = True  # before Kafka can say anything about its last event
+                try:
+                    self.hand_over(parcel, last=True)
+                    lane.open = None
+                except BufferFullError:
+                    parcel.ended = False
+                    self._waiting.set()
+                except EnvironmentFailure as failure:
+                    lane.open = None
+                    failed.append((parcel, failure))
+        for parcel, why in failed:
+            self._settle(parcel, why)
+
+    # What Kafka says.
+
+    def _poll_always(self) -> None:
+        while not self._closed:
+            self.producer.poll(POLL_S)
+
+    def _delivered(self, parcel: PlainParcel, error: KafkaError | None, message: Message) -> None:
+        """Kafka's word on the first or the last event of a parcel."""
+        if error is not None:
+            self._fail(parcel, error)
+            return
+        self._note(parcel, message)
+        if not parcel.ended or parcel.count > len(parcel.indices) == 1:
+            return
+        first, last = parcel.indices[0], parcel.indices[-1]
+        is_late = time.monotonic() - parcel.begun_s > self._options.delivery_timeout_ms / 2000
+        if first is None or last is None or is_late or not are_consecutive(first, last, parcel.count):
+            self._readers.submit(self._look, parcel, first, last)
+        else:
+            self._settle(parcel, Settlement(first, None, None))
+
+    def _delivered_each(self, parcel: PlainParcel, error: KafkaError | None, message: Message) -> None:
+        """Kafka's word on one event after the other."""
+        if error is not None:
+            self._fail(parcel, error)
+            return
+        self._note(parcel, message)
+        if not parcel.ended or len(parcel.indices) < parcel.count:
+            return
+        known = [index for index in parcel.indices if index is not None]
+        if len(known) == parcel.count:
+            self._settle(parcel, _settle_at(known))
+        else:
+            self._readers.submit(self._look, parcel, parcel.indices[0], parcel.indices[-1])
+
+    def _note(self, parcel: PlainParcel, message: Message) -> None:
+        """Takes down where an event stands, and that the next ones of its partition stand behind it."""
+        place, offset = (parcel.topic, parcel.partition), known_offset(message)
+        if not parcel.indices:
+            parcel.after = self._after[place]
+        parcel.indices.append(offset)
+        if offset is not None:
+            self._after[place] = offset + 1
+
+    def _fail(self, parcel: PlainParcel, error: KafkaError) -> None:
+        where = f"{parcel.topic}-{parcel.partition}"
+        failure: Failure = self._troubles.explain(f"push to {where}", error)
+        if error.code() == KafkaError._MSG_TIMED_OUT:
+            failure = DeliveryTimeoutError(where, failure.message)
+        self._settle(parcel, failure)
+
+    def _look(self, parcel: PlainParcel, first: int | None, last: int | None) -> None:
+        """Reads where the events of a parcel stand; if others lie between them, Kafka is asked of each."""
+        reader = PartitionReader(self._settings, parcel.topic, parcel.partition)
+        try:
+            start = parcel.after if first is None else first
+            end = reader.bounds()[1] if last is None else last + 1
+            kept = [
+                (message.offset() or 0, (message.key(), message.value()))
+                for message in reader.messages(start, end, READ_PATIENCE_S)
+            ]
+            offsets = find_offsets([(each.key, each.value) for each in parcel.records], kept)
+        except EnvironmentFailure as failure:
+            self._settle(parcel, failure)
+            return
+        finally:
+            reader.close()
+        if offsets is None:
+            where = f"{parcel.topic}-{parcel.partition}"
+            self._settle(parcel, DeliveryTimeoutError(where, "not all were kept"))
+            return
+        if not are_consecutive(offsets[0], offsets[-1], parcel.count):
+            self._share(parcel)
+        self._settle(parcel, _settle_at(offsets))
+
+    def _share(self, parcel: PlainParcel) -> None:
+        with self.lock:
+            for lane in self._lanes:
+                if (lane.topic, lane.partition) == (parcel.topic, parcel.partition):
+                    lane.shared = True
+
+    def _settle(self, parcel: PlainParcel, fate: Settlement | Failure) -> None:
+        with self.lock:
+            if parcel not in self._flying:
+                return
+            self._flying.discard(parcel)
+            if isinstance(fate, Settlement):
+                self.acknowledged += parcel.count
+            else:
+                self.failed += parcel.count
+        parcel.settle(fate)
+        self._told()
+
+
+def _settle_at(offsets: list[int]) -> Settlement:
+    return Settlement(offsets[0], None, None, tuple(offsets))
+
+
+def _seal(sealer: Sealer, record: Record) -> Record:
+    sealed = decode_leaf(sealer.seal_leaf(record.key, record.value, record.headers, record.timestamp_ms))
+    return Record(record.topic, sealed.value, sealed.key, sealed.headers, sealed.timestamp_ms)
+
+
+def _producer_settings(
+    settings: KafkaSettings, troubles: Troubles, options: ProducerOptions
+) -> dict[str, Any]:
+    return configure(
+        settings,
+        troubles,
+        enable_idempotence=True,
+        enable_gapless_guarantee=True,
+        acks="all",
+        linger_ms=options.linger_ms,
+        message_max_bytes=MESSAGE_BYTES_MAX,
+        message_timeout_ms=options.delivery_timeout_ms,
+        queue_buffering_max_messages=MESSAGES_MAX,
+        queue_buffering_max_kbytes=max(1, options.buffer_bytes >> 10),
+    )

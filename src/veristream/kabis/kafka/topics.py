@@ -1,0 +1,99 @@
+"""Topics of a Kafka cluster: made as Kabis needs them, or found so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.cimpl import NewTopic
+
+from veristream.errors import ModelError
+from veristream.kabis.kafka.failures import Troubles, error_of
+from veristream.kabis.kafka.settings import BOOTSTRAP, KafkaSettings
+
+ANSWER_S = 10.0
+REPLICAS = 3
+
+logger = logging.getLogger("veristream.kabis.kafka.client")
+"""Where librdkafka's own lines go: one for each try. What they come to is said once, by `Troubles`."""
+logger.addHandler(logging.NullHandler())
+logger.propagate = False
+
+
+def configure(settings: KafkaSettings, troubles: Troubles, **own: Any) -> dict[str, Any]:
+    """A client's configuration: the user's properties, then what is ours."""
+    named = {key.replace("_", "."): value for key, value in own.items()}
+    base = {BOOTSTRAP: settings.bootstrap, "error_cb": troubles.note, "logger": logger}
+    return {**settings.properties, **base, **named}
+
+
+class Topics:
+    """The topics of one cluster."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._troubles = Troubles(settings)
+        try:
+            self.admin = AdminClient(configure(settings, self._troubles))
+        except (KafkaException, ValueError) as error:
+            raise ModelError(
+                f"Kafka's client does not take the properties for {settings.bootstrap}: {error}",
+                hint="they are librdkafka's; see its list of properties",
+            ) from error
+
+    def brokers(self) -> int:
+        """How many brokers the cluster has; raises KafkaFailure if none answers."""
+        return len(self._describe().brokers)
+
+    def partitions(self, topic: str) -> int | None:
+        """How many partitions a topic has; None if there is no such topic."""
+        found = self._describe().topics.get(topic)
+        if found is None or found.error is not None:
+            return None
+        return len(found.partitions)
+
+    def _describe(self) -> Any:
+        """All topics: a cluster may be set up to make any that is asked for by name."""
+        try:
+            return self.admin.list_topics(timeout=ANSWER_S)
+        except KafkaException as error:
+            self.admin.poll(0)
+            raise self._troubles.explain("list topics", error_of(error)) from error
+
+    def ends(self, topic: str, partitions: int) -> list[int]:
+        """The offset that the next message of each partition gets."""
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        wanted: Any = dict.fromkeys(places, latest)
+        asked = self.admin.list_offsets(wanted, request_timeout=ANSWER_S)
+        try:
+            return [asked[place].result().offset for place in places]
+        except KafkaException as error:
+            raise self._troubles.explain(f"find the ends of {topic}", error_of(error)) from error
+
+    def require(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        """Makes the topic if it is not there; raises ModelError if it has another number of partitions."""
+        found = self.partitions(topic)
+        if found is None:
+            self._create(topic, partitions, settings)
+            found = self.partitions(topic) or partitions
+        if found != partitions:
+            raise ModelError(
+                f"the topic {topic} of Kafka at {self._settings.bootstrap} has {found} partitions,"
+                f" and Kabis counts {partitions}",
+                hint=f"give it {partitions} partitions, or name the topic of Kabis otherwise",
+            )
+
+    def _create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        replicas = min(REPLICAS, self.brokers())
+        wanted = NewTopic(topic, partitions, replicas, config=dict(settings))
+        try:
+            self.admin.create_topics([wanted], operation_timeout=ANSWER_S)[topic].result()
+        except KafkaException as exception:
+            error = error_of(exception)
+            if error is None or error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise self._troubles.explain(f"create the topic {topic}", error) from exception

@@ -1,0 +1,172 @@
+"""Asking several validators, none of which is trusted: blocks from one at a time, heights from most.
+
+A block counts by its certificate. A validator that has nothing new, does not answer or gives a false block
+is left for the next one. Nothing waits for all. How one validator is asked is for `OrderingClient` and for
+`CometOrdering` to say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
+
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import FAILURES, CertifiedBlock, OrderingStatus
+from veristream.kabis.keys import Remembering
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.ordering.requests import Evidence
+from veristream.kabis.outcomes import Outcome
+from veristream.kabis.receipts import CertificateError
+from veristream.kabis.storage.client import LyingPartyError
+
+FOLLOWED_MAX = 1000
+FOLLOW_WAIT_MS = 500
+PATIENCE_S = 1.0
+"""How long one validator may take where another could be asked."""
+UNREACHED_S = 0.1
+AVOIDED_S = 10.0
+"""How long a validator that failed us is asked only when all others did too."""
+
+Value = TypeVar("Value")
+
+
+class HasHeight(Protocol):
+    """What every validator says of itself."""
+
+    @property
+    def height(self) -> int:
+        """Its last block."""
+
+
+class Validators(ABC):
+    """All validators of a chain; the interface is `interfaces.Ordering`."""
+
+    def __init__(self, genesis: Genesis) -> None:
+        self._genesis = genesis
+        self._verify = Remembering(verify_signature)
+        self._preferred = random.randrange(len(genesis.validators))
+        self._avoided_until = [0.0] * len(genesis.validators)
+
+    # How one validator is asked
+
+    @abstractmethod
+    async def submit(self, validator: int, transaction: bytes) -> Outcome:
+        """What one validator expects to become of a transaction; it passes it on to the others."""
+
+    @abstractmethod
+    async def status_of(self, validator: int) -> HasHeight:
+        """How one validator says it is."""
+
+    @abstractmethod
+    async def evidence_of(self, validator: int) -> Evidence:
+        """Who was caught, as one validator says."""
+
+    @abstractmethod
+    def _read_from(
+        self, validator: int, first: int, last: int, wait_ms: int
+    ) -> AsyncIterator[CertifiedBlock]:
+        """What one validator says are these blocks, as far as it has them; nothing of it is checked."""
+
+    @abstractmethod
+    def _is_reached(self, validator: int) -> bool:
+        """Whether it is worth waiting for."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Lets go of the validators."""
+
+    # Blocks
+
+    async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
+        """Decided blocks from this height on, checked, one after the other."""
+        while True:
+            for certified in await self._read_some(height, height + FOLLOWED_MAX, FOLLOW_WAIT_MS):
+                yield certified
+                height += 1
+
+    async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
+        """The decided blocks of these heights, both included, as far as some validator has them."""
+        found: list[CertifiedBlock] = []
+        failures = 0
+        while first + len(found) <= last and failures < len(self._genesis.validators):
+            more = await self._read_some(first + len(found), last, 0)
+            found += more
+            failures = 0 if more else failures + 1
+        return found
+
+    async def _read_some(self, first: int, last: int, wait_ms: int) -> list[CertifiedBlock]:
+        """What the preferred validator gives; if that is nothing, or not all good, another is preferred."""
+        validator = self._preferred
+        patience_s = PATIENCE_S + wait_ms / 1000 if self._is_reached(validator) else UNREACHED_S
+        good: list[CertifiedBlock] = []
+        try:
+            async with asyncio.timeout(patience_s):
+                async for certified in self._read_from(validator, first, last, wait_ms):
+                    good.append(self._check(certified, first + len(good)))
+        except FAILURES:
+            self._avoided_until[validator] = asyncio.get_running_loop().time() + AVOIDED_S
+            self._prefer_another()
+            await asyncio.sleep(0.01)  # one that refuses at once is not asked again at once
+        else:
+            if not good:  # perhaps there is nothing; perhaps this one keeps it from us
+                self._prefer_another()
+        return good
+
+    def _prefer_another(self) -> None:
+        """Goes on to the next validator, past those that failed us lately unless all did."""
+        size, now = len(self._avoided_until), asyncio.get_running_loop().time()
+        others = [(self._preferred + step) % size for step in range(1, size + 1)]
+        self._preferred = min(others, key=lambda number: self._avoided_until[number] > now)
+
+    def _check(self, certified: CertifiedBlock, height: int) -> CertifiedBlock:
+        header, certificate = certified.block.header, certified.certificate
+        if (certificate.height, certificate.block_id, header.height) != (height, header.block_id(), height):
+            raise LyingPartyError("a block or a certificate of another height")
+        try:
+            certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
+        except CertificateError as error:
+            raise LyingPartyError(f"a block that was not decided: {error}") from error
+        return certified
+
+    # What validators say of themselves
+
+    async def status(self) -> OrderingStatus:
+        """The height that a correct validator has reached, as soon as 2 F + 1 have answered.
+
+        When fewer answer in time, what they say is taken; TimeoutError when nobody does.
+        """
+        faults = self._genesis.faults
+        found = await self._ask_many(self.status_of, 2 * faults + 1)
+        heights = sorted((status.height for status in found), reverse=True)
+        return OrderingStatus(heights[min(faults, len(heights) - 1)], len(heights))
+
+    async def _ask_many(self, ask: Callable[[int], Coroutine[Any, Any, Value]], needed: int) -> list[Value]:
+        tasks = {asyncio.ensure_future(ask(number)) for number in range(len(self._genesis.validators))}
+        answers: list[Value] = []
+        problem: BaseException = TimeoutError("no validator answers")
+        try:
+            while tasks and len(answers) < needed:
+                done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    try:
+                        answers.append(task.result())
+                    except FAILURES as error:
+                        problem = error
+        finally:
+            for task in tasks:
+                task.cancel()
+        if not answers:
+            raise problem
+        return answers
+
+
+def decode_answer(decode: Callable[[bytes], Value], body: bytes) -> Value:
+    """What an answer says; raises LyingPartyError if that cannot be read."""
+    try:
+        return decode(body)
+    except DecodeError as error:
+        raise LyingPartyError(f"an answer that cannot be read: {error}") from error

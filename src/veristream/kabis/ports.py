@@ -1,0 +1,31 @@
+"""Ports on this machine where nobody listens."""
+
+from __future__ import annotations
+
+import random
+import socket
+from contextlib import ExitStack
+
+from veristream.errors import EnvironmentFailure
+
+HOST = "127.0.0.1"
+PORTS = range(20_000, 32_000)
+"""Where free ports are looked for: below those that systems give to outgoing connections."""
+
+
+def draw_ports(count: int) -> list[int]:
+    """Ports on loopback where nobody listens now."""
+    ports: list[int] = []
+    with ExitStack() as stack:
+        for port in random.sample(PORTS, len(PORTS)):
+            each = stack.enter_context(socket.socket())
+            try:
+                each.bind((HOST, port))
+            except OSError:
+                continue
+            ports.append(port)
+            if len(ports) == count:
+                return ports
+    raise EnvironmentFailure(
+        f"no {count} ports are free on {HOST}", "end what listens there, or choose them with --port"
+    )

@@ -7,12 +7,13 @@ READY := $(VENV)/.ready
 JOBS_MAX ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test simulate check format bench docs clean
+.PHONY: help setup demo test simulate kills check format bench docs clean
 
 help:
-	@echo "make demo    check every model under models/ against what is known of it"
+	@echo "make demo    prove, run and audit in a few minutes; leaves report.html"
 	@echo "make test    all tests that need nothing but Python"
 	@echo "make simulate  Kabis under ten times as many seeds of faults"
+	@echo "make kills   Kabis clusters of real processes under 200 rounds of kill -9"
 	@echo "make check   format, lint, types, layers, house rules"
 	@echo "make format  rewrite the code as make check wants it"
 	@echo "make bench   the comparisons with SPIN and TLC"
@@ -28,13 +29,16 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/veristream reproduce --models models
+	$(BIN)/veristream tour --models models --html report.html
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -m "not long and not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX)
 
 simulate: $(READY)
 	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)
+
+kills: $(READY)
+	VERISTREAM_KILL_ROUNDS=200 $(BIN)/python -m pytest -q tests/kabis/kills --log-cli-level=INFO
 
 check: $(READY)
 	$(BIN)/ruff format --check .

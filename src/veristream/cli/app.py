@@ -9,11 +9,13 @@ from typing import Annotated
 import typer
 
 from veristream import __version__
+from veristream.cli.broker import app as broker
 from veristream.cli.check import check
 from veristream.cli.export import export
 from veristream.cli.kabis import app as kabis
 from veristream.cli.reproduce import reproduce
 from veristream.cli.simulate import simulate
+from veristream.cli.tour import tour
 
 app = typer.Typer(
     name="veristream",
@@ -27,7 +29,9 @@ app.command()(check)
 app.command()(simulate)
 app.command()(reproduce)
 app.command()(export)
+app.command()(tour)
 app.add_typer(kabis, name="kabis")
+app.add_typer(broker, name="broker")
 
 
 def run() -> None:
@@ -50,9 +54,10 @@ def veristream(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Trust in message streams: check the design of a messaging system by looking at all its states.
+    """Trust in message streams: prove the design of a messaging system, run one, audit what it did.
 
     \b
+    veristream tour                                          all three in a few minutes
     veristream check models/philosophers/philosophers.net    every property of a model
     veristream simulate models/philosophers/philosophers.net one random run, drawn
     veristream reproduce                                     all models against what is known of them

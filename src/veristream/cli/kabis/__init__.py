@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import typer
 
+from veristream.cli.kabis.audit import audit
 from veristream.cli.kabis.chaos import chaos
 from veristream.cli.kabis.client import client
 from veristream.cli.kabis.cluster import down, status, up
 from veristream.cli.kabis.consume import consume
+from veristream.cli.kabis.key import key
 from veristream.cli.kabis.produce import produce
 from veristream.cli.kabis.receipt import receipt
+from veristream.cli.kabis.seal import seal
 from veristream.cli.kabis.topic import topic
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -25,6 +28,9 @@ app.command()(produce)
 app.command()(consume)
 app.add_typer(receipt, name="receipt")
 app.add_typer(client, name="client")
+app.add_typer(key, name="key")
+app.add_typer(seal, name="seal")
+app.command()(audit)
 app.command()(chaos)
 
 

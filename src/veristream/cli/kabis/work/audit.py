@@ -1,0 +1,175 @@
+"""Running an audit, and telling what it found."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from veristream.cli.failure import Exit
+from veristream.cli.kabis.table import draw_table
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.access import Access
+from veristream.kabis.audit.findings import NOTES
+from veristream.kabis.audit.page import to_html, where
+from veristream.kabis.audit.report import AuditReport, to_json
+from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.handshake import Role
+from veristream.spark import open_session
+
+REFRESH_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What `audit` was told."""
+
+    topics: tuple[str, ...]
+    files: bool
+    master: str | None
+    html: Path | None
+    samples: int
+    name: str
+    as_json: bool
+
+
+def run(data: Path, asked: Asked) -> None:
+    """Audits, prints, writes the page, and exits with 1 if there is a fault."""
+    if asked.html is not None and not asked.html.resolve().parent.is_dir():
+        raise ModelError(f"{asked.html} is in no folder that exists", hint="--html takes a file to write")
+    report = _audit(data, asked)
+    if asked.html is not None:
+        try:
+            asked.html.write_text(to_html(report), encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentFailure(f"cannot write {asked.html}: {error.strerror}") from error
+    typer.echo(json.dumps(to_json(report), indent=2) if asked.as_json else render(report))
+    if not report.is_clean:
+        raise typer.Exit(Exit.VIOLATED)
+
+
+def _audit(data: Path, asked: Asked) -> AuditReport:
+    folder = ClusterFolder(data)
+    genesis = folder.genesis()  # before Spark starts: a wrong folder is told at once
+    access = Access(folder)
+    identity = None if asked.files else access.require_up().identity(asked.name, Role.CONSUMER)
+    with telling_progress() as tell:
+        tell("starting Spark")
+        session = open_session(asked.master, "veristream kabis audit", elastic=True)
+        from veristream.kabis.audit import job, network
+
+        source: job.Source = job.Files(data, genesis)
+        if identity is not None:
+            source = job.Parties(network.Access(genesis, identity))
+        return job.audit(session, source, job.Scope(asked.topics, asked.samples), tell)
+
+
+@contextmanager
+def telling_progress() -> Iterator[Callable[[str], None]]:
+    """Says on stderr what is being done, on one line that is wiped; nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    line, done = _Line(), threading.Event()
+    watching = threading.Thread(target=line.watch, args=(done,), daemon=True)
+    watching.start()
+    try:
+        yield line.tell
+    finally:
+        done.set()
+        watching.join()
+
+
+class _Line:
+    """What is being done, for how long, and how many tasks of Spark's stages have ended."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.began_s = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        self.text = text
+
+    def watch(self, done: threading.Event) -> None:
+        from rich.console import Console
+
+        with Console(stderr=True).status("", spinner="dots") as status:
+            while not done.wait(REFRESH_S):
+                status.update(f"{self.text}{count_tasks()}, {time.monotonic() - self.began_s:.0f} s")
+
+
+def count_tasks() -> str:
+    """How many tasks of those under way have ended; empty where that is not to be known."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return ""
+    tracker = context.statusTracker()
+    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+    ended = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+    total = sum(stage.numTasks for stage in stages if stage is not None)
+    return f", {ended} of {total} tasks" if total else ""
+
+
+def render(report: AuditReport) -> str:
+    """The report for people."""
+    checked = report.checked
+    source = "their files" if report.source == "files" else "the parties"
+    whole = f"{checked.events:,} events in {checked.batches:,} batches"
+    looked_at = f"{checked.event_copies:,} good copies of events and {checked.signatures:,} signatures"
+    rates = f"{report.events_per_s:,.0f} events/s, {report.signatures_per_s:,.0f} signatures/s"
+    return "\n".join(
+        [
+            f"chain {report.chain_id} up to block {report.height:,}, from {source}: {whole}",
+            "",
+            _stream_table(report),
+            "",
+            _party_table(report),
+            "",
+            *_tell_findings(report),
+            f"checked {looked_at} in {report.seconds:.1f} s: {rates}",
+        ]
+    )
+
+
+def _stream_table(report: AuditReport) -> str:
+    head = ("topic", "partition", "producer", "batches", "events", "faults")
+    rows = []
+    for line in report.streams:
+        numbers = (f"{line.batches:,}", f"{line.events:,}")
+        rows.append((line.topic, str(line.partition), line.producer, *numbers, _faults(line.faults)))
+    return draw_table(head, rows)
+
+
+def _party_table(report: AuditReport) -> str:
+    head = ("party", "vouched", "copies", "good", "unanswered", "faults")
+    rows = []
+    for line in report.parties:
+        numbers = (line.vouched, line.copies, line.good, line.unanswered)
+        rows.append((line.party, *(f"{number:,}" for number in numbers), _faults(line.faults)))
+    return draw_table(head, rows)
+
+
+def _tell_findings(report: AuditReport) -> Iterator[str]:
+    for each in report.findings:
+        word = "note" if each.kind in NOTES else "fault"
+        place = ", ".join(part for part in (each.kind, each.accused or each.role, where(each)) if part)
+        yield f"{word}: {place}: {each.detail}"
+    for kind, count in report.counts.items():
+        told = sum(each.kind == kind for each in report.findings)
+        if told < count:
+            yield f"and {count - told:,} more of the kind {kind}; --findings N tells more"
+    if report.is_clean:
+        yield "no fault was found"
+
+
+def _faults(faults: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in faults.items() if count) or "-"

@@ -1,0 +1,339 @@
+"""What a storage party has, held against what the ledger admitted: pure, one stream at a time.
+
+A stream is one producer's batches in one partition. Batches are matched by the digest of their header, so
+that a party that lies speaks against itself and never against a producer: only a header that the producer
+has signed counts against the producer.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from veristream.kabis.audit.findings import Finding, Kind, Role, Tally
+from veristream.kabis.audit.registry import Registry
+from veristream.kabis.batch import BatchError, PackedBatch, SignedHeader
+from veristream.kabis.codec import ZERO_DIGEST, Octets
+from veristream.kabis.keys import Verify
+from veristream.kabis.keys import verify as verify_signature
+
+SEQUENCE_MAX = (1 << 63) - 1
+"""The largest number that a column holds; nobody gets there but who makes numbers up."""
+
+
+class Condition(StrEnum):
+    """In what condition a party gave a batch back; a header alone is evidence, and no copy."""
+
+    WHOLE = "whole"
+    ALTERED = "altered"
+    HEADER = "header"
+    SILENT = "silent"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One batch as one party gave it: where it says it belongs, and whether its producer signed that."""
+
+    party: str
+    condition: str
+    topic: str = ""
+    partition: int = 0
+    producer: str = ""
+    key_epoch: int = 0
+    sequence: int = -1
+    count: int = 0
+    digest: bytes = b""
+    signature: bytes = b""
+    signed: bool = False
+    detail: str = ""
+
+    @property
+    def end(self) -> int:
+        """The sequence number after its last event."""
+        return self.sequence + self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """One batch as the ledger admitted it; `body` is its signed header, `vouched` who has good receipts."""
+
+    height: int
+    number: int
+    topic: str
+    partition: int
+    producer: str
+    key_epoch: int
+    sequence: int
+    count: int
+    digest: bytes
+    body: bytes
+    vouched: tuple[str, ...]
+    first_index: int
+
+    @property
+    def end(self) -> int:
+        """The sequence number after its last event."""
+        return self.sequence + self.count
+
+
+def inspect(registry: Registry, party: str, data: Octets, verify: Verify = verify_signature) -> Stored:
+    """What a party gave as a batch; raises DecodeError where it is none."""
+    batch = PackedBatch.decode(data)
+    try:
+        batch.verify_contents()
+        condition = Condition.WHOLE
+    except BatchError:
+        condition = Condition.ALTERED
+    return describe(registry, party, batch.signed, condition, verify)
+
+
+def describe(
+    registry: Registry,
+    party: str,
+    signed: SignedHeader,
+    condition: Condition,
+    verify: Verify = verify_signature,
+) -> Stored:
+    """A signed header that a party gave, checked."""
+    header = signed.header
+    return Stored(
+        party,
+        condition,
+        header.topic,
+        header.partition,
+        header.producer,
+        header.key_epoch,
+        min(header.first_sequence, SEQUENCE_MAX - header.count),
+        header.count,
+        header.digest(),
+        signed.signature,
+        registry.is_signed(signed, verify),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """All that is known of one stream; `parties` are all that store, `unread` those nobody could ask."""
+
+    registry: Registry
+    parties: tuple[str, ...]
+    unread: frozenset[str]
+    admitted: tuple[Admitted, ...]
+    stored: tuple[Stored, ...]
+
+
+def judge(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
+    """Every fault in a stream, on the ledger and at each party, and what was counted."""
+    if stream.admitted:
+        yield from judge_ledger(stream, verify)
+    by_party: dict[str, list[Stored]] = defaultdict(list)
+    for each in stream.stored:
+        by_party[each.party].append(each)
+    for party in stream.parties:
+        yield from judge_party(stream, party, by_party.get(party, []))
+    yield from judge_strangers(stream)
+
+
+# The ledger
+
+
+def judge_ledger(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
+    """Holes, splices, equivocation and signatures among the admitted batches, and how many they are."""
+    next_sequence, last = 0, ZERO_DIGEST
+    for batch in sorted(stream.admitted, key=lambda each: (each.height, each.number)):
+        signed = SignedHeader.decode(batch.body)
+        yield from _judge_place(batch, signed, next_sequence, last)
+        yield from _judge_signature(stream, batch, signed, verify)
+        yield from _judge_skip(stream, batch)
+        next_sequence, last = max(next_sequence, batch.end), batch.digest
+    first = stream.admitted[0]
+    yield Tally(
+        first.topic,
+        first.partition,
+        first.producer,
+        copies=len(stream.stored),
+        good=len(stream.admitted),
+        events=sum(batch.count for batch in stream.admitted),
+    )
+
+
+def _judge_place(
+    batch: Admitted, signed: SignedHeader, next_sequence: int, last: bytes
+) -> Iterator[Finding]:
+    if batch.sequence > next_sequence:
+        missing = batch.sequence - next_sequence
+        detail = f"{missing} sequence numbers are missing before the batch at {batch.sequence}"
+        place = (batch.topic, batch.partition, batch.producer, batch.key_epoch)
+        yield Finding(Kind.HOLE, Role.LEDGER, "", *place, next_sequence, missing, batch.height, detail)
+    elif batch.sequence < next_sequence:
+        detail = "two batches with these sequence numbers were admitted"
+        yield _about(Kind.EQUIVOCATION, Role.PRODUCER, batch.producer, batch, detail)
+    elif signed.header.previous != last:
+        yield _about(Kind.SPLICE, Role.LEDGER, "", batch, "it names another batch before it")
+
+
+def _judge_signature(
+    stream: Stream, batch: Admitted, signed: SignedHeader, verify: Verify
+) -> Iterator[Finding]:
+    key = stream.registry.keys.get((batch.producer, batch.key_epoch))
+    if key is None or not key.valid_at(batch.height):
+        detail = "it was admitted under a key that was not valid then"
+        yield _about(Kind.BAD_SIGNATURE, Role.LEDGER, "", batch, detail)
+    elif not stream.registry.is_signed(signed, verify):
+        detail = "it was admitted, and its producer never signed it"
+        yield _about(Kind.BAD_SIGNATURE, Role.LEDGER, "", batch, detail)
+
+
+def _judge_skip(stream: Stream, batch: Admitted) -> Iterator[Finding]:
+    skipped = stream.registry.skipped.get(batch.digest)
+    if skipped is None:
+        return
+    detail = f"its {batch.count} events were given up in block {skipped.height}"
+    yield _about(Kind.HOLE, Role.LEDGER, "", batch, detail)
+    for party in skipped.confessed:
+        if party in batch.vouched:
+            detail = f"it vouched for the batch, and signed in block {skipped.height} that it lacks it"
+            yield _about(Kind.WITHHELD, Role.STORAGE, party, batch, detail)
+
+
+# One party
+
+
+def judge_party(stream: Stream, party: str, stored: Sequence[Stored]) -> Iterator[Finding | Tally]:
+    """What a party altered or withholds of the admitted batches, and how many copies are good."""
+    copies: dict[bytes, list[Stored]] = defaultdict(list)
+    for each in stored:
+        if each.condition != Condition.HEADER:
+            copies[each.digest].append(each)
+    forged = {(each.key_epoch, each.sequence) for each in _unsigned_strangers(stream, stored)}
+    good = events = vouched = found = unanswered = 0
+    for batch in stream.admitted:
+        given = copies.get(batch.digest, [])
+        is_due = stream.registry.is_due(batch) and party in batch.vouched
+        vouched += is_due
+        found += any(each.condition != Condition.SILENT for each in given)
+        kind = _judge_copy(batch, given, (batch.key_epoch, batch.sequence) in forged)
+        if kind is not None:
+            yield _about(kind, Role.STORAGE, party, batch, _DETAILS[kind])
+        elif any(each.condition == Condition.WHOLE for each in given):
+            good, events = good + 1, events + batch.count
+        elif given or party in stream.unread:
+            unanswered += is_due
+        elif is_due:
+            yield _about(Kind.WITHHELD, Role.STORAGE, party, batch, _DETAILS[Kind.WITHHELD])
+    yield from _judge_forgeries(stream, party, stored)
+    if stream.admitted:
+        first = stream.admitted[0]
+        place = (first.topic, first.partition, first.producer)
+        yield Tally(*place, party, vouched, found, good, unanswered, events)
+
+
+_DETAILS = {
+    Kind.ALTERED: "the events that it gives are not those that were signed",
+    Kind.BAD_SIGNATURE: "the signature that it gives is not the producer's",
+    Kind.WITHHELD: "it vouched for the batch, and does not give it",
+}
+
+
+def _judge_copy(batch: Admitted, given: Sequence[Stored], is_forged: bool) -> Kind | None:
+    """What is wrong with the copies of a batch that a party gave; a copy that is as bad as the ledger's
+    own is the ledger's fault."""
+    if any(each.condition == Condition.ALTERED for each in given) or (is_forged and not given):
+        return Kind.ALTERED
+    own = SignedHeader.decode(batch.body).signature
+    whole = [each for each in given if each.condition == Condition.WHOLE]
+    if any(not each.signed and each.signature != own for each in whole):
+        return Kind.BAD_SIGNATURE
+    return None
+
+
+def _unsigned_strangers(stream: Stream, stored: Sequence[Stored]) -> Iterator[Stored]:
+    admitted = {batch.digest for batch in stream.admitted}
+    for each in stored:
+        is_batch = each.condition in (Condition.WHOLE, Condition.ALTERED)
+        if is_batch and not each.signed and each.digest not in admitted:
+            yield each
+
+
+def _judge_forgeries(stream: Stream, party: str, stored: Sequence[Stored]) -> Iterator[Finding]:
+    """Batches that nobody signed and that stand for no admitted one, and damage on the party's disk."""
+    known = {each.digest for each in stored}
+    replaced = {(batch.key_epoch, batch.sequence) for batch in stream.admitted if batch.digest not in known}
+    for each in stored:
+        if each.condition == Condition.DAMAGED:
+            yield Finding(Kind.DAMAGED, Role.STORAGE, party, detail=each.detail)
+    for each in _unsigned_strangers(stream, stored):
+        if (each.key_epoch, each.sequence) not in replaced:
+            detail = "a batch that was never admitted, and that its producer never signed"
+            yield _about(Kind.BAD_SIGNATURE, Role.STORAGE, party, each, detail)
+
+
+# Batches that the ledger does not know
+
+
+def judge_strangers(stream: Stream) -> Iterator[Finding]:
+    """Signed batches that were never admitted: equivocation where one was with the same numbers, else a
+    phantom."""
+    ranges = _Ranges(stream.admitted)
+    told: set[tuple[int, int]] = set()
+    strangers: dict[bytes, Stored] = {}
+    for each in sorted(stream.stored, key=lambda one: (one.key_epoch, one.sequence, one.digest)):
+        if each.signed and each.digest not in ranges.digests:
+            strangers.setdefault(each.digest, each)
+    free: list[Stored] = []
+    for each in strangers.values():
+        begin = ranges.overlap(each)
+        if begin is None and free and free[-1].key_epoch == each.key_epoch and each.sequence < free[-1].end:
+            begin = each.sequence
+        if begin is None:
+            free.append(each)
+        elif (each.key_epoch, begin) not in told and not _is_known(stream, each, begin):
+            told.add((each.key_epoch, begin))
+            yield _equivocation(each, begin)
+    for each in free:
+        yield _about(Kind.PHANTOM, Role.PRODUCER, each.producer, each, f"{each.party} has it")
+
+
+def _is_known(stream: Stream, stored: Stored, begin: int) -> bool:
+    conflict = (stored.topic, stored.partition, stored.producer, stored.key_epoch, begin)
+    return conflict in stream.registry.conflicts
+
+
+def _equivocation(stored: Stored, begin: int) -> Finding:
+    place = (stored.topic, stored.partition, stored.producer, stored.key_epoch)
+    detail = f"the producer signed two batches with these sequence numbers; {stored.party} has the second"
+    return Finding(
+        Kind.EQUIVOCATION, Role.PRODUCER, stored.producer, *place, begin, stored.end - begin, 0, detail
+    )
+
+
+class _Ranges:
+    """The admitted batches by key epoch and sequence numbers."""
+
+    def __init__(self, admitted: Sequence[Admitted]) -> None:
+        self.digests = {batch.digest for batch in admitted}
+        self._ranges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for batch in admitted:
+            self._ranges[batch.key_epoch].append((batch.sequence, batch.end))
+        for ranges in self._ranges.values():
+            ranges.sort()
+
+    def overlap(self, stored: Stored) -> int | None:
+        """The first sequence number that the batch shares with an admitted one of its key."""
+        ranges = self._ranges.get(stored.key_epoch, [])
+        place = bisect_right(ranges, (stored.sequence, SEQUENCE_MAX))
+        if place and ranges[place - 1][1] > stored.sequence:
+            return stored.sequence
+        if place < len(ranges) and ranges[place][0] < stored.end:
+            return ranges[place][0]
+        return None
+
+
+def _about(kind: Kind, role: Role, accused: str, batch: Admitted | Stored, detail: str) -> Finding:
+    place = (batch.topic, batch.partition, batch.producer, batch.key_epoch)
+    height = batch.height if isinstance(batch, Admitted) else 0
+    return Finding(kind, role, accused, *place, batch.sequence, batch.count, height, detail)

@@ -1,0 +1,247 @@
+"""Asking the parties: blocks of any validator, and of each storage party whatever the ledger says it has.
+
+A storage party is asked as consumers ask it: for ranges of sequence numbers, and by its digest for each
+admitted batch that no range has brought. What it gives is checked and described, never believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeVar
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.audit.check import Condition, Stored, describe, inspect
+from veristream.kabis.audit.registry import Registry
+from veristream.kabis.codec import DecodeError
+from veristream.kabis.connection import RequestError
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.handshake import Identity
+from veristream.kabis.interfaces import FAILURES, CertifiedBlock
+from veristream.kabis.ordering.asking import Validators
+from veristream.kabis.storage.client import LyingPartyError, StorageClient
+from veristream.kabis.storage.core import Below
+from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.validation import open_ordering
+
+BLOCKS_PER_READ = 500
+RANGE_BYTES = 4 << 20
+UNADMITTED_MAX = 1000
+"""How many batches behind the last admitted one are looked at: a party may make up any number."""
+ASKED_AT_ONCE = 16
+PATIENCE_S = 10.0
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a task reaches the parties, and in whose name; it carries that client's secret key."""
+
+    genesis: Genesis
+    identity: Identity
+    patience_s: float = PATIENCE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An admitted batch that a party is to be asked for.
+
+    `is_last` marks the last one of its stream, and `part` those that are asked for in one go.
+    """
+
+    party: str
+    topic: str
+    partition: int
+    producer: str
+    key_epoch: int
+    part: int
+    sequence: int
+    count: int
+    digest: bytes
+    first_index: int
+    is_last: bool
+
+    @property
+    def end(self) -> int:
+        """The sequence number after its last event."""
+        return self.sequence + self.count
+
+
+def read_height(access: Access) -> int:
+    """How far the chain is, as validators say of whom one is correct."""
+
+    async def ask(ordering: Validators) -> int:
+        try:
+            return (await ordering.status()).height
+        except FAILURES as error:
+            raise EnvironmentFailure(
+                f"no validator of {access.genesis.chain_id} answers: {error}",
+                "see who runs: veristream kabis status; or read the parties' files: --files",
+            ) from error
+
+    return asyncio.run(_with_ordering(access, ask))
+
+
+def read_blocks(access: Access, first: int, last: int) -> Iterator[CertifiedBlock]:
+    """The blocks of these heights; raises EnvironmentFailure where no validator has one of them."""
+    with asyncio.Runner() as runner:
+        ordering = runner.run(_open(lambda: open_ordering(access.genesis, access.identity)))
+        try:
+            for height in range(first, last + 1, BLOCKS_PER_READ):
+                end = min(last, height + BLOCKS_PER_READ - 1)
+                found = runner.run(_read(ordering, height, end, access.patience_s))
+                yield from found
+        finally:
+            runner.run(ordering.close())
+
+
+async def _read(ordering: Validators, first: int, last: int, patience_s: float) -> list[CertifiedBlock]:
+    """All of these blocks, however often one has to ask within the time."""
+    found: list[CertifiedBlock] = []
+    deadline_s = asyncio.get_running_loop().time() + patience_s
+    while first + len(found) <= last:
+        found += await ordering.read(first + len(found), last)
+        if asyncio.get_running_loop().time() > deadline_s:
+            break
+    if first + len(found) <= last:
+        raise EnvironmentFailure(f"no validator gives block {first + len(found)}")
+    return found
+
+
+async def _open(make: Callable[[], Value]) -> Value:
+    """Makes what needs a running loop."""
+    return make()
+
+
+async def _with_ordering(access: Access, ask: Callable[[Validators], Coroutine[Any, Any, Value]]) -> Value:
+    ordering = open_ordering(access.genesis, access.identity)
+    try:
+        return await ask(ordering)
+    finally:
+        await ordering.close()
+
+
+def fetch_stored(access: Access, registry: Registry, wanted: Iterable[Wanted]) -> Iterator[Stored]:
+    """What the parties give for these batches, which come sorted by party, stream and sequence.
+
+    For those that were let go or given up nobody is asked.
+    """
+    due = (each for each in wanted if registry.is_due(each))
+    with asyncio.Runner() as runner:
+        for party, batches in groupby(due, key=lambda each: each.party):
+            member = next(each for each in access.genesis.storage if each.name == party)
+            client = runner.run(
+                _open(lambda: StorageClient(access.identity, member, access.patience_s))  # noqa: B023
+            )
+            asking = Asking(client, registry)
+            try:
+                for _, run in groupby(batches, key=_stream_and_part):
+                    yield from runner.run(_gather(asking.ask(list(run))))
+            finally:
+                runner.run(client.close())
+
+
+def _stream_and_part(wanted: Wanted) -> tuple[str, int, str, int, int]:
+    return wanted.topic, wanted.partition, wanted.producer, wanted.key_epoch, wanted.part
+
+
+async def _gather(found: AsyncIterator[Stored]) -> list[Stored]:
+    return [each async for each in found]
+
+
+class Asking:
+    """Asks one party for runs of batches; one that did not answer in time is not waited for again."""
+
+    def __init__(self, client: StorageClient, registry: Registry) -> None:
+        self._client = client
+        self._registry = registry
+        self._is_silent = False
+
+    async def ask(self, wanted: Sequence[Wanted]) -> AsyncIterator[Stored]:
+        """What the party gives for batches of one stream that follow one another."""
+        head = wanted[0]
+        stream = StreamName(head.topic, head.partition, head.producer, head.key_epoch)
+        is_last = any(each.is_last for each in wanted)
+        seen: set[bytes] = set()
+        try:
+            if not self._is_silent:
+                async for stored in self._ask_ranges(stream, wanted[0].sequence, wanted[-1].end, is_last):
+                    seen.add(stored.digest)
+                    yield stored
+                if is_last:
+                    for stored in await self._ask_evidence(stream):
+                        yield stored
+        except (LyingPartyError, RequestError):
+            pass  # each batch is asked for by itself
+        except FAILURES:
+            self._is_silent = True
+        missing = [each for each in wanted if each.digest not in seen]
+        room = asyncio.Semaphore(ASKED_AT_ONCE)
+        for found in await asyncio.gather(*(self._ask_one(each, room) for each in missing)):
+            if found is not None:
+                yield found
+
+    async def _ask_ranges(
+        self, stream: StreamName, sequence: int, end: int, is_last: bool
+    ) -> AsyncIterator[Stored]:
+        """Batch after batch up to where the next part begins, or a bounded way past the last."""
+        beyond = 0
+        while sequence < end or (is_last and beyond < UNADMITTED_MAX):
+            answer = await self._client.fetch_range(stream, sequence, RANGE_BYTES)
+            before = sequence
+            for data in () if isinstance(answer, Below) else answer:
+                stored = self._inspect(data, stream)
+                if stored is None or (stored.sequence >= end and not is_last):
+                    continue
+                beyond += stored.sequence >= end
+                sequence = max(sequence, stored.end)
+                yield stored
+            if sequence == before:
+                return
+
+    def _inspect(self, data: bytes, stream: StreamName) -> Stored | None:
+        """What the party gave, if it is a batch of this stream: nothing else was asked for."""
+        try:
+            stored = inspect(self._registry, self._client.name, data)
+        except DecodeError:
+            return None
+        named = StreamName(stored.topic, stored.partition, stored.producer, stored.key_epoch)
+        return stored if named == stream else None
+
+    async def _ask_evidence(self, stream: StreamName) -> list[Stored]:
+        """Headers of the stream that contradict each other, as the party holds them."""
+        pairs = await self._client.evidence(stream.topic)
+        headers = [signed for pair in pairs for signed in pair]
+        found = [describe(self._registry, self._client.name, each, Condition.HEADER) for each in headers]
+        wanted = (stream.partition, stream.producer, stream.key_epoch)
+        return [each for each in found if (each.partition, each.producer, each.key_epoch) == wanted]
+
+    async def _ask_one(self, wanted: Wanted, room: asyncio.Semaphore) -> Stored | None:
+        """The party's answer for one digest; None if it says that it has nothing."""
+        async with room:
+            try:
+                if self._is_silent:
+                    return _stored_as(wanted, Condition.SILENT)
+                answer = await self._client.fetch_bytes(wanted.digest)
+            except LyingPartyError:
+                return _stored_as(wanted, Condition.ALTERED)
+            except RequestError:
+                return None
+            except FAILURES:
+                self._is_silent = True
+                return _stored_as(wanted, Condition.SILENT)
+        if not isinstance(answer, bytes):
+            return None
+        try:
+            stored = inspect(self._registry, self._client.name, answer)
+        except DecodeError:
+            return _stored_as(wanted, Condition.ALTERED)
+        return stored if stored.digest == wanted.digest else _stored_as(wanted, Condition.ALTERED)
+
+
+def _stored_as(wanted: Wanted, condition: Condition) -> Stored:
+    place = (wanted.topic, wanted.partition, wanted.producer, wanted.key_epoch)
+    return Stored(wanted.party, condition, *place, wanted.sequence, wanted.count, wanted.digest)

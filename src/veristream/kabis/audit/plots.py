@@ -1,0 +1,84 @@
+"""Plots as SVG, drawn here: bars over time and bars beside names; they scale with the page's width."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from veristream.page import Markup, element, empty, escape, text
+
+WIDTH = 400
+"""Units across: on a page of so many pixels a letter has the size that the style says."""
+ROW = 22
+BAR = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a bar: how long it is, its class in the style sheet, and what it stands for."""
+
+    value: int
+    style: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A named bar made of parts."""
+
+    name: str
+    parts: tuple[Part, ...]
+
+
+def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
+    """Bars beneath their names, as long as their values, the longest across all of the width."""
+    longest = max((sum(part.value for part in bar.parts) for bar in bars), default=0) or 1
+    pieces: list[Markup] = []
+    for number, bar in enumerate(bars):
+        top = number * (ROW + BAR + 6)
+        total = sum(part.value for part in bar.parts)
+        pieces.append(element("text", escape(bar.name), x=0, y=top + ROW - 6))
+        pieces.append(element("text", escape(f"{total:,}"), x=WIDTH, y=top + ROW - 6, class_="end"))
+        left = 0.0
+        for part in bar.parts:
+            width = WIDTH * part.value / longest
+            # A fault among thousands must still be seen.
+            shown = max(width, 3.0) if part.value else 0.0
+            place = (min(left, WIDTH - shown), top + ROW, shown, BAR)
+            pieces.append(_rectangle(place, part.style, f"{part.label}: {part.value:,}"))
+            left += width
+    return _svg(title, len(bars) * (ROW + BAR + 6), pieces)
+
+
+def draw_timeline(title: str, spans: Sequence[tuple[int, int]]) -> Markup:
+    """Bars over time, each with the time at which its span begins and how many there were."""
+    height, room = 120, 90
+    highest = max((count for _, count in spans), default=0) or 1
+    step = WIDTH / max(1, len(spans))
+    pieces = [empty("line", x1=0, y1=room, x2=WIDTH, y2=room, class_="line")]
+    for number, (time_ms, count) in enumerate(spans):
+        tall = room * count / highest
+        place = (number * step, room - tall, step * 0.85, tall)
+        pieces.append(_rectangle(place, "good", f"{show_time(time_ms)}: {count:,} events"))
+    if spans:
+        first, last = (escape(show_time(spans[end][0])) for end in (0, -1))
+        pieces.append(element("text", first, x=0, y=room + 18))
+        pieces.append(element("text", last, x=WIDTH, y=room + 18, class_="end"))
+    return _svg(title, height, pieces)
+
+
+def _rectangle(place: tuple[float, float, float, float], style: str, label: str) -> Markup:
+    left, top, width, height = (f"{each:.1f}" for each in place)
+    return element("rect", text("title", label), x=left, y=top, width=width, height=height, class_=style)
+
+
+def show_time(time_ms: int) -> str:
+    """A time of the ledger, to the second."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _svg(title: str, height: int, pieces: Sequence[Markup]) -> Markup:
+    return element(
+        "svg", text("title", title), *pieces, viewBox=f"0 0 {WIDTH} {height}", role="img", aria_label=title
+    )

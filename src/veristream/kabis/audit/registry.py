@@ -1,0 +1,220 @@
+"""What holds for all of an audit: keys and when they were valid, topics, marks, and what was skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from veristream.kabis.actions import (
+    Action,
+    Hole,
+    LowWater,
+    RegisterKey,
+    RevokeKey,
+    RotateKey,
+    SetTopic,
+)
+from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.batch import BatchHeader, SignedHeader
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.keys import SignatureError, Verify
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.state import Ending, Key, Topic
+from veristream.kabis.transactions import (
+    BatchConflict,
+    Signed,
+    Skip,
+    Transaction,
+    VoteConflict,
+    decode_transaction,
+)
+
+Place = tuple[str, int]
+Conflict = tuple[str, int, str, int, int]
+"""Topic, partition, producer, key epoch, and the first sequence number that was signed twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A transaction that lasts, and where it stands."""
+
+    height: int
+    number: int
+    transaction: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A batch that was given up: in which block, and which parties signed that they do not have it."""
+
+    height: int
+    confessed: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Registry:
+    """What all facts together say; tasks get it whole."""
+
+    chain_id: str
+    keys: dict[tuple[str, int], Key] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    marks: dict[Place, int] = field(default_factory=dict)
+    skipped: dict[bytes, Skipped] = field(default_factory=dict)
+    conflicts: set[Conflict] = field(default_factory=set)
+
+    def is_due(self, batch: Due) -> bool:
+        """Whether those who vouched for a batch must still have it: neither let go nor given up."""
+        mark = self.marks.get((batch.topic, batch.partition), 0)
+        return batch.digest not in self.skipped and batch.first_index + batch.count > mark
+
+    def is_signed(self, signed: SignedHeader, verify: Verify = verify_signature) -> bool:
+        """Whether the header's producer has signed it, with the key of the epoch it names."""
+        key = self.keys.get((signed.header.producer, signed.header.key_epoch))
+        if key is None or signed.header.chain_id != self.chain_id:
+            return False
+        try:
+            signed.verify(key.public, verify)
+        except SignatureError:
+            return False
+        return True
+
+
+class Due(Protocol):
+    """An admitted batch, as far as it matters whether it must still be kept."""
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+
+    @property
+    def partition(self) -> int:
+        """Its partition."""
+
+    @property
+    def first_index(self) -> int:
+        """The index of its first event."""
+
+    @property
+    def count(self) -> int:
+        """How many events it has."""
+
+    @property
+    def digest(self) -> bytes:
+        """What names it."""
+
+
+def overlap(first: BatchHeader, second: BatchHeader) -> int | None:
+    """The first sequence number that two different batches of one key and partition both claim."""
+    sides = [(each.topic, each.partition, each.producer, each.key_epoch) for each in (first, second)]
+    begin = max(first.first_sequence, second.first_sequence)
+    end = min(first.next_sequence, second.next_sequence)
+    return begin if sides[0] == sides[1] and first != second and begin < end else None
+
+
+class _Reading:
+    """Takes the facts in the order of the ledger."""
+
+    def __init__(self, genesis: Genesis, verify: Verify) -> None:
+        self.genesis = genesis
+        self.verify = verify
+        self.findings: list[Finding] = []
+        self.registry = Registry(genesis.chain_id)
+        for party in genesis.admins + genesis.clients:
+            self.registry.keys[party.name, 0] = Key(party.public, 0)
+
+    def take(self, height: int, transaction: Transaction) -> None:
+        match transaction:
+            case Signed():
+                if self._is_authentic(height, transaction):
+                    self._act(height, transaction, transaction.action)
+            case Skip(hole, absences):
+                confessed = tuple(absence.party for absence in absences)
+                self.registry.skipped[hole.digest] = Skipped(height, confessed)
+            case BatchConflict(first, second):
+                self._conflict(height, first, second)
+            case VoteConflict():
+                self._contradiction(height, transaction)
+            case _:
+                raise AssertionError("no fact that lasts")
+
+    def _is_authentic(self, height: int, signed: Signed) -> bool:
+        key = self.registry.keys.get((signed.author, signed.key_epoch))
+        try:
+            if key is None or not key.valid_at(height):
+                raise SignatureError("no valid key")
+            signed.verify(self.genesis.chain_id, key.public, self.verify)
+        except SignatureError:
+            detail = f"an action that {signed.author} never signed was ordered"
+            self._find(Kind.BAD_SIGNATURE, Role.LEDGER, "", height, detail)
+            return False
+        return True
+
+    def _act(self, height: int, signed: Signed, action: Action) -> None:
+        registry = self.registry
+        match action:
+            case SetTopic(topic, partitions, validated):
+                registry.topics[topic] = Topic(partitions, validated)
+            case LowWater(topic, partition, index):
+                registry.marks[topic, partition] = index
+            case Hole(digest=digest):
+                registry.skipped[digest] = Skipped(height, ())
+            case RegisterKey(name, key_epoch, public):
+                self._register(height, name, key_epoch, public)
+            case RotateKey(public):
+                self._register(height, signed.author, signed.key_epoch + 1, public)
+            case RevokeKey(name, key_epoch):
+                self._end(height, name, key_epoch, Ending.REVOKED)
+            case _:
+                raise AssertionError("no action that lasts")
+
+    def _register(self, height: int, name: str, key_epoch: int, public: bytes) -> None:
+        self._end(height, name, key_epoch - 1, Ending.REPLACED)
+        self.registry.keys[name, key_epoch] = Key(public, height)
+
+    def _end(self, height: int, name: str, key_epoch: int, ending: Ending) -> None:
+        key = self.registry.keys.get((name, key_epoch))
+        if key is not None and key.ended_height is None:
+            self.registry.keys[name, key_epoch] = replace(key, ended_height=height, ending=ending)
+
+    def _conflict(self, height: int, first: SignedHeader, second: SignedHeader) -> None:
+        header, sequence = first.header, overlap(first.header, second.header)
+        is_signed = self.registry.is_signed
+        if sequence is None or not is_signed(first, self.verify) or not is_signed(second, self.verify):
+            self._find(Kind.BAD_SIGNATURE, Role.LEDGER, "", height, "evidence that proves nothing")
+            return
+        place = (header.topic, header.partition, header.producer, header.key_epoch)
+        self.registry.conflicts.add((*place, sequence))
+        self._end(height, header.producer, header.key_epoch, Ending.FENCED)
+        detail = f"two signed batches, shown on the ledger in block {height}"
+        self.findings.append(
+            Finding(Kind.EQUIVOCATION, Role.PRODUCER, header.producer, *place, sequence, 1, height, detail)
+        )
+
+    def _contradiction(self, height: int, conflict: VoteConflict) -> None:
+        first, second = conflict.first, conflict.second
+        party = self.genesis.validators[first.validator % len(self.genesis.validators)]
+        step = [(vote.validator, vote.kind, vote.height, vote.round_number) for vote in (first, second)]
+        try:
+            if step[0] != step[1] or first.block_id == second.block_id:
+                raise SignatureError("no contradiction")
+            for vote in (first, second):
+                vote.verify(self.genesis.chain_id, party.public, self.verify)
+        except SignatureError:
+            self._find(Kind.BAD_SIGNATURE, Role.LEDGER, "", height, "evidence that proves nothing")
+            return
+        detail = f"two votes at height {first.height}, shown on the ledger in block {height}"
+        self._find(Kind.EQUIVOCATION, Role.VALIDATOR, party.name, height, detail)
+
+    def _find(self, kind: Kind, role: Role, accused: str, height: int, detail: str) -> None:
+        self.findings.append(Finding(kind, role, accused, height=height, detail=detail))
+
+
+def read_facts(
+    genesis: Genesis, facts: Iterable[Fact], verify: Verify = verify_signature
+) -> tuple[Registry, list[Finding]]:
+    """What the facts say, and what is wrong with them."""
+    reading = _Reading(genesis, verify)
+    for fact in sorted(facts, key=lambda each: (each.height, each.number)):
+        reading.take(fact.height, decode_transaction(fact.transaction))
+    return reading.registry, reading.findings

@@ -1,0 +1,38 @@
+"""The command before Spark starts: its help, and what is wrong at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bench._audit import Plan, write_chain
+from tests.kabis.session.console import Console
+from veristream.kabis.audit.findings import Kind
+
+
+def test_the_help_names_every_kind_and_every_exit_code(tmp_path: Path) -> None:
+    told = Console(tmp_path).do("audit", "--help").output
+    assert [kind for kind in Kind if kind not in told] == []
+    assert "Exit code: 0 if nothing but phantoms was found, 1 if a fault was" in told
+
+
+def test_a_folder_without_a_cluster(tmp_path: Path) -> None:
+    for words in ((), ("--files",)):
+        ended = Console(tmp_path / "nothing")("audit", *words)
+        assert (ended.code, ended.output) == (2, "")
+        assert ended.told.startswith(f"error: there is no cluster in {tmp_path / 'nothing'}\nhint: ")
+
+
+def test_a_cluster_that_is_down_is_not_waited_for(tmp_path: Path) -> None:
+    write_chain(tmp_path, Plan(batches=20, batch_events=1, faults=0))
+    ended = Console(tmp_path)("audit")
+    assert (ended.code, ended.output) == (3, "")
+    assert ended.told.startswith(f"error: the cluster in {tmp_path} is down\nhint: ")
+
+
+def test_a_page_that_could_not_be_written_is_told_first(tmp_path: Path) -> None:
+    ended = Console(tmp_path)("audit", "--html", tmp_path / "nowhere" / "page.html")
+    assert (ended.code, ended.output) == (2, "")
+    assert ended.told == (
+        f"error: {tmp_path / 'nowhere' / 'page.html'} is in no folder that exists\n"
+        "hint: --html takes a file to write\n"
+    )

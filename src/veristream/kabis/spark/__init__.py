@@ -1,0 +1,1 @@
+"""`format("kabis")`: Spark reads and writes topics, in batches and as streams."""

@@ -1,0 +1,192 @@
+"""Reading the parts of a plan from storage parties that may be silent or lie; without Spark.
+
+An extended part has the headers that the ledger admitted. A batch counts if it is the one under its header,
+and the header is signed by its producer; a party that gives anything else is left for another one. A plain
+part is read from the one party that is believed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.batch import Batch
+from veristream.kabis.client_errors import BelowLowWaterError
+from veristream.kabis.consumed import Consumed, Origin, decode_events
+from veristream.kabis.driver import LoopThread, monotonic_ms
+from veristream.kabis.fetching import (
+    Standing,
+    WrongAnswerError,
+    check_answer,
+    find_false_signature,
+    origin_of,
+)
+from veristream.kabis.interfaces import FAILURES, Storage
+from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.spark.plan import AdmittedPart, Part, PlainPart
+from veristream.kabis.state import Admission
+from veristream.kabis.storage.core import Below
+from veristream.kabis.storage.entries import PartitionName
+
+AHEAD_BATCHES = 8
+"""How many batches are on their way at once."""
+PATIENCE_S = 1.0
+"""How long a party is waited for in the first round; in each further round twice as long."""
+RETRY_S = 0.1
+PLAIN_BYTES = 1 << 20
+
+OpenStorage = Callable[[], Awaitable[Sequence[Storage]]]
+"""Reaches the storage parties, in the event loop that will use them."""
+
+
+class Fetcher:
+    """Gets admitted batches, from whichever party gives the right one."""
+
+    def __init__(self, parties: Sequence[Storage], timeout_s: float) -> None:
+        self.standing = Standing()
+        self._parties = {party.name: party for party in parties}
+        self._timeout_s = timeout_s
+
+    async def fetch(self, admission: Admission) -> Batch:
+        """The admitted batch; raises EnvironmentFailure if nobody gives it in time."""
+        deadline_ms = monotonic_ms() + int(self._timeout_s * 1000)
+        patience_s = PATIENCE_S
+        while True:
+            for name in self.standing.order(admission, list(self._parties), monotonic_ms()):
+                batch = await self._ask(self._parties[name], admission, patience_s)
+                if batch is not None:
+                    return batch
+            if monotonic_ms() >= deadline_ms:
+                raise self._nowhere(admission)
+            await asyncio.sleep(RETRY_S)
+            patience_s *= 2
+
+    async def _ask(self, party: Storage, admission: Admission, patience_s: float) -> Batch | None:
+        """The batch, if this party gives it; else it is noted what was wrong."""
+        try:
+            async with asyncio.timeout(patience_s):
+                answer = await party.fetch_bytes(admission.digest)
+            if isinstance(answer, bytes):
+                return check_answer(admission, answer)
+            why = "it does not have the batch" if party.name in admission.parties else ""
+        except (WrongAnswerError, *FAILURES) as error:
+            why = str(error) or "no answer"
+        if why:
+            self.standing.suspect(party.name, admission.digest, why, monotonic_ms())
+        return None
+
+    def _nowhere(self, admission: Admission) -> EnvironmentFailure:
+        header = admission.signed.header
+        last = {
+            each.party: each.why for each in self.standing.suspicions if each.digest == admission.digest
+        }
+        told = "; ".join(f"{party}: {why}" for party, why in sorted(last.items()))
+        return EnvironmentFailure(
+            f"no storage party gives back the batch of {header.topic}-{header.partition} at index"
+            f" {admission.first_index} ({told})",
+            "see `veristream kabis status`; a consumer that validates has a hole skipped that all confess",
+        )
+
+
+async def read_part(
+    parties: Sequence[Storage], part: Part, timeout_s: float
+) -> AsyncGenerator[list[Consumed], None]:
+    """The events of a part in their order, some at a time."""
+    match part:
+        case AdmittedPart():
+            reading = _read_admitted(Fetcher(parties, timeout_s), part)
+        case PlainPart():
+            party = next(each for each in parties if each.name == part.party)
+            reading = _read_plain(party, part)
+    async with aclosing(reading) as events:
+        async for some in events:
+            yield some
+
+
+async def _read_admitted(fetcher: Fetcher, part: AdmittedPart) -> AsyncGenerator[list[Consumed], None]:
+    """Batch after batch, while the next ones are on their way."""
+    covered = part.covered
+    waiting = deque(part.admissions)
+    ahead: deque[tuple[Admission, asyncio.Task[Batch]]] = deque()
+    try:
+        while waiting or ahead:
+            while waiting and len(ahead) < AHEAD_BATCHES:
+                admission = waiting.popleft()
+                ahead.append((admission, asyncio.create_task(fetcher.fetch(admission))))
+            admission, task = ahead[0]
+            batch = await task
+            ahead.popleft()
+            header = admission.signed.header
+            forgery = find_false_signature(
+                admission, part.keys[header.producer, header.key_epoch], verify_signature
+            )
+            if forgery is not None:
+                raise forgery
+            events = decode_events(batch.leaves, admission.first_index, origin_of(admission), None)
+            yield [event for event in events if covered.first <= event.index < covered.end]
+    finally:
+        for _, task in ahead:
+            task.cancel()
+
+
+async def _read_plain(party: Storage, part: PlainPart) -> AsyncGenerator[list[Consumed], None]:
+    """What the party says, as long as it says something."""
+    covered = part.covered
+    place, origin = PartitionName(*covered.place), Origin(*covered.place, None, None, None, None)
+    offset = covered.first
+    while offset < covered.end:
+        try:
+            answer = await party.fetch_plain(place, offset, PLAIN_BYTES, 0)
+        except FAILURES as error:
+            raise _no_answer(party, covered.place[0], str(error)) from error
+        if isinstance(answer, Below):
+            raise BelowLowWaterError(*covered.place, offset, answer.low_water)
+        if not answer.entries:
+            raise _no_answer(party, covered.place[0], f"it ends at {answer.end}, and ended later before")
+        for entry in answer.entries:
+            events = decode_events(entry.append.leaves, entry.first_offset, origin, None)
+            yield [event for event in events if offset <= event.index < covered.end]
+            offset = max(offset, entry.first_offset + len(entry.append.leaves))
+
+
+def _no_answer(party: Storage, topic: str, why: str) -> EnvironmentFailure:
+    return EnvironmentFailure(
+        f"the storage party {party.name} of {topic} does not give its events: {why or 'no answer'}",
+        "see whether it runs; a validated topic can be read from all parties with guarantee=extended",
+    )
+
+
+@contextmanager
+def reading(reach: OpenStorage, part: Part, timeout_s: float) -> Iterator[Iterator[list[Consumed]]]:
+    """The events of a part for a program without an event loop."""
+    thread = LoopThread("kabis-spark-task")
+    try:
+        parties = thread.run(_reach(reach))
+        events = read_part(parties, part, timeout_s)
+        try:
+            yield _drain(thread, events)
+        finally:
+            thread.run(_close(parties, events))
+    finally:
+        thread.stop()
+
+
+def _drain(thread: LoopThread, events: AsyncGenerator[list[Consumed], None]) -> Iterator[list[Consumed]]:
+    async def following() -> list[Consumed] | None:
+        return await anext(events, None)
+
+    while (some := thread.run(following())) is not None:
+        yield some
+
+
+async def _reach(reach: OpenStorage) -> Sequence[Storage]:
+    return await reach()
+
+
+async def _close(parties: Sequence[Storage], events: AsyncGenerator[list[Consumed], None]) -> None:
+    await events.aclose()
+    for party in parties:
+        await party.close()

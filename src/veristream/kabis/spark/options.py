@@ -1,0 +1,264 @@
+"""What a user says in `.option(...)`, read once and checked; every error names its option.
+
+Spark gives options as texts, their names in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from veristream.errors import ModelError
+from veristream.kabis.access import Access, open_channels
+from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.genesis import Genesis, is_name, load_genesis
+from veristream.kabis.handshake import Identity, Role
+from veristream.kabis.interfaces import Connect, Storage
+from veristream.kabis.keys import load_key
+from veristream.kabis.spark.plan import EARLIEST, LATEST, Choice, Edge
+from veristream.kabis.storage.client import StorageClient
+from veristream.kabis.transactions import Author
+
+ROWS_PER_TASK = 100_000
+TIMEOUT_S = 30.0
+
+_ACCESS = ("cluster", "genesis", "key", "keyEpoch", "client", "timeoutSeconds")
+_READ = (*_ACCESS, "topics", "guarantee", "startingIndex", "maxRowsPerTask")
+BATCH_READ = (*_READ, "endingIndex")
+STREAM_READ = (*_READ, "maxRowsPerTrigger", "failOnDataLoss")
+_WRITE = (*_ACCESS, "topic", "journal")
+BATCH_WRITE = (*_WRITE, "writerId")
+STREAM_WRITE = _WRITE
+_OF_SPARK = frozenset({"checkpointlocation"})
+
+
+class Guarantee(StrEnum):
+    """The paper's table 1: what the rows are worth."""
+
+    BASIC = "basic"
+    EXTENDED = "extended"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who talks to which cluster. It travels to the tasks; the secret key does not, only where it is.
+
+    The cluster's folder is there if it was named by that.
+    """
+
+    genesis: Genesis
+    name: str
+    key_path: Path
+    key_epoch: int
+    timeout_s: float
+    folder: ClusterFolder | None = None
+
+    def connect(self, role: Role) -> Connect:
+        """Opens both channels in the caller's name, on the driver."""
+        kafka = {} if self.folder is None else Access(self.folder).kafka()
+        return partial(open_channels, self.genesis, self._identity(role), self._answer_s, kafka)
+
+    async def reach_storage(self) -> tuple[Storage, ...]:
+        """Opens the storage channel alone, which is all that a task needs."""
+        identity = self._identity(Role.CONSUMER)
+        return tuple(StorageClient(identity, party, self._answer_s) for party in self.genesis.storage)
+
+    def _identity(self, role: Role) -> Identity:
+        return Identity(self.genesis.chain_id, role, self.name, load_key(self.key_path))
+
+    @property
+    def _answer_s(self) -> float:
+        """How long one party may take for one answer."""
+        return min(5.0, self.timeout_s)
+
+    def author(self) -> Author:
+        """The caller as one who signs."""
+        return Author(self.genesis.chain_id, self.name, self.key_epoch, load_key(self.key_path))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What is read, from where to where, and in how large pieces."""
+
+    caller: Caller
+    topics: tuple[str, ...]
+    guarantee: Guarantee
+    start: Choice
+    end: Choice
+    rows_per_task: int
+    rows_per_trigger: int | None
+    fail_on_data_loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Where rows go that do not say so themselves, and where the writer remembers what it has pushed."""
+
+    caller: Caller
+    topic: str | None
+    journal: Path
+    writer_id: str | None
+
+
+def read_options(given: Mapping[str, str], known: tuple[str, ...]) -> ReadOptions:
+    """The options of a reader; raises ModelError."""
+    _require_known(given, known)
+    topics = tuple(dict.fromkeys(topic.strip() for topic in given.get("topics", "").split(",")))
+    wrong = [topic for topic in topics if not is_name(topic)]
+    if wrong:
+        raise ModelError(
+            f"option topics: {', '.join(map(repr, wrong))} is no topic's name"
+            if any(topics)
+            else "option topics is missing",
+            hint="name one topic or several: .option('topics', 'orders,clicks')",
+        )
+    limit = given.get("maxRowsPerTrigger")
+    return ReadOptions(
+        caller=_read_caller(given, "consumer"),
+        topics=topics,
+        guarantee=_read_guarantee(given.get("guarantee", Guarantee.EXTENDED)),
+        start=read_choice("startingIndex", given.get("startingIndex", EARLIEST), topics),
+        end=read_choice("endingIndex", given.get("endingIndex", LATEST), topics),
+        rows_per_task=_read_count("maxRowsPerTask", given.get("maxRowsPerTask", str(ROWS_PER_TASK))),
+        rows_per_trigger=None if limit is None else _read_count("maxRowsPerTrigger", limit),
+        fail_on_data_loss=_read_flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
+    )
+
+
+def write_options(given: Mapping[str, str], known: tuple[str, ...]) -> WriteOptions:
+    """The options of a writer; raises ModelError."""
+    _require_known(given, known)
+    caller = _read_caller(given, "producer")
+    for option in ("topic", "writerId"):
+        value = given.get(option)
+        if value is not None and not is_name(value):
+            raise ModelError(
+                f"option {option}: {value!r} is no name", hint="letters, digits, '.', '_', '-'"
+            )
+    if "journal" in given:
+        journal = Path(given["journal"])
+    elif "cluster" in given:
+        journal = Path(given["cluster"]) / "journals" / caller.name
+    else:
+        raise ModelError(
+            "option journal is missing",
+            hint="without a cluster's folder, name a folder where the driver keeps what it has signed",
+        )
+    return WriteOptions(caller, given.get("topic"), journal, given.get("writerId"))
+
+
+def _require_known(given: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """A name that nobody knows would be an option without effect."""
+    names = {name.lower(): name for name in known}
+    for name in given:
+        if name.lower() in names or name.lower() in _OF_SPARK:
+            continue
+        near = get_close_matches(name.lower(), names, n=1)
+        hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(known)}"
+        raise ModelError(f"option {name} is not one that this has", hint=hint)
+
+
+def _read_caller(given: Mapping[str, str], client: str) -> Caller:
+    """By the cluster's folder, or by a genesis and a key."""
+    timeout_s = _read_seconds("timeoutSeconds", given.get("timeoutSeconds", str(TIMEOUT_S)))
+    name = given.get("client", client)
+    if ("cluster" in given) == any(option in given for option in ("genesis", "key", "keyEpoch")):
+        raise ModelError(
+            "option cluster is missing"
+            if "cluster" not in given
+            else "option cluster excludes genesis and key",
+            hint="give the folder of a cluster, or a genesis file and the key file of a client",
+        )
+    if "cluster" in given:
+        return _find_caller(ClusterFolder(Path(given["cluster"]).absolute()), name, timeout_s)
+    for option in ("genesis", "key", "client"):
+        if option not in given:
+            raise ModelError(f"option {option} is missing", hint="genesis, key and client go together")
+    path = Path(given["key"]).absolute()
+    _told("key", lambda: load_key(path))
+    genesis = _told("genesis", lambda: load_genesis(Path(given["genesis"])))
+    key_epoch = _read_count("keyEpoch", given.get("keyEpoch", "0"), count_min=0)
+    return Caller(genesis, name, path, key_epoch, timeout_s)
+
+
+def _find_caller(folder: ClusterFolder, name: str, timeout_s: float) -> Caller:
+    """A client of a folder, with its latest key."""
+    genesis = _told("cluster", folder.genesis)
+    _told("client", lambda: folder.key(name))
+    key_epoch = folder.key_epoch(name)
+    return Caller(genesis, name, folder.key_path(name, key_epoch), key_epoch, timeout_s, folder)
+
+
+def _told(option: str, load: Callable[[], Any]) -> Any:
+    """What is loaded; an error of it names the option."""
+    try:
+        return load()
+    except ModelError as error:
+        raise ModelError(f"option {option}: {error.message}", hint=error.hint) from error
+
+
+def read_choice(option: str, text: str, topics: tuple[str, ...]) -> Choice:
+    """Where to begin or to end: one word for all partitions, or JSON for each."""
+    if text in (EARLIEST, LATEST):
+        return Choice(Edge(text), {})
+    example = '"earliest", "latest" or JSON like {"orders": {"0": 17, "1": "latest"}}'
+    try:
+        places = {
+            (topic, int(partition)): _read_index(index)
+            for topic, partitions in json.loads(text).items()
+            for partition, index in partitions.items()
+        }
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise ModelError(f"option {option}: {text!r} cannot be read", hint=f"it is {example}") from error
+    for topic, _ in places:
+        if topic not in topics:
+            raise ModelError(f"option {option}: {topic} is not read", hint="name it in topics too")
+    return Choice(Edge.EARLIEST if option == "startingIndex" else Edge.LATEST, places)
+
+
+def _read_index(value: object) -> int | Edge:
+    match value:
+        case -2:  # as in Spark's Kafka source
+            return Edge.EARLIEST
+        case -1:
+            return Edge.LATEST
+        case str():
+            return Edge(value)
+        case int() if value >= 0 and not isinstance(value, bool):
+            return value
+    raise ValueError(f"{value!r} is no index")
+
+
+def _read_guarantee(text: str) -> Guarantee:
+    try:
+        return Guarantee(text)
+    except ValueError as error:
+        raise ModelError(f"option guarantee: {text!r}", hint="it is basic or extended") from error
+
+
+def _read_count(option: str, text: str, count_min: int = 1) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) >= count_min):
+        raise ModelError(f"option {option}: {text!r}", hint=f"it is a whole number, {count_min} or more")
+    return int(text)
+
+
+def _read_flag(option: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ModelError(f"option {option}: {text!r}", hint="it is true or false")
+    return text.lower() == "true"
+
+
+def _read_seconds(option: str, text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.0 < seconds < float("inf"):
+        raise ModelError(f"option {option}: {text!r}", hint="it is a number of seconds above 0")
+    return seconds

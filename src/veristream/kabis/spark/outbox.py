@@ -1,0 +1,106 @@
+"""What a writer is about to push, on the driver's disk before the first event leaves.
+
+An *epoch* is all that one micro-batch, or one batch job, pushes. When a driver dies in the middle of it,
+the next one goes on with the same events in the same order, whatever Spark hands it this time; how far the
+last one came, the ledger knows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self
+
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.consumed import Place
+from veristream.kabis.records import LEAF_BYTES_MAX
+from veristream.kabis.storage.disk import replace
+
+EVENTS_MAX = 1 << 31
+
+
+class Posted(NamedTuple):
+    """An event with where it goes; a named tuple, because there may be millions."""
+
+    topic: str
+    partition: int
+    leaf: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch(Coded):
+    """The events of an epoch in their order; `before` is how many events of ours each lane had then.
+
+    Once all of them are acknowledged it is `finished`, and has none.
+    """
+
+    KIND: ClassVar[str] = "spark-epoch"
+    BYTES_MAX: ClassVar[int] = 1 << 40
+
+    number: int
+    finished: bool
+    before: tuple[tuple[Place, int], ...] = ()
+    events: tuple[Posted, ...] = ()
+
+    def write(self, writer: Writer) -> None:
+        """Appends the epoch."""
+
+        def lane(entry: tuple[Place, int]) -> None:
+            (topic, partition), sequence = entry
+            writer.text(topic)
+            writer.u32(partition)
+            writer.u64(sequence)
+
+        def event(posted: Posted) -> None:
+            writer.text(posted.topic)
+            writer.u32(posted.partition)
+            writer.blob(posted.leaf, LEAF_BYTES_MAX)
+
+        writer.u64(self.number)
+        writer.flag(self.finished)
+        writer.items(self.before, EVENTS_MAX, lane)
+        writer.items(self.events, EVENTS_MAX, event)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes an epoch."""
+        number, finished = reader.u64(), reader.flag()
+        before = reader.items(EVENTS_MAX, lambda: ((reader.text(), reader.u32()), reader.u64()))
+        events = reader.items(
+            EVENTS_MAX, lambda: Posted(reader.text(), reader.u32(), reader.blob(LEAF_BYTES_MAX))
+        )
+        return cls(number, finished, before, events)
+
+    def lane(self, place: Place) -> list[bytes]:
+        """The leaves that go to one partition, in their order."""
+        return [posted.leaf for posted in self.events if (posted.topic, posted.partition) == place]
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """The last epoch of one writer, in a file of its own."""
+
+    path: Path
+
+    def load(self) -> Epoch | None:
+        """The last epoch that was begun, if there was any."""
+        try:
+            return Epoch.decode(self.path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (DecodeError, OSError) as error:
+            raise EnvironmentFailure(
+                f"the outbox {self.path} cannot be read: {error}",
+                "restore it: without it nobody knows what was pushed already",
+            ) from error
+
+    def save(self, epoch: Epoch) -> None:
+        """Makes the epoch durable."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace(self.path, epoch.encode())
+
+
+def outbox_folder(journal: Path) -> Path:
+    """Where the outboxes of a producer are: beside its journal, under a name that no client can have."""
+    return journal.with_name(f"{journal.name}~outbox")

@@ -1,0 +1,63 @@
+"""`spark.read.format("kabis")`: the events that are there when the query is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyarrow import RecordBatch
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from veristream.kabis.handshake import Role
+from veristream.kabis.spark.fetch import reading
+from veristream.kabis.spark.options import Caller, Guarantee, ReadOptions
+from veristream.kabis.spark.plan import Part, choose, find_ranges
+from veristream.kabis.spark.rows import to_batches
+from veristream.kabis.spark.shown import shown
+from veristream.kabis.spark.watch import Watch
+
+
+@dataclass
+class KabisPartition(InputPartition):
+    """What one task reads, with all that the driver knows of it, and as whom."""
+
+    caller: Caller
+    part: Part
+
+
+class KabisReader(DataSourceReader):
+    """Plans on the driver, by the ledger; reads in tasks, from the storage parties."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A task for each piece of each partition."""
+        options = self._options
+        with shown(), open_watch(options) as watch:
+            bounds = watch.refresh()
+            starts = choose("startingIndex", options.start, bounds)
+            ends = choose("endingIndex", options.end, bounds)
+            parts = watch.plan(find_ranges(starts, ends), options.rows_per_task)
+        return [KabisPartition(options.caller, part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The rows of one piece."""
+        return read_partition(partition)
+
+
+def open_watch(options: ReadOptions) -> Watch:
+    """The chain, followed in the caller's name."""
+    caller = options.caller
+    validate = options.guarantee is Guarantee.EXTENDED
+    connect = caller.connect(Role.CONSUMER)
+    return Watch(caller.genesis, connect, options.topics, validate=validate, timeout_s=caller.timeout_s)
+
+
+def read_partition(partition: InputPartition) -> Iterator[RecordBatch]:
+    """The rows of one piece; Spark asks for one that is none where there is nothing to read."""
+    if not isinstance(partition, KabisPartition):
+        return
+    caller = partition.caller
+    with shown(), reading(caller.reach_storage, partition.part, caller.timeout_s) as events:
+        yield from to_batches(events)

@@ -1,0 +1,107 @@
+"""`spark.readStream.format("kabis")`: events as they come.
+
+A stream's offset is the index of the next event, for each topic and partition. The ledger never changes
+what stands below an index, so that a batch that Spark runs again has the same rows: nothing is lost and
+nothing comes twice, where the sink keeps its side. This object lives in a process of the driver for as long
+as the query, and follows the chain there; it also travels to the tasks, which only read what was planned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyarrow import RecordBatch
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from veristream.kabis.consumed import Place
+from veristream.kabis.spark.options import ReadOptions
+from veristream.kabis.spark.plan import (
+    Bounds,
+    find_ranges,
+    first_offset,
+    from_offset,
+    keep_bounds,
+    limit_rows,
+    next_ends,
+    next_starts,
+    to_offset,
+)
+from veristream.kabis.spark.reader import KabisPartition, open_watch, read_partition
+from veristream.kabis.spark.shown import shown
+from veristream.kabis.spark.watch import Watch
+
+
+class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets and plans on the driver; rows in tasks."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._watch: Watch | None = None
+        self._target: Mapping[Place, int] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where a new query begins."""
+        with shown():
+            return to_offset(first_offset(self._options.start, self._refresh()))
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Where the next batch ends: at the end as of now, or before it if there is a limit."""
+        with shown():
+            bounds = self._refresh()
+            begun = from_offset(start)
+            ends = next_ends(begun, bounds, self._target)
+            if isinstance(limit, ReadMaxRows):
+                starts = next_starts(begun, ends, bounds)
+                ends |= limit_rows(find_ranges(starts, ends), limit.max_rows)
+            return to_offset(ends)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """As much as there is, or what the option says."""
+        rows_max = self._options.rows_per_trigger
+        return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Where the partitions end as of now, for Spark's progress reports."""
+        with shown():
+            return to_offset({place: each.end for place, each in self._refresh().items()})
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What comes from now on is for another run."""
+        with shown():
+            self._target = {place: each.end for place, each in self._refresh().items()}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a batch, the same rows whenever it is planned."""
+        options = self._options
+        with shown():
+            bounds = self._refresh()
+            ends = {place: index for place, index in from_offset(end).items() if isinstance(index, int)}
+            starts = next_starts(from_offset(start), ends, bounds)
+            ranges = keep_bounds(find_ranges(starts, ends), bounds, strict=options.fail_on_data_loss)
+            parts = self._open().plan(ranges, options.rows_per_task)
+        return [KabisPartition(options.caller, part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        """The rows of one piece."""
+        return read_partition(partition)
+
+    def stop(self) -> None:
+        """Lets go of the chain."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+
+    def _open(self) -> Watch:
+        if self._watch is None:
+            self._watch = open_watch(self._options)
+        return self._watch
+
+    def _refresh(self) -> dict[Place, Bounds]:
+        return self._open().refresh()

@@ -1,0 +1,160 @@
+"""The ledger as the driver follows it, and the plans that it makes of it; without Spark.
+
+Every block counts by its certificate, so that no validator is believed. Tasks get what they need of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.administration import Replica
+from veristream.kabis.client_errors import UnknownTopicError
+from veristream.kabis.consumed import Place
+from veristream.kabis.driver import LoopThread
+from veristream.kabis.genesis import Genesis
+from veristream.kabis.interfaces import FAILURES, Channels, Connect, party_of
+from veristream.kabis.ledger import Ledger
+from veristream.kabis.plain_reading import FROM_END
+from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
+from veristream.kabis.storage.core import Below
+from veristream.kabis.storage.entries import PartitionName
+
+_LOGGER = logging.getLogger(__name__)
+
+STEP_BLOCKS = 1000
+"""The patience with the validators is for so many blocks: a long chain may take longer as a whole."""
+
+Value = TypeVar("Value")
+
+
+class Watch:
+    """A chain that is followed over open channels; `with` closes them.
+
+    `validate` says whether indices are the ledger's, or the offsets of each topic's one storage party.
+    """
+
+    def __init__(
+        self, genesis: Genesis, connect: Connect, topics: Iterable[str], *, validate: bool, timeout_s: float
+    ) -> None:
+        self._genesis = genesis
+        self._topics = tuple(topics)
+        self._validate = validate
+        self.timeout_s = timeout_s
+        self._warned: set[str] = set()
+        self._thread = LoopThread("kabis-spark-driver")
+        try:
+            self._channels: Channels = self._run(_call(connect))
+        except BaseException:
+            self._thread.stop()
+            raise
+        self._replica = Replica(genesis, self._channels)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger as of the last refresh."""
+        return self._replica.ledger
+
+    def run(self, work: Callable[[Channels], Awaitable[Value]]) -> Value:
+        """Does something with the open channels."""
+        return self._thread.run(_call(lambda: work(self._channels)))
+
+    def refresh(self) -> dict[Place, Bounds]:
+        """Follows the chain to its end, and says from where to where each partition can be read now."""
+        self._run(self._follow())
+        places = [(topic, number) for topic in self._topics for number in range(self._partitions(topic))]
+        if self._validate:
+            known = {place: self.ledger.partition(*place) for place in places}
+            return {place: Bounds(each.low_water, each.next_index) for place, each in known.items()}
+        return {place: self._run(self._ask_bounds(place)) for place in places}
+
+    def plan(self, ranges: Iterable[Range], rows_max: int) -> list[Part]:
+        """The tasks that read these ranges."""
+        parts: list[Part] = []
+        for each in ranges:
+            if self._validate:
+                parts += split_admitted(each, self.ledger, rows_max)
+            else:
+                parts += split_plain(each, party_of(self._genesis, each.place[0]), rows_max)
+        return parts
+
+    def _partitions(self, topic: str) -> int:
+        policy = self.ledger.topic(topic)
+        if policy is None:
+            raise UnknownTopicError(topic)
+        if not self._validate and not policy.validated and self._channels.kafka:
+            raise ModelError(
+                f"{topic} is not validated, and stands in Kafka as it is",
+                hint="Spark reads it with format('kafka'); this cluster's parties do not keep it",
+            )
+        if self._validate and not policy.validated and topic not in self._warned:
+            self._warned.add(topic)
+            _LOGGER.warning(
+                "%s is not validated, so that guarantee=extended gives nothing that is pushed to it now;"
+                " guarantee=basic reads it",
+                topic,
+            )
+        return policy.partitions
+
+    async def _follow(self) -> None:
+        async with asyncio.timeout(self.timeout_s):
+            height = await self._height()
+        while self.ledger.height < height:
+            async with asyncio.timeout(self.timeout_s):
+                await self._replica.follow(min(height, self.ledger.height + STEP_BLOCKS))
+
+    async def _height(self) -> int:
+        while True:
+            try:
+                return (await self._channels.ordering.status()).height
+            except FAILURES:
+                await asyncio.sleep(0.1)
+
+    async def _ask_bounds(self, place: Place) -> Bounds:
+        """From where to where the topic's one storage party says that a partition goes."""
+        party = next(
+            each for each in self._channels.storage if each.name == party_of(self._genesis, place[0])
+        )
+        try:
+            first = await party.fetch_plain(PartitionName(*place), 0, 1, 0)
+            last = await party.fetch_plain(PartitionName(*place), FROM_END, 1, 0)
+        except FAILURES as error:
+            raise EnvironmentFailure(
+                f"the storage party {party.name} of {place[0]} does not answer: {error}",
+                "see whether it runs: `veristream kabis status`",
+            ) from error
+        low_water = first.low_water if isinstance(first, Below) else 0
+        return Bounds(low_water, low_water if isinstance(last, Below) else last.end)
+
+    def _run(self, work: Coroutine[Any, Any, Value]) -> Value:
+        try:
+            return self._thread.run(work)
+        except TimeoutError:
+            raise EnvironmentFailure(
+                f"the chain {self._genesis.chain_id} does not answer within {self.timeout_s:g} s:"
+                " too few validators take part",
+                "see which parties run: `veristream kabis status`; option timeoutSeconds waits longer",
+            ) from None
+
+    def close(self) -> None:
+        """Lets go of the channels."""
+        try:
+            self._thread.run(self._channels.close())
+        finally:
+            self._thread.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def _call(work: Callable[[], Awaitable[Value]]) -> Value:
+    return await work()

@@ -1,0 +1,272 @@
+"""A cluster, producers and a consumer under kills: strike, start again, look at what became of events.
+
+Parties are processes as `veristream kabis up` starts them, producers are processes with a journal. The
+consumer lives through all of it in the process of the test, and carries on where it was.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.kabis.kills.notes import Notes, NotesReader, Place
+from tests.kabis.kills.oracle import Delivered, find_problems
+from tests.kabis.kills.plan import Kind, Members, Round
+from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
+from veristream.kabis.access import Access
+from veristream.kabis.actions import Action, RegisterKey, SetTopic
+from veristream.kabis.administration import act_all
+from veristream.kabis.cluster import Cluster, Start
+from veristream.kabis.consumer import KabisConsumer
+from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.transactions import prove_possession
+
+ROOT = Path(__file__).parents[3]
+PRODUCERS = ("anna", "bert", "cleo")
+
+
+class FoundProblemsError(AssertionError):
+    """The history is not as it must be."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(f"{len(problems)} problems; the first are:\n" + "\n".join(problems[:10]))
+        self.problems = tuple(problems)
+
+
+@dataclass(slots=True)
+class Trial:
+    """Everybody of a cluster, and what the consumer was delivered so far; `kills` counts by role."""
+
+    cluster: Cluster
+    consumer: KabisConsumer
+    notes: Path
+    producers: tuple[str, ...]
+    hasty: bool = False
+    readers: dict[str, NotesReader] = field(init=False)
+    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    delivered: list[Delivered] = field(default_factory=list)
+    kills: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("validator", "storage", "producer"), 0)
+    )
+
+    def __post_init__(self) -> None:
+        self.readers = {name: NotesReader(self.notes / name) for name in self.producers}
+
+    @property
+    def members(self) -> Members:
+        """Everybody who can be killed."""
+        genesis = self.cluster.genesis
+        validators = tuple(party.name for party in genesis.validators)
+        storage = tuple(party.name for party in genesis.storage)
+        return Members(validators, storage, self.producers, genesis.faults)
+
+    def told(self) -> dict[str, Notes]:
+        """What the producers have noted until now; the next call adds to it."""
+        return {name: reader.read() for name, reader in self.readers.items()}
+
+    # Killing and starting.
+
+    def strike(self, victims: Iterable[str]) -> None:
+        """Kills all of them at once, then waits until they are gone; none may have ended before."""
+        struck = {name: self._process(name) for name in victims}
+        self._require_alive()
+        for process in struck.values():
+            process.kill()
+        for name, process in struck.items():
+            process.communicate(timeout=PATIENCE_S)
+            self.kills[self._role(name)] += 1
+            (self.running if name in self.producers else self.cluster.running).pop(name)
+
+    def _process(self, name: str) -> subprocess.Popen[bytes]:
+        process = self.running[name] if name in self.producers else self.cluster.running[name].child
+        assert process is not None, "all were started here"
+        return process
+
+    def _role(self, name: str) -> str:
+        return "producer" if name in self.producers else name.partition("-")[0]
+
+    def launch(self, names: Iterable[str]) -> None:
+        """Starts parties and producers, and does not wait for anything."""
+        for name in names:
+            if name not in self.producers:
+                self.cluster.launch(Start(), [name])
+                continue
+            words = [str(self.cluster.folder.path), name, str(self.notes / name)]
+            command = [sys.executable, "-m", "tests.kabis.kills.producing", *words]
+            with self._log(name).open("ab") as log:
+                self.running[name] = subprocess.Popen(
+                    command + ["--hasty"] * self.hasty,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=log,
+                    cwd=ROOT,
+                )
+
+    def _log(self, name: str) -> Path:
+        return self.notes / f"{name}.log"
+
+    def _last_words(self, name: str) -> str:
+        return self._log(name).read_text(encoding="utf-8")[-2000:]
+
+    def end(self) -> None:
+        """Ends the producers that run; the parties end with their cluster."""
+        for name in list(self.running):
+            process = self.running.pop(name)
+            process.kill()
+            process.communicate(timeout=PATIENCE_S)
+
+    # A round.
+
+    def run(self, each: Round) -> None:
+        """Strikes as the round says, has everybody come back, and looks at the history."""
+        time.sleep(each.after_s)
+        self.strike(each.victims)
+        time.sleep(each.down_s)
+        if each.again_s is not None:
+            self.launch(each.victims)
+            time.sleep(each.again_s)
+            self.strike(each.victims)
+        producers = [name for name in each.victims if name in self.producers]
+        parties = [name for name in each.victims if name not in self.producers]
+        if each.producers_last:
+            self.cluster.start(names=parties)
+            self.check()
+            self.launch(producers)
+        elif each.kind is Kind.WITHIN:
+            self.launch(producers)
+            self.wait_for_progress()  # without the parties
+            self.check()
+            self.cluster.start(names=parties)
+        else:
+            self.launch(producers)
+            self.cluster.start(names=parties)
+        self.wait_for_progress()
+        self.check()
+
+    def wait_for_progress(self) -> None:
+        """Waits until every producer that runs was told of an event that it pushed from now on."""
+        last = {name: max(self.told()[name].pushed, default=-1) for name in self.running}
+
+        def is_done() -> bool:
+            self._require_alive()
+            told = self.told()
+            return all(max(told[name].acknowledged, default=-1) > number for name, number in last.items())
+
+        if not wait_until(is_done, PATIENCE_S):
+            raise FoundProblemsError([f"no progress for {PATIENCE_S} s; {self.cluster.ended()}"])
+
+    def _require_alive(self) -> None:
+        gone = [name for name, process in self.running.items() if process.poll() is not None]
+        problems = [f"{name} ended by itself: {self._last_words(name)}" for name in gone]
+        problems += [f"{name} ended by itself: {words}" for name, words in self.cluster.ended().items()]
+        if problems:
+            raise FoundProblemsError(problems)
+
+    # Looking.
+
+    def check(self, patience_s: float = PATIENCE_S) -> None:
+        """Pulls until everything acknowledged so far is here; raises what is wrong with the history."""
+        acknowledged = self._acknowledged()
+        wanted = {place for places in acknowledged.values() for place in places.values()}
+        self.delivered += pull_all(self.consumer, wanted - places_of(self.delivered), patience_s)
+        self._require(acknowledged, self.delivered)
+
+    def check_from_beginning(self, ends: Sequence[int]) -> None:
+        """A consumer that knows nothing gets the history that another lived through, up to the ends."""
+        acknowledged = self._acknowledged()
+        wanted = {place for places in acknowledged.values() for place in places.values()}
+        wanted |= {(partition, index) for partition, end in enumerate(ends) for index in range(end)}
+        with reading(self.cluster.folder) as consumer:
+            delivered = pull_all(consumer, wanted, PATIENCE_S)
+        self._require(acknowledged, delivered)
+        assert wanted <= places_of(delivered), "what stands on disk is not delivered"
+        self.delivered += pull_all(self.consumer, wanted - places_of(self.delivered), PATIENCE_S)
+        for partition in range(PARTITIONS):
+            ours, theirs = (of_partition(each, partition) for each in (self.delivered, delivered))
+            assert ours[: len(theirs)] == theirs[: len(ours)], "two consumers, two histories"
+
+    def _acknowledged(self) -> dict[str, dict[int, Place]]:
+        return {name: dict(notes.acknowledged) for name, notes in self.told().items()}
+
+    def _require(
+        self, acknowledged: Mapping[str, dict[int, Place]], delivered: Sequence[Delivered]
+    ) -> None:
+        now = self.told()  # what was pushed meanwhile may have been delivered meanwhile
+        known = {name: Notes(notes.pushed, acknowledged[name], notes.failed) for name, notes in now.items()}
+        problems = find_problems(known, delivered)
+        if problems:
+            raise FoundProblemsError(problems)
+
+
+def places_of(delivered: Iterable[Delivered]) -> set[Place]:
+    """Where events stand."""
+    return {(event.partition, event.index) for event in delivered}
+
+
+def of_partition(delivered: Iterable[Delivered], partition: int) -> list[Delivered]:
+    """The events of one partition."""
+    return [event for event in delivered if event.partition == partition]
+
+
+def pull_all(consumer: KabisConsumer, wanted: Iterable[Place], patience_s: float) -> list[Delivered]:
+    """Pulls until everything that is wanted is here, or patience ends; gives what came."""
+    missing, found = set(wanted), []
+    deadline_s = time.monotonic() + patience_s
+    while missing and time.monotonic() < deadline_s:
+        for event in consumer.pull(0.1):
+            assert event.validated and event.producer is not None and event.value is not None
+            found.append(Delivered(event.partition, event.index, event.producer, event.value))
+            missing.discard((event.partition, event.index))
+    return found
+
+
+def wait_until(is_done: Callable[[], bool], patience_s: float) -> bool:
+    """Whether it came to be in time."""
+    deadline_s = time.monotonic() + patience_s
+    while not is_done():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@contextmanager
+def reading(folder: ClusterFolder) -> Iterator[KabisConsumer]:
+    """A consumer that validates and reads from the beginning."""
+    with closing(Access(folder).consumer()) as consumer:
+        consumer.open(PATIENCE_S)
+        consumer.subscribe([TOPIC])
+        yield consumer
+
+
+@contextmanager
+def opened(folder: Path, producers: tuple[str, ...] = PRODUCERS, *, hasty: bool = False) -> Iterator[Trial]:
+    """A new cluster whose producers push; all of its processes are gone in the end."""
+    (folder / "notes").mkdir()
+    with Cluster(ClusterFolder(folder / "cluster")) as cluster:
+        cluster.create()
+        cluster.start()
+        _prepare(cluster.folder, producers)
+        with reading(cluster.folder) as consumer:
+            trial = Trial(cluster, consumer, folder / "notes", producers, hasty)
+            try:
+                trial.launch(producers)
+                trial.wait_for_progress()
+                yield trial
+            finally:
+                trial.end()
+
+
+def _prepare(folder: ClusterFolder, producers: Iterable[str]) -> None:
+    access = Access(folder)
+    actions: list[Action] = [SetTopic(TOPIC, PARTITIONS, validated=True)]
+    for name in producers:
+        key = folder.add_client(name)
+        proof = prove_possession(access.genesis.chain_id, name, 0, key)
+        actions.append(RegisterKey(name, 0, key.public, proof))
+    act_all(access.genesis, access.admin(), access.author(ADMIN), actions)

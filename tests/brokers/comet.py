@@ -1,0 +1,83 @@
+"""A CometBFT chain for tests, and a client of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from tests.kabis.unit.chain import STORAGE, key_of, party
+from tests.missing import is_missing
+from veristream.brokers.cometbft import CometNetwork, find_program
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.actions import SetTopic
+from veristream.kabis.administration import Replica
+from veristream.kabis.cometbft.client import CometOrdering
+from veristream.kabis.cometbft.founding import found, read_network
+from veristream.kabis.genesis import Genesis, StorageMode
+from veristream.kabis.interfaces import Channels
+from veristream.kabis.transactions import Author
+
+PATIENCE_S = 60.0
+
+Value = TypeVar("Value")
+
+
+@contextmanager
+def running(folder: Path, kind: type[CometNetwork] = CometNetwork) -> Iterator[CometNetwork]:
+    """Four validators that run, and are gone afterwards."""
+    try:
+        find_program()
+    except EnvironmentFailure as missing:
+        is_missing(missing.render())
+    with kind(folder) as network:
+        network.create(4)
+        network.start()
+        yield network
+
+
+def addresses(network: CometNetwork) -> list[str]:
+    return [network.address(name) for name in network.names()]
+
+
+def make_genesis(network: CometNetwork) -> Genesis:
+    """A genesis over these nodes, which have it now."""
+    known = read_network(addresses(network))
+    genesis = Genesis(
+        chain_id=known.chain_id,
+        time_ms=1_700_000_000_000,
+        faults=1,
+        storage_mode=StorageMode.TOLERANT,
+        validators=known.validators,
+        storage=tuple(map(party, STORAGE)),
+        admins=(party("admin"),),
+    )
+    found(genesis)
+    return genesis
+
+
+def admin_of(genesis: Genesis) -> Author:
+    return Author(genesis.chain_id, "admin", 0, key_of("admin"))
+
+
+async def create_topics(replica: Replica, names: list[str]) -> None:
+    """One transaction, and so one block, after the other."""
+    for name in names:
+        await replica.act(admin_of(replica.follower.genesis), SetTopic(name, 1, validated=True))
+
+
+def visit(genesis: Genesis, *works: Callable[[Replica], Awaitable[Value]]) -> list[Value]:
+    """What clients get who do their work at the same time, each over channels of its own."""
+
+    async def bounded() -> list[Value]:
+        async with asyncio.timeout(PATIENCE_S):
+            replicas = [Replica(genesis, Channels((), CometOrdering(genesis))) for _ in works]
+            for replica in replicas:
+                await replica.follow_to_end()
+            return await asyncio.gather(
+                *(work(replica) for work, replica in zip(works, replicas, strict=True))
+            )
+
+    return asyncio.run(bounded())

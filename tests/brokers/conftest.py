@@ -1,0 +1,52 @@
+"""Real brokers for the tests, started once for all; skipped with a reason where they cannot be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.missing import is_missing
+from veristream.brokers.kafka import BRIEF, KafkaClusters, find_program
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.kafka.settings import KafkaSettings
+
+GIVEN = "VERISTREAM_KAFKAS"
+"""A folder of three clusters to use instead of new ones, for whoever runs these tests again and again."""
+
+
+@pytest.fixture(scope="session")
+def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClusters]:
+    """Three clusters of one node each; a test that stops one starts it again."""
+    try:
+        find_program()
+    except EnvironmentFailure as missing:
+        is_missing(missing.render())
+    given = os.environ.get(GIVEN)
+    folder = Path(given) if given else tmp_path_factory.mktemp("kafkas")
+    with KafkaClusters(folder, java=BRIEF) as clusters:
+        clusters.create(3)
+        clusters.start()
+        yield clusters
+
+
+@pytest.fixture
+def kafka(kafkas: KafkaClusters) -> KafkaSettings:
+    """The first cluster, which runs."""
+    kafkas.start(["kafka-1"])
+    return KafkaSettings(kafkas.address("kafka-1"))
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no topic has yet."""
+    return f"t-{uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A storage party's own folder."""
+    return tmp_path / "log"

@@ -1,0 +1,356 @@
+"""Kabis on three real Kafka clusters: validated topics through the parties, others straight to Kafka."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.kabis.session.console import Console, opened
+from veristream.brokers.kafka import BRIEF, KafkaClusters
+from veristream.errors import ModelError
+from veristream.kabis.access import Access
+from veristream.kabis.client_errors import BelowLowWaterError, DeliveryTimeoutError
+from veristream.kabis.cluster import Start
+from veristream.kabis.consumed import Consumed
+from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.event_receipts import export_receipt, verify_receipt
+from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.interfaces import party_of
+from veristream.kabis.kafka.failures import KafkaFailure
+from veristream.kabis.kafka.log import topic_of
+from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.kafka.topics import Topics
+from veristream.kabis.processes import last_words, wait_until
+from veristream.kabis.producer import KabisProducer
+from veristream.kabis.pushes import Pushed
+from veristream.kabis.records import Record
+from veristream.kabis.routes import ProducerOptions
+from veristream.kabis.seal import Sealer, TopicKeys
+
+pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
+
+PATIENCE_S = 120.0
+ROUNDS = int(os.environ.get("VERISTREAM_KILLS", "3"))
+VALIDATED = ConsumerOptions()
+UNVALIDATED = ConsumerOptions(validate=False)
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def console(kafkas: KafkaClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A cluster whose storage parties keep their logs in Kafka."""
+    addresses = ",".join(kafkas.address(name) for name in kafkas.names())
+    with opened(tmp_path_factory.mktemp("kabis") / "data") as console:
+        console.do("up", "--detach", "--storage", f"kafka={addresses}")
+        yield console
+
+
+@pytest.fixture
+def access(console: Console, kafkas: KafkaClusters) -> Access:
+    """The clients of the cluster, all of whose parties and Kafkas run."""
+    kafkas.start()
+    running = console.cluster.find()
+    console.cluster.start(
+        Start(attended=False), [each for each in console.cluster.names() if each not in running]
+    )
+    return Access(ClusterFolder(console.data))
+
+
+def create(console: Console, *options: object) -> str:
+    """A topic that no other test uses."""
+    name = f"topic-{os.getpid()}-{next(_numbers)}"
+    console.do("topic", "create", name, *options)
+    return name
+
+
+def kafka_of(access: Access, kafkas: KafkaClusters, topic: str) -> str:
+    """The cluster that has a topic which is not validated."""
+    bootstrap = access.kafka()[party_of(access.genesis, topic)].bootstrap
+    return next(name for name in kafkas.names() if kafkas.address(name) == bootstrap)
+
+
+def pull(access: Access, topic: str, wanted: int, options: ConsumerOptions = VALIDATED) -> list[Consumed]:
+    """So many events of a topic from its beginning, or as many as come in time."""
+    events: list[Consumed] = []
+    with access.consumer(options=options) as consumer:
+        consumer.subscribe([topic])
+        deadline_s = time.monotonic() + PATIENCE_S
+        while len(events) < wanted and time.monotonic() < deadline_s:
+            events += consumer.pull(timeout=1.0)
+        assert consumer.pull(timeout=0.2) == []
+    return events
+
+
+def values(events: list[Consumed], partition: int = 0) -> list[bytes | None]:
+    return [event.value for event in events if event.partition == partition]
+
+
+def test_validated_events_are_delivered_in_order_with_receipts(console: Console, access: Access) -> None:
+    topic = create(console, "--partitions", 2)
+    with access.producer(journal=False) as producer:
+        pushed = [
+            producer.push(Record(topic, b"event %d" % number, partition=number % 2))
+            for number in range(2000)
+        ]
+        producer.flush(PATIENCE_S)
+    assert sorted(each.result(0).index for each in pushed) == sorted([*range(1000), *range(1000)])
+    verify_receipt(export_receipt(pushed[17].result(0).receipt()), access.genesis)
+    events = pull(access, topic, 2000)
+    for partition in (0, 1):
+        assert values(events, partition) == [b"event %d" % number for number in range(partition, 2000, 2)]
+    console.cluster.stop([party.name for party in access.genesis.storage])
+    console.cluster.start(
+        Start(attended=False), [party.name for party in access.genesis.storage]
+    )  # which replays all of it from Kafka
+    assert values(pull(access, topic, 2000)) == values(events)
+
+
+def test_others_are_plain_kafka_at_their_exact_offsets(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated")
+    with access.producer(journal=False) as producer:
+        first = producer.push(Record(topic, b"one", b"key", (("name", b"1"), ("none", None)), 1_234_567))
+        assert first.result(PATIENCE_S).index == 0
+        pushed = [producer.push(Record(topic, b"event %d" % number)) for number in range(5000)]
+        producer.flush(PATIENCE_S)
+        assert producer.metrics()["acknowledged"] == 5001
+        assert [each.result(0).index for each in pushed] == list(range(1, 5001))
+        with pytest.raises(ModelError, match="not validated"):
+            first.result(0).receipt()
+    events = pull(access, topic, 5001, UNVALIDATED)
+    assert events[0][:5] == (0, b"key", b"one", (("name", b"1"), ("none", None)), 1_234_567)
+    assert [(event.index, event.value) for event in events[1:]] == [
+        (number + 1, b"event %d" % number) for number in range(5000)
+    ]
+    assert pull(access, topic, 0) == [], "who validates gets nothing of it"
+    bootstrap = access.kafka()[party_of(access.genesis, topic)].bootstrap
+    plain = Consumer({"bootstrap.servers": bootstrap, "group.id": "anybody", "enable.auto.commit": False})
+    plain.assign([TopicPartition(topic, 0, 4999)])
+    assert [message.value() for message in plain.consume(2, PATIENCE_S)] == [b"event 4998", b"event 4999"]
+    plain.close()
+
+
+def test_what_kafka_let_go_is_below_the_mark(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated")
+    with access.producer(journal=False) as producer:
+        for number in range(10):
+            producer.push(Record(topic, b"%d" % number))
+        producer.flush(PATIENCE_S)
+    topics = Topics(access.kafka()[party_of(access.genesis, topic)])
+    place = TopicPartition(topic, 0, 4)
+    topics.admin.delete_records([place])[place].result()
+    assert [event.index for event in pull(access, topic, 6, UNVALIDATED)] == [4, 5, 6, 7, 8, 9]
+    with access.consumer(options=UNVALIDATED) as consumer:
+        consumer.subscribe([topic])
+        assert consumer.beginning_offsets([(topic, 0)]) == {(topic, 0): 4}
+        assert consumer.end_offsets([(topic, 0)]) == {(topic, 0): 10}
+        consumer.seek((topic, 0), 2)
+        with pytest.raises(BelowLowWaterError, match="index 2 is below the low-water mark 4"):
+            consumer.pull(timeout=PATIENCE_S)
+
+
+def test_two_producers_in_one_partition_learn_their_own_offsets(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated")
+    told: dict[bytes, int] = {}
+
+    def push(producer: KabisProducer, name: bytes) -> None:
+        pushed = {}
+        for number in range(10_000):
+            value = b"%s %d" % (name, number)
+            pushed[value] = producer.push(Record(topic, value))
+        producer.flush(PATIENCE_S)
+        told.update({value: each.result(0).index for value, each in pushed.items()})
+
+    with access.producer(journal=False) as one, access.producer("consumer", journal=False) as other:
+        threads = [threading.Thread(target=push, args=each) for each in ((one, b"one"), (other, b"other"))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    events = pull(access, topic, 20_000, UNVALIDATED)
+    assert {event.value: event.index for event in events} == told
+    assert len(told) == 20_000
+
+
+def test_a_sealed_topic_is_read_with_its_keys_only(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated")
+    sealer = Sealer(access.genesis.chain_id, TopicKeys(topic, 1, {1: bytes(32)}))
+    with access.producer(options=ProducerOptions(sealers={topic: sealer}), journal=False) as producer:
+        producer.push(Record(topic, b"secret", b"key", (("name", b"1"),), 5)).result(PATIENCE_S)
+    (sealed,) = pull(access, topic, 1, UNVALIDATED)
+    assert sealed.value is not None and b"secret" not in sealed.value
+    (clear,) = pull(access, topic, 1, ConsumerOptions(validate=False, sealers={topic: sealer}))
+    assert clear[:4] == (0, b"key", b"secret", (("name", b"1"),))
+
+
+def test_another_number_of_partitions_is_said_by_everybody(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated", "--partitions", 2)
+    topics = Topics(access.kafka()[party_of(access.genesis, topic)])
+    topics.require(topic, 5, {})
+    said = "has 5 partitions, and Kabis counts 2"
+    with access.producer(journal=False) as producer, pytest.raises(ModelError, match=said):
+        producer.push(Record(topic, b"nowhere"))
+    with pytest.raises(ModelError, match=said):
+        pull(access, topic, 1, UNVALIDATED)
+
+
+def test_kafka_stopped_for_good_fails_the_event_with_the_reason(
+    console: Console, access: Access, kafkas: KafkaClusters
+) -> None:
+    topic, other = create(console, "--unvalidated"), create(console, "--unvalidated")
+    options = ProducerOptions(delivery_timeout_ms=10_000)
+    with access.producer(options=options, journal=False) as producer:
+        producer.push(Record(topic, b"kept")).result(PATIENCE_S)
+        kafkas.stop()
+        with pytest.raises(DeliveryTimeoutError, match=f"{topic}-0.*no Kafka answers at"):
+            producer.push(Record(topic, b"lost, and said so")).result(PATIENCE_S)
+        assert (producer.metrics()["acknowledged"], producer.metrics()["failed"]) == (1, 1)
+        with pytest.raises(KafkaFailure, match="no Kafka answers at"):
+            producer.push(Record(other, b"never taken"))
+        kafkas.start()
+        assert producer.push(Record(topic, b"again")).result(PATIENCE_S).index == 1
+    assert values(pull(access, topic, 2, UNVALIDATED)) == [b"kept", b"again"]
+
+
+def test_a_topic_that_changes_its_trust_goes_the_other_way(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated")
+    with access.producer(journal=False) as producer:
+        producer.push(Record(topic, b"plain")).result(PATIENCE_S)
+        console.do("topic", "set", topic, "--validated")
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not (last := producer.push(Record(topic, b"perhaps")).result(PATIENCE_S)).validated:
+            assert time.monotonic() < deadline_s
+        verify_receipt(export_receipt(last.receipt()), access.genesis)
+    assert pull(access, topic, 1)[-1].value == b"perhaps"
+
+
+def test_a_forged_record_stops_its_party_and_nobody_else(
+    console: Console, access: Access, kafkas: KafkaClusters
+) -> None:
+    topic = create(console)
+    chain_id = access.genesis.chain_id
+    with access.producer(journal=False) as producer:
+        producer.push(Record(topic, b"before")).result(PATIENCE_S)
+        forger = Producer({"bootstrap.servers": kafkas.address("kafka-1")})
+        forger.produce(topic_of(chain_id, "storage-1"), b"forged", partition=0)
+        assert forger.flush(30) == 0
+        producer.push(Record(topic, b"after")).result(PATIENCE_S)
+    party = console.cluster.find().get("storage-1")
+    if party is not None:
+        assert wait_until(lambda: [party] if party.is_alive() else [], PATIENCE_S) == []
+    message, _ = last_words(console.data / "storage-1")
+    assert f"somebody else writes into the topic {topic_of(chain_id, 'storage-1')}" in message
+    assert values(pull(access, topic, 2)) == [b"before", b"after"]
+    refused = console("up", "--detach")
+    assert refused.code == 3
+    assert "is damaged at offset" in refused.told
+    console.do("up", "--detach", "--repair")
+    assert "storage-1 lost" in console.do("status").output
+    assert values(pull(access, topic, 2)) == [b"before", b"after"]
+
+
+def keep_pushing(producer: KabisProducer, topics: list[str], stop: threading.Event) -> dict[bytes, Pushed]:
+    pushed: dict[bytes, Pushed] = {}
+    for number in count():
+        if stop.is_set():
+            return pushed
+        for topic in topics:
+            value = b"%s %d" % (topic.encode(), number)
+            pushed[value] = producer.push(Record(topic, value), timeout=PATIENCE_S)
+        time.sleep(0.002)
+    return pushed
+
+
+def push_during(access: Access, topics: list[str], trouble: Callable[[], None]) -> dict[bytes, Pushed]:
+    """Pushes for as long as the trouble lasts; nothing is left on its way afterwards."""
+    stop = threading.Event()
+    with access.producer(journal=False) as producer:
+        found: list[dict[bytes, Pushed]] = []
+        thread = threading.Thread(target=lambda: found.append(keep_pushing(producer, topics, stop)))
+        thread.start()
+        try:
+            trouble()
+        finally:
+            stop.set()
+            thread.join()
+        producer.flush(PATIENCE_S)
+    return found[0]
+
+
+def require_all(access: Access, topic: str, pushed: dict[bytes, Pushed], options: ConsumerOptions) -> None:
+    """Every acknowledged event stands where its producer was told, once, and none was refused."""
+    told = {
+        value: each.result(0).index
+        for value, each in pushed.items()
+        if value.startswith(topic.encode() + b" ")
+    }
+    events = pull(access, topic, len(told), options)
+    assert {event.value: event.index for event in events} == told
+    assert len(events) == len(told) > 0
+
+
+def test_a_cluster_stopped_for_a_while_costs_nothing(
+    console: Console, access: Access, kafkas: KafkaClusters
+) -> None:
+    validated, plain = create(console), create(console, "--unvalidated")
+
+    def trouble() -> None:
+        for name in kafkas.names():
+            time.sleep(0.3)
+            kafkas.stop([name])
+            time.sleep(1.0)
+            kafkas.start([name])
+        time.sleep(0.3)
+
+    pushed = push_during(access, [validated, plain], trouble)
+    require_all(access, validated, pushed, VALIDATED)
+    require_all(access, plain, pushed, UNVALIDATED)
+
+
+def test_no_acknowledged_event_is_lost_by_kill_9(
+    console: Console, access: Access, kafkas: KafkaClusters
+) -> None:
+    """VERISTREAM_KILLS sets how many brokers are killed, one after the other."""
+    validated, plain = create(console), create(console, "--unvalidated")
+    drawn = random.Random(8)
+
+    def trouble() -> None:
+        for number in range(ROUNDS):
+            name = kafka_of(access, kafkas, plain) if number % 2 else drawn.choice(kafkas.names())
+            time.sleep(drawn.uniform(0.1, 0.6))
+            kafkas.kill(name)
+            time.sleep(drawn.uniform(0.0, 0.5))
+            kafkas.start([name])
+
+    pushed = push_during(access, [validated, plain], trouble)
+    require_all(access, validated, pushed, VALIDATED)
+    require_all(access, plain, pushed, UNVALIDATED)
+
+
+def test_wrong_credentials_are_said_once_and_clearly(tmp_path: Path, topic: str) -> None:
+    """A cluster that asks for a password, of which the client has another."""
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    guarded = {
+        "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "listener.name.client.plain.sasl.jaas.config": (
+            f'{module} required username="kabis" password="right" user_kabis="right";'
+        ),
+    }
+    with KafkaClusters(tmp_path, guarded, BRIEF) as clusters:
+        clusters.create(1)
+        clusters.start()
+        sasl = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "kabis"}
+        address = clusters.address("kafka-1")
+        Topics(KafkaSettings(address, {**sasl, "sasl.password": "right"})).require(topic, 1, {})
+        with pytest.raises(KafkaFailure, match=f"Kafka at {address} refuses the credentials"):
+            Topics(KafkaSettings(address, {**sasl, "sasl.password": "wrong"})).require(topic, 1, {})

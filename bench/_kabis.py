@@ -73,7 +73,7 @@ def produce(access: Access, name: str, setting: Setting) -> None:
     topics = setting.topics
     waiting: deque[Pushed] = deque()
     with access.producer(name, options, journal=False) as producer:
-        _wait_for_start()
+        cpu_s = _wait_for_start()
         began = time.monotonic()
         for number in range(setting.events):
             if setting.pace_s:
@@ -89,14 +89,15 @@ def produce(access: Access, name: str, setting: Setting) -> None:
         producer.flush(PATIENCE_S)
         for each in waiting:
             each.result(PATIENCE_S)
-        _tell({"acknowledged": setting.events, "seconds": time.monotonic() - began})
+        seconds = time.monotonic() - began
+        _tell({"acknowledged": setting.events, "seconds": seconds, "cpu_s": time.process_time() - cpu_s})
 
 
 def consume(access: Access, setting: Setting, count: int) -> None:
     """Pulls the events of all producers: validated topics validating, others not."""
     consumers = list(_subscribe(access, setting))
     try:
-        _wait_for_start()
+        cpu_s = _wait_for_start()
         ages: list[int] = []
         pulled = 0
         while pulled < count:
@@ -104,13 +105,13 @@ def consume(access: Access, setting: Setting, count: int) -> None:
                 events = consumer.pull(PATIENCE_S if len(consumers) == 1 else 0.002)
                 pulled += len(events)
                 ages += _ages(events)
-        ended = time.monotonic()
+        ended, cpu_s = time.monotonic(), time.process_time() - cpu_s
     finally:
         for consumer in consumers:
             consumer.close()
     ages.sort()
     ranks = {f"p{rank}_ms": ages[min(len(ages) - 1, len(ages) * rank // 100)] / 1e6 for rank in (50, 99)}
-    _tell({"pulled": pulled, "ended": ended, **ranks})
+    _tell({"pulled": pulled, "ended": ended, "cpu_s": cpu_s, **ranks})
 
 
 def _subscribe(access: Access, setting: Setting) -> Iterator[KabisConsumer]:
@@ -129,10 +130,12 @@ def _ages(events: list[Consumed]) -> list[int]:
     return [now - TIME.unpack_from(event.value or b"")[0] for event in events[::step]]
 
 
-def _wait_for_start() -> None:
+def _wait_for_start() -> float:
+    """Waits, and gives the processor time that was used until then."""
     print("ready", flush=True)
     begin = float(sys.stdin.readline())
     time.sleep(max(0.0, begin - time.monotonic()))
+    return time.process_time()
 
 
 def _tell(result: dict[str, Any]) -> None:

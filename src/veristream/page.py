@@ -35,7 +35,11 @@ details { margin: .5rem 0; } summary { cursor: pointer; }
 code { font: .875em ui-monospace, monospace; } svg { display: block; }
 svg text { fill: var(--ink); font: 13px system-ui, sans-serif; } svg .soft { fill: var(--soft); }
 svg .line { stroke: var(--soft); } svg .ink { stroke: var(--mark); } svg .fill { fill: var(--mark); }
-svg .box { fill: var(--panel); stroke: var(--rule); }
+svg .box { fill: var(--panel); stroke: var(--rule); } svg .end { text-anchor: end; }
+svg .good { fill: var(--good); } svg .bad { fill: var(--bad); } svg .open { fill: var(--open); }
+.plots { display: grid; gap: 1.5rem; margin: 1rem 0;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
+.plots figure { margin: 0; } .plots svg { width: 100%; height: auto; }
 """.strip()
 
 

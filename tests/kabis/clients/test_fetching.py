@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from tests.kabis.clients.world import make_cluster
 from tests.kabis.unit.chain import batch_of, submitted
 from veristream.errors import ModelError
 from veristream.kabis.consumed import Origin, decode_events
+from veristream.kabis.consumer_core import ConsumerCore
+from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.consumer_outputs import Fetch
 from veristream.kabis.fetching import (
+    BUSY_FACTOR,
     DEMOTED_MS,
+    Patience,
     Reader,
     Standing,
     Wanted,
@@ -18,6 +25,7 @@ from veristream.kabis.fetching import (
     find_forgery,
     find_index,
 )
+from veristream.kabis.follower import Follower
 from veristream.kabis.keys import SignatureError, verify
 from veristream.kabis.ledger import Ledger
 from veristream.kabis.records import encode_leaf
@@ -33,32 +41,73 @@ def admitted(parties: tuple[str, ...] = ("s0", "s1")) -> tuple[Admission, Ledger
 
 def test_one_party_is_asked_and_another_when_it_fails_or_is_late() -> None:
     wanted = Wanted(admitted()[0], ["s0", "s1", "s2"], 100)
-    assert wanted.next_party(0, 50) == "s0"
+    patience = Patience(50)
+    assert wanted.next_party(0, patience) == "s0"
     wanted.asked["s0"] = 0
-    assert wanted.next_party(49, 50) is None
-    assert wanted.next_party(50, 50) == "s1", "s0 is late"
+    assert wanted.next_party(49, patience) is None
+    assert wanted.next_party(50, patience) == "s1", "s0 is late"
     wanted.asked["s1"] = 50
     wanted.failed.add("s1")
-    assert wanted.next_party(51, 50) == "s2", "s1 has failed"
+    assert wanted.next_party(51, patience) == "s2", "s1 has failed"
     wanted.asked["s2"] = 51
-    assert wanted.next_party(60, 50) is None
-    assert not wanted.is_over(60, 50)
-    assert wanted.due_ms(50) == 101
-    assert wanted.is_over(101, 50)
+    assert wanted.next_party(60, patience) is None
+    assert not wanted.is_over(60, patience)
+    assert wanted.due_ms(patience) == 101
+    assert wanted.is_over(101, patience)
+
+
+def test_a_party_that_answers_other_questions_is_busy_and_not_late_up_to_a_limit() -> None:
+    wanted = Wanted(admitted()[0], ["s0", "s1"], 100)
+    patience = Patience(50)
+    patience.hear("s0", 0)
+    wanted.asked["s0"] = 10
+    assert wanted.due_ms(patience) == 60, "what it said before the question wins it nothing"
+    for now_ms in range(20, 10 + BUSY_FACTOR * 50, 40):
+        patience.hear("s0", now_ms)
+        patience.hear("s1", now_ms + 1000)
+        assert wanted.next_party(now_ms + 29, patience) is None
+    assert wanted.next_party(10 + BUSY_FACTOR * 50, patience) == "s1"
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_only_a_good_answer_wins_a_party_time_for_the_others(good: bool) -> None:
+    """Of three batches two are asked of one party first; it gives one of them just in time, or junk."""
+    cluster = make_cluster()
+    batches = [batch_of(b"a")]
+    for number in (1, 2):
+        batches.append(batch_of(b"a", sequence=number, previous=batches[-1].digest()))
+    for batch in batches:
+        cluster.submit(submitted(batch).encode())
+    follower = Follower(cluster.genesis)
+    for certified in cluster.blocks:
+        follower.follow(certified, 0)
+    consumer = ConsumerCore(follower, None, ConsumerOptions(fetch_timeout_ms=50))
+    consumer.subscribe(["orders"], 0)
+    asked = [output for output in consumer.start(0) if isinstance(output, Fetch)]
+    assert len(asked) == 3
+    (party, _count), *_ = Counter(fetch.party for fetch in asked).most_common(1)
+    first, second, *_ = (fetch for fetch in asked if fetch.party == party)
+    answer = next(batch.encode() for batch in batches if batch.digest() == first.digest)
+    consumer.fetched(first, answer if good else b"junk", 40)
+    late = [output.digest for output in consumer.tick(60) if isinstance(output, Fetch)]
+    assert (second.digest in late) is not good
+    if good:
+        assert second.digest in [each.digest for each in consumer.tick(90) if isinstance(each, Fetch)]
 
 
 def test_when_all_have_failed_the_round_begins_again_after_a_while() -> None:
     wanted = Wanted(admitted()[0], ["s0", "s1"], 100)
+    patience = Patience(50)
     for party in ("s0", "s1"):
         wanted.asked[party] = 0
         wanted.failed.add(party)
-    assert wanted.is_over(1, 50)
+    assert wanted.is_over(1, patience)
     wanted.begin_again(100)
-    assert wanted.next_party(99, 50) is None
-    assert wanted.next_party(100, 50) == "s0"
+    assert wanted.next_party(99, patience) is None
+    assert wanted.next_party(100, patience) == "s0"
     wanted.asked["s0"] = 100
-    assert wanted.next_party(101, 50) is None, "s0 may answer this time"
-    assert not wanted.is_over(101, 50)
+    assert wanted.next_party(101, patience) is None, "s0 may answer this time"
+    assert not wanted.is_over(101, patience)
 
 
 def test_those_that_vouched_are_asked_first_and_those_that_failed_us_last() -> None:

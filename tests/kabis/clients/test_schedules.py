@@ -166,7 +166,7 @@ class Clients(RuleBasedStateMachine):
                 if receipt is None or not answered:
                     self.fail(core, output)
                 elif core is self.producer:
-                    self.note(core, self.producer.stored(place, receipt, now_ms))
+                    self.note(core, self.producer.stored(place, party, receipt, now_ms))
             case producer_outputs.Submit(_, _, transaction, _):
                 self.cluster.submit(transaction)
             case consumer_outputs.Fetch(party, _, _, digest):

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,8 +15,9 @@ import pytest
 
 from tests.kabis.session.console import Console, opened
 from veristream.kabis.access import Access
-from veristream.kabis.folder import ClusterFolder, draw_ports
+from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.keys import SEED_BYTES, make_key, save_key
+from veristream.kabis.ports import draw_ports
 from veristream.kabis.records import LEAF_BYTES_MAX, Record
 
 pytestmark = pytest.mark.xdist_group("kabis-bad-input")
@@ -43,6 +45,12 @@ def require_all(run: Console, count: int = COUNT) -> None:
     found = run.do("consume", "orders", "--partition", 0, "--from", 0, "--max", count, "--timeout", 30)
     assert found.lines()[:COUNT] == [f"event {number}" for number in range(COUNT)]
     assert len(found.lines()) == count
+
+
+def require_some(run: Console) -> None:
+    """Every event is there that was there from the start; others may have come behind them."""
+    found = run.do("consume", "orders", "--partition", 0, "--from", 0, "--max", COUNT, "--timeout", 30)
+    assert found.lines() == [f"event {number}" for number in range(COUNT)]
 
 
 def segment_of(run: Console, party: str) -> Path:
@@ -84,6 +92,61 @@ def test_a_truncated_segment(run: Console) -> None:
     segment = segment_of(run, PARTY)
     os.truncate(segment, segment.read_bytes().index(b"event 100"))
     damage_and_repair(run, "the file ends within a record")
+
+
+@pytest.mark.long
+def test_a_flipped_bit_in_a_validators_blocks(run: Console, tmp_path: Path) -> None:
+    """The validator says what to do; done so, it gets from the others what it lost."""
+    run.do("down")
+    blocks = run.data / "validator-3" / "blocks"
+    (segment,) = blocks.glob("*.segment")
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 0x01
+    segment.write_bytes(data)
+    refused = run("up", "--detach")
+    assert (refused.code, refused.output) == (3, "")
+    message, hint = refused.told.splitlines()
+    path = re.escape(str(segment.resolve()))
+    assert re.fullmatch(
+        rf"error: validator-3 did not start: {path} is damaged at byte \d+, record \d+: the checksum .*",
+        message,
+    )
+    assert hint == (
+        f"hint: move {blocks.resolve()} away and start the validator again: the others have the blocks"
+    )
+    assert run.cluster.find() == {}
+    blocks.rename(tmp_path / "blocks")
+    run.do("up", "--detach")
+    require_some(run)
+    for _ in range(60):
+        parties = json.loads(run.do("status", "--json").output)["parties"]
+        if all(each["lag"] == 0 for each in parties if each["role"] == "validator"):
+            break
+        time.sleep(0.5)
+    else:
+        pytest.fail(f"a validator stays behind: {parties}")
+
+
+def test_a_damaged_journal(run: Console, tmp_path: Path) -> None:
+    """It holds what was signed and not acknowledged; without it the producer goes on from the ledger."""
+    journal = run.data / "journals" / "producer"
+    segment = sorted(journal.glob("*.segment"))[-1]
+    whole = segment.read_bytes()
+    segment.write_bytes(whole[:8] + bytes(4) + whole[12:])
+    refused = run("produce", "orders", given="mine\n")
+    assert (refused.code, refused.output) == (3, "")
+    message, hint = refused.told.splitlines()
+    assert message == (
+        f"error: the journal {journal} cannot be used: {segment} is damaged at byte 0, record 0:"
+        " the header of the segment is not whole"
+    )
+    assert hint.startswith("hint: move that folder away and push again;")
+    journal.rename(tmp_path / "journal")
+    run.do("topic", "create", "journaled")
+    assert (
+        run.do("produce", "journaled", given="mine\n").output == "1 event acknowledged at journaled-0 0\n"
+    )
+    require_some(run)
 
 
 def test_a_receipt_with_one_byte_changed(run: Console, tmp_path: Path) -> None:
@@ -162,7 +225,15 @@ def test_a_consumer_below_retention(run: Console) -> None:
     )
     assert run.do("consume", "short", "--from-beginning", "--max", 1, "--timeout", 30).output == "c\n"
     refused = run("receipt", "export", "short", 1)
-    assert refused.told.splitlines()[0] == "error: short-0: index 1 is below the low-water mark 2"
+    assert (refused.code, refused.output, refused.told.splitlines()[0]) == (
+        2,
+        "",
+        "error: short-0: index 1 is below the low-water mark 2",
+    )
+    refused = run("topic", "trim", "short", "--before", 9)
+    assert (refused.code, refused.output) == (2, "")
+    assert refused.told.startswith("error: the ledger does not take it: ")
+    assert run.do("consume", "short", "--partition", 0, "--from", 2, "--max", 1).output == "c\n"
 
 
 def find_ports(count: int) -> int:
@@ -196,6 +267,27 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         assert other.cluster.find() == {}
 
 
+@pytest.mark.long
+def test_a_port_that_somebody_took_meanwhile(run: Console) -> None:
+    run.do("down")
+    status = run("status")
+    assert status.code == 3
+    assert "how far consumer groups are is not known: too few validators answer in time" in status.lines()
+    party = ClusterFolder(run.data).genesis().storage[1]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", int(party.address.rpartition(":")[2])))
+        taken.listen()
+        refused = run("up", "--detach")
+        assert (refused.code, refused.output, refused.told.splitlines()[0]) == (
+            3,
+            "",
+            f"error: {party.name} did not start: cannot listen at {party.address}: address already in use",
+        )
+        assert run.cluster.find() == {}
+    run.do("up", "--detach")
+    require_some(run)
+
+
 def test_a_message_over_the_size_limit(run: Console) -> None:
     run.do("topic", "create", "large")
     refused = run("produce", "large", given=b"small\n" + b"x" * LEAF_BYTES_MAX + b"\nnever read\n")
@@ -205,6 +297,7 @@ def test_a_message_over_the_size_limit(run: Console) -> None:
     assert re.fullmatch(rf"error: line 2: the event takes \d+ bytes, at most {LEAF_BYTES_MAX}", message)
     assert hint.startswith("hint: an event has at most 1048576 bytes")
     refused = run("produce", "large", given=b"x" * (3 * LEAF_BYTES_MAX))
+    assert (refused.code, refused.output) == (2, "0 events acknowledged\n")
     assert refused.told.startswith(f"error: line 1: more than {2 * LEAF_BYTES_MAX} bytes\n")
     assert run.do("consume", "large", "--from-beginning", "--timeout", 1).output == "small\n"
 

@@ -16,8 +16,9 @@ from tests.kabis.session.console import opened
 from veristream.kabis import processes
 from veristream.kabis.chaos import Fault, Told, find_problems
 from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import PORTS, ClusterFolder, count_faults, draw_ports
+from veristream.kabis.folder import ClusterFolder, count_faults
 from veristream.kabis.genesis import StorageMode
+from veristream.kabis.ports import PORTS, draw_ports
 
 pytestmark = pytest.mark.long
 

@@ -37,7 +37,7 @@ from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry
 from veristream.kabis.storage.opening import scan, segment_paths
-from veristream.kabis.wire import Address, Handlers, RefusedError, RequestError, serve
+from veristream.kabis.wire import Address, Attached, Handlers, RefusedError, RequestError, serve
 
 PLACE = PartitionName("clicks", 0)
 ALICE_PRODUCER = Identity(CHAIN, Role.PRODUCER, "alice", ALICE)
@@ -135,10 +135,12 @@ def test_a_batch_goes_in_and_comes_out(party: PartyProcess) -> None:
                 await bob.absence(one.signed, certificate(3))
             with pytest.raises(RequestError, match="store is not for the role consumer"):
                 await bob.store(one.encode(), one.digest())
+            bobs = batch(0, stream=replace(STREAM, producer="bob"), key=BOB)
             with pytest.raises(RequestError, match="a batch of 'bob' does not come from 'alice'"):
-                await alice.store(
-                    batch(0, stream=replace(STREAM, producer="bob"), key=BOB).encode(), bytes(32)
-                )
+                await alice.store(bobs.encode(), bobs.digest())
+            with pytest.raises(RequestError, match="another batch than was announced"):
+                await alice.store(batch(4).encode(), two.digest())
+            assert await bob.fetch_digest(batch(4).digest()) == Absent()
             evil = batch(0, [b"evil"])
             await alice.store(evil.encode(), evil.digest())
             assert await bob.evidence("orders") == ((one.signed, evil.signed),)
@@ -306,11 +308,57 @@ def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
         assert party.end(signal.SIGTERM) == 0
 
 
-def lie(answer: bytes) -> Handlers:
-    async def same(_peer: object, _body: bytes) -> bytes:
+@asynccontextmanager
+async def changing(target: Address, old: bytes, new: bytes):
+    """Somebody between a client and a party who puts one word for another wherever he can read it."""
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data.replace(old, new))
+        writer.close()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(target.host, target.port)
+        await asyncio.gather(pass_on(reader, back), pass_on(there, writer), return_exceptions=True)
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield Address(*server.sockets[0].getsockname()[:2])
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_events_that_are_changed_on_the_way_are_refused(party: PartyProcess, encrypt: bool) -> None:
+    """Nobody but the batch's own hash notices it; in an encrypted session there is no word to be seen."""
+    party.start()
+    one, two = batch(0, [b"two pears"]), batch(1, [b"two pears"])
+
+    async def test() -> None:
+        async with calling(party) as alice, changing(await party.address(), b"pears", b"peers") as between:
+            there = StorageClient(
+                ALICE_PRODUCER, GENESIS.storage[0], 30.0, address=between, encrypt=encrypt
+            )
+            await alice.store(one.encode(), one.digest())
+            if encrypt:
+                await there.store(two.encode(), two.digest())
+                assert await there.fetch_digest(one.digest()) == one
+            else:
+                with pytest.raises(RequestError, match="not those that the header was signed for"):
+                    await there.store(two.encode(), two.digest())
+                assert await alice.fetch_digest(two.digest()) == Absent()
+                with pytest.raises(LyingPartyError, match="not those that the header was signed for"):
+                    await there.fetch_digest(one.digest())
+            await there.close()
+
+    run(test)
+
+
+def lie(answer: bytes | Attached) -> Handlers:
+    async def same(_peer: object, _body: object) -> bytes | Attached:
         return answer
 
-    return Handlers(same)
+    return Handlers(same, answer_attached=same)
 
 
 def test_a_party_that_lies_is_found_out() -> None:
@@ -323,11 +371,17 @@ def test_a_party_that_lies_is_found_out() -> None:
         sign_storage_receipt("other", "s0", one.digest(), STORES[0]),
     ]
     wrong = {
-        "store": [b"\0junk", b"\1", b"", b"\x09", *(b"\0" + receipt.encode() for receipt in receipts)],
-        "digest": [b"\0" + other.encode(), b"\0" + forged.encode(), b"\0" + one.encode()[:-1]],
+        "store": [
+            *(b"\0junk", b"\1", b"", b"\x09", Attached(b"\0", b"")),
+            *(b"\0" + receipt.encode() for receipt in receipts),
+        ],
+        "digest": [
+            *(Attached(b"\0", each) for each in (other.encode(), forged.encode(), one.encode()[:-1], b"")),
+            *(b"\0" + one.encode(), b"\0", b"\x09"),
+        ],
     }
 
-    async def ask(answer: bytes, question: str) -> None:
+    async def ask(answer: bytes | Attached, question: str) -> None:
         identity = Identity(CHAIN, Role.STORAGE, "s0", STORES[0])
         server = await serve(Address("127.0.0.1", 0), identity, lambda _peer: None, lie(answer))
         party = Party("s0", STORES[0].public, str(server.address))

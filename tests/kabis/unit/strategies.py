@@ -10,6 +10,7 @@ from veristream.kabis import transactions as tx
 from veristream.kabis.batch import Batch, BatchHeader, SignedHeader
 from veristream.kabis.blocks import Block, BlockHeader, transactions_root
 from veristream.kabis.codec import Coded
+from veristream.kabis.cometbft.certificate import CometCertificate, CometVote, Votes
 from veristream.kabis.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.key_proofs import KeyProof
 from veristream.kabis.receipts import (
@@ -54,10 +55,19 @@ storage_absences = st.builds(StorageAbsence, names, digests, u64, signatures)
 votes = st.builds(SignedVote, u16, st.sampled_from(VoteKind), u64, u32, st.none() | digests, signatures)
 certificates = st.builds(
     CommitCertificate,
-    u64,
+    st.integers(1, (1 << 64) - 1),
     u32,
     digests,
     st.dictionaries(u16, signatures, max_size=4).map(lambda found: tuple(sorted(found.items()))),
+)
+comet_votes = st.dictionaries(u16, st.tuples(u64, signatures), max_size=4).map(
+    lambda found: tuple(CometVote(number, *vote) for number, vote in sorted(found.items()))
+)
+comet_certificates = st.builds(
+    CometCertificate,
+    st.binary(min_size=40, max_size=40),
+    paths,
+    st.builds(Votes, st.integers(0, (1 << 63) - 1), u32, digests, u32, digests, comet_votes),
 )
 block_headers = st.builds(BlockHeader, names, u64, u64, digests, names, u32, digests, digests)
 holes = st.builds(act.Hole, names, u32, u64, digests)
@@ -99,7 +109,7 @@ def blocks(draw: st.DrawFn) -> Block:
 keys = st.builds(Key, digests, u64) | st.builds(Key, digests, u64, u64, st.sampled_from(Ending))
 roots = st.lists(st.tuples(u64, digests), min_size=SECTIONS, max_size=SECTIONS).map(tuple)
 key_proofs = st.builds(KeyProof, keys, u64, paths, roots)
-certified = st.builds(CertifiedHeader, block_headers, certificates)
+certified = st.builds(CertifiedHeader, block_headers, certificates | comet_certificates)
 event_receipts = st.builds(
     EventReceipt,
     leaf=st.binary(max_size=20),
@@ -121,6 +131,7 @@ CODED: dict[str, st.SearchStrategy[Coded]] = {
     "storage absence": storage_absences,
     "vote": votes,
     "certificate": certificates,
+    "CometBFT certificate": comet_certificates,
     "block header": block_headers,
     "block": blocks(),
     "action": actions,

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from nacl.bindings import crypto_scalarmult_base
 
 from veristream.kabis import handshake
+from veristream.kabis.codec import Octets
 from veristream.kabis.handshake import (
+    BUFFER_BYTES,
     LENGTH_BYTES,
     MAC_BYTES,
     ClientHandshake,
@@ -29,6 +31,7 @@ CHAIN = "chain"
 SERVER = Identity(CHAIN, Role.STORAGE, "store", make_key(b"s" * 32))
 CLIENT = Identity(CHAIN, Role.PRODUCER, "alice", make_key(b"c" * 32))
 MALLORY = make_key(b"m" * 32)
+EDGES = [BUFFER_BYTES - LENGTH_BYTES + step for step in (-1, 0, 1, LENGTH_BYTES)]
 
 
 def draw(letter: bytes) -> Secrets:
@@ -261,27 +264,82 @@ def test_junk_raises_only_wire_errors(junk: bytes) -> None:
             sessions(encrypt_client=encrypt)[1].open(junk)
 
 
-@given(payloads=st.lists(st.binary(max_size=50)), cuts=st.lists(st.integers(1, 20), min_size=1))
+def feed(splitter: Splitter, data: bytes) -> int:
+    """Gives it as much as it has room for, as a transport does, and says how much that is."""
+    room = splitter.room()
+    count = min(len(room), len(data))
+    room[:count] = data[:count]
+    splitter.fill(count)
+    return count
+
+
+def cut(splitter: Splitter, stream: bytes, cuts: list[int]) -> list[Octets]:
+    """The frames of a stream that arrives in pieces."""
+    found, at, turn = [], 0, 0
+    while at < len(stream):
+        at += feed(splitter, stream[at : at + cuts[turn % len(cuts)]])
+        turn += 1
+        while (frame := splitter.next()) is not None:
+            found.append(frame)
+    return found
+
+
+@given(payloads=st.lists(st.binary(max_size=50)), cuts=st.lists(st.integers(1, 200), min_size=1))
 def test_a_stream_is_cut_into_the_same_frames_however_it_arrives(
     payloads: list[bytes], cuts: list[int]
 ) -> None:
-    stream = b"".join(handshake.prefix(payload) for payload in payloads)
+    stream = b"".join(map(handshake.prefix, payloads))
     splitter = Splitter(50)
-    found, at, turn = [], 0, 0
+    assert cut(splitter, stream, cuts) == payloads and not splitter.partial
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    sizes=st.lists(st.integers(0, 3 * BUFFER_BYTES) | st.sampled_from(EDGES), max_size=6),
+    cuts=st.lists(st.integers(1, 2 * BUFFER_BYTES) | st.just(4), min_size=1, max_size=4),
+)
+def test_large_frames_are_cut_as_well_and_stay_as_they_were(sizes: list[int], cuts: list[int]) -> None:
+    payloads = [bytes((number,)) * size for number, size in enumerate(sizes, 1)]
+    stream = b"".join(map(handshake.prefix, payloads))
+    splitter = Splitter(3 * BUFFER_BYTES)
+    if sum(cuts) < 1000:
+        cuts.append(BUFFER_BYTES)
+    assert cut(splitter, stream, cuts) == payloads and not splitter.partial
+
+
+def test_several_frames_that_wait_do_not_fill_the_buffer_for_good() -> None:
+    """Whoever does not take frames out may still be given bytes."""
+    splitter = Splitter(BUFFER_BYTES)
+    stream = handshake.prefix(bytes(BUFFER_BYTES // 2 - LENGTH_BYTES)) * 6
+    at = 0
     while at < len(stream):
-        step = cuts[turn % len(cuts)]
-        splitter.feed(stream[at : at + step])
-        at, turn = at + step, turn + 1
-        while (frame := splitter.next()) is not None:
-            found.append(frame)
-    assert found == payloads and not splitter.partial
+        at += feed(splitter, stream[at:])
+    assert [len(splitter.next() or b"") for _ in range(7)] == [BUFFER_BYTES // 2 - LENGTH_BYTES] * 6 + [0]
 
 
 def test_a_frame_that_is_too_long_is_refused_by_its_length_alone() -> None:
     splitter = Splitter(1000)
-    splitter.feed((1001).to_bytes(LENGTH_BYTES, "big"))
+    feed(splitter, (1001).to_bytes(LENGTH_BYTES, "big"))
     with pytest.raises(WireError, match="a frame of 1001 bytes, at most 1000"):
         splitter.next()
+
+
+def test_to_announce_a_large_frame_wins_no_memory() -> None:
+    large = 16 << 20
+    splitter = Splitter(large)
+    announced = large.to_bytes(LENGTH_BYTES, "big")
+    feed(splitter, announced)
+    assert splitter.next() is None
+    for held in (LENGTH_BYTES, BUFFER_BYTES, 2 * BUFFER_BYTES, 3 * BUFFER_BYTES):
+        if held > LENGTH_BYTES:
+            feed(splitter, bytes(BUFFER_BYTES - (LENGTH_BYTES if held == BUFFER_BYTES else 0)))
+        splitter.room()
+        assert splitter.held_bytes <= max(BUFFER_BYTES, 2 * held)
+    trusted = Splitter(large)
+    assert [len(frame) for frame in cut(trusted, announced + bytes(large), [1 << 30])] == [large]
+    feed(trusted, announced)
+    assert trusted.next() is None
+    assert len(trusted.room()) == large, "as much came whole before"
 
 
 def test_secrets_are_as_long_as_they_must_be() -> None:

@@ -18,6 +18,7 @@ from veristream.kabis.handshake import LENGTH_BYTES, Role, Secrets, Session
 from veristream.kabis.keys import make_key
 from veristream.kabis.wire import (
     Address,
+    Attached,
     Backoff,
     Client,
     Connection,
@@ -121,6 +122,73 @@ def test_large_frames_and_the_largest(run: Run) -> None:
             with pytest.raises(WireError, match="do not fit"):
                 await connection.request(bytes((1 << 20) + 1))
             assert await connection.request(b"still there") == b"still there"
+
+    run(test)
+
+
+async def turn(_peer: Peer, request: Attached) -> Attached:
+    """Sends back what came, with the parts exchanged."""
+    return Attached(bytes(request.contents), request.body)
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_attachments_go_both_ways_beside_all_else(run: Run, encrypt: bool) -> None:
+    async def test() -> None:
+        async with serving(Handlers(echo, answer_attached=turn), SMALL, encrypt=encrypt) as server:
+            connection = await call(server, limits=SMALL)
+            for size in (0, 1, 70_000, 1 << 20):
+                contents = os.urandom(size)
+                attached, answer, message = await asyncio.gather(
+                    connection.exchange(Attached(b"body", contents)),
+                    connection.exchange(Attached(contents, memoryview(b"small"))),
+                    connection.request(b"beside"),
+                )
+                assert (attached, answer) == (Attached(contents, b"body"), Attached(b"small", contents))
+                assert message == b"beside"
+            for large in (Attached(b"", bytes((1 << 20) + 1)), Attached(bytes((1 << 20) + 1), b"")):
+                with pytest.raises(WireError, match="do not fit"):
+                    await connection.exchange(large)
+            assert await connection.request(b"still there") == b"still there"
+
+    run(test)
+
+
+def test_an_attachment_that_nobody_takes_is_refused_and_the_connection_goes_on(run: Run) -> None:
+    async def attach(_peer: Peer, body: bytes) -> Attached:
+        return Attached(body, b"unasked")
+
+    async def test() -> None:
+        async with serving(Handlers(attach)) as server:
+            connection = await call(server)
+            with pytest.raises(RequestError, match="nothing is to be attached"):
+                await connection.exchange(Attached(b"", b"contents"))
+            with pytest.raises(RequestError, match="an attachment that nobody asked for"):
+                await connection.request(b"body")
+            assert await connection.exchange(b"body") == Attached(b"body", b"unasked")
+
+    run(test)
+
+
+@pytest.mark.parametrize("encrypt", [False, True])
+def test_only_an_encrypted_session_notices_itself_that_an_attachment_was_changed(
+    run: Run, encrypt: bool
+) -> None:
+    """Otherwise it is whoever takes the attachment that holds it against a hash, as storage parties do."""
+
+    async def test() -> None:
+        async with serving(Handlers(answer_attached=turn), STRICT, encrypt=encrypt) as server:
+            (reader, writer), session = await open_session(server)
+            writer.write(session.seal(b"\x09" + (1).to_bytes(8, "big") + b"body"))
+            contents = bytearray(session.seal(b"contents") if encrypt else handshake.prefix(b"contents"))
+            contents[-1] ^= 1
+            writer.write(contents)
+            if encrypt:
+                await expect_end(reader)
+            else:
+                answer = session.open(await read_frame(reader))
+                assert answer == b"\x0a" + (1).to_bytes(8, "big") + b"contentr"
+                assert await read_frame(reader) == b"body"
+            writer.close()
 
     run(test)
 
@@ -349,7 +417,8 @@ def test_a_peer_that_asks_and_does_not_read_is_cut_off_and_holds_little(run: Run
     run(test)
 
 
-def test_work_in_hand_is_bounded_by_number_and_by_bytes(run: Run) -> None:
+@pytest.mark.parametrize("attached", [False, True])
+def test_work_in_hand_is_bounded_by_number_and_by_bytes(run: Run, attached: bool) -> None:
     async def test() -> None:
         gate = asyncio.Event()
         begun = 0
@@ -360,15 +429,20 @@ def test_work_in_hand_is_bounded_by_number_and_by_bytes(run: Run) -> None:
             await gate.wait()
             return body[:1]
 
+        async def answer_attached(peer: Peer, request: Attached) -> bytes:
+            return await answer(peer, bytes(request.contents))
+
         for limits, size, expected in (
             (Limits(requests_max=10), 10, 10),
             (Limits(request_bytes_max=50_000), 10_000, 5),
         ):
             gate.clear()
             begun = 0
-            async with serving(Handlers(answer), limits) as server:
+            handlers = Handlers(answer, answer_attached=answer_attached)
+            async with serving(handlers, limits) as server:
                 connection = await call(server)
-                answers = [asyncio.ensure_future(connection.request(bytes(size))) for _ in range(100)]
+                body = Attached(b"", bytes(size)) if attached else bytes(size)
+                answers = [asyncio.ensure_future(connection.exchange(body)) for _ in range(100)]
                 await until(lambda: begun >= expected)  # noqa: B023
                 for _ in range(50):
                     await asyncio.sleep(0)

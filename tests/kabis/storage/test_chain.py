@@ -1,0 +1,305 @@
+"""What a storage party follows of the chain: keys that end, batches let go, validators that are away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kabis.unit.chain import (
+    CHAIN,
+    Chain,
+    batch_of,
+    certificate_for,
+    chain_with_topic,
+    key_of,
+    submitted,
+)
+from tests.kabis.unit.strategies import patient
+from veristream.kabis.actions import LowWater, RevokeKey, RotateKey
+from veristream.kabis.batch import Batch
+from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.connection import RequestError
+from veristream.kabis.genesis import Party
+from veristream.kabis.handshake import Peer, Role
+from veristream.kabis.interfaces import CertifiedBlock, OrderingStatus
+from veristream.kabis.outcomes import Outcome
+from veristream.kabis.storage.chain import ChainView, NotNextError, Standing, follow_chain
+from veristream.kabis.storage.core import Below, StorageCore, stream_of
+from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.storage.log import Log, LogOptions
+from veristream.kabis.storage.party import Directory
+from veristream.kabis.transactions import BatchConflict, Signed, Transaction, prove_possession
+
+STREAM = StreamName("orders", 0, "alice", 0)
+
+
+def certified(chain: Chain, height: int) -> CertifiedBlock:
+    block = chain.blocks[height - 1]
+    return CertifiedBlock(block, certificate_for(block))
+
+
+def view_of(chain: Chain) -> ChainView:
+    view = ChainView(chain.ledger.genesis)
+    for height in range(1, chain.ledger.height + 1):
+        view.take(certified(chain, height))
+    return view
+
+
+def rotate(chain: Chain, name: str, key_epoch: int) -> Signed:
+    """The client's own replacement of its key by the next."""
+    key = key_of(name, key_epoch + 1)
+    possession = prove_possession(CHAIN, name, key_epoch + 1, key)
+    return chain.act(name, RotateKey(key.public, possession), key_epoch)
+
+
+def standing(chain: Chain, name: str, key_epoch: int = 0) -> Standing:
+    return view_of(chain).standing(name, key_of(name, key_epoch).public)
+
+
+def test_a_key_is_known_from_its_registration_to_its_end() -> None:
+    chain = chain_with_topic()
+    assert standing(chain, "alice") is Standing.VALID
+    assert standing(chain, "carol") is Standing.UNKNOWN
+    chain.block(chain.register("carol"))
+    assert standing(chain, "carol") is Standing.VALID
+    chain.block(rotate(chain, "carol", 0))
+    assert [standing(chain, "carol", epoch) for epoch in (0, 1)] == [Standing.ENDED, Standing.VALID]
+    chain.block(chain.act("admin", RevokeKey("carol", 1)))
+    assert [standing(chain, "carol", epoch) for epoch in (0, 1)] == [Standing.ENDED] * 2
+    assert standing(chain, "alice") is Standing.VALID
+    assert view_of(chain).standing("alice", key_of("carol", 1).public) is Standing.UNKNOWN
+
+
+def test_a_key_that_signed_twice_has_ended() -> None:
+    chain = chain_with_topic()
+    first, second = batch_of(b"a"), batch_of(b"b")
+    chain.block(submitted(first))
+    assert standing(chain, "alice") is Standing.VALID
+    chain.block(BatchConflict(first.signed, second.signed))
+    assert standing(chain, "alice") is Standing.ENDED
+
+
+def batches(count: int, size: int = 2) -> list[Batch]:
+    made: list[Batch] = []
+    for number in range(count):
+        previous = made[-1].digest() if made else ZERO_DIGEST
+        values = [b"event %d" % (number * size + each) for each in range(size)]
+        made.append(batch_of(*values, sequence=number * size, previous=previous))
+    return made
+
+
+def test_whole_batches_below_the_mark_are_let_go() -> None:
+    chain = chain_with_topic()
+    chain.block(*map(submitted, batches(4)))
+    assert view_of(chain).marks == {}
+    chain.block(chain.act("admin", LowWater("orders", 0, 5)))
+    assert view_of(chain).marks == {STREAM: 4}  # of the third batch one event is still wanted
+    chain.block(chain.act("admin", LowWater("orders", 0, 8)))
+    assert view_of(chain).marks == {STREAM: 8}
+
+
+SCRIPTS = st.lists(st.sampled_from(["alice", "bob", "carol", "rotate", "revoke", "mark"]), max_size=12)
+
+
+@given(script=SCRIPTS, data=st.data())
+@settings(patient, max_examples=40)
+def test_the_view_says_what_the_ledger_says(script: list[str], data: st.DataObject) -> None:
+    chain = chain_with_topic()
+    chain.block(chain.register("carol"))
+    pushed: list[Batch] = []
+    for word in script:
+        transaction = step(chain, word, pushed, data)
+        if transaction is not None:
+            chain.block(transaction)
+    view = view_of(chain)
+    assert (view.height, view.standing("nobody", bytes(32))) == (chain.ledger.height, Standing.UNKNOWN)
+    for name in ("alice", "bob", "carol", "admin"):
+        account = chain.ledger.account(name)
+        assert account is not None
+        for epoch in range(account.key_epoch + 1):
+            key = chain.ledger.key(name, epoch)
+            assert key is not None
+            valid = view.standing(name, key.public) is Standing.VALID
+            assert valid is (key.ending is None)
+    kept = {each.digest for each in chain.ledger.admissions("orders", 0, low_water(chain))}
+    for batch in pushed:
+        let_go = view.marks.get(stream_of(batch.header), 0) >= batch.header.next_sequence
+        assert let_go is (batch.digest() not in kept)
+
+
+def low_water(chain: Chain) -> int:
+    return chain.ledger.partition("orders", 0).low_water
+
+
+def step(chain: Chain, word: str, pushed: list[Batch], data: st.DataObject) -> Transaction | None:
+    """One transaction that takes effect; None where there is none of this kind."""
+    if word == "mark":
+        partition = chain.ledger.partition("orders", 0)
+        if partition.low_water == partition.next_index:
+            return None
+        index = data.draw(st.integers(partition.low_water + 1, partition.next_index))
+        return chain.act("admin", LowWater("orders", 0, index))
+    name = word if word in ("alice", "bob") else "carol"
+    account = chain.ledger.account(name)
+    assert account is not None
+    key = chain.ledger.key(name, account.key_epoch)
+    if key is None or key.ending is not None:
+        return None
+    match word:
+        case "rotate":
+            return rotate(chain, name, account.key_epoch)
+        case "revoke":
+            return chain.act("admin", RevokeKey(name, account.key_epoch))
+        case _:
+            cursor = chain.ledger.cursor(name, "orders", 0)
+            values = [b"x"] * data.draw(st.integers(1, 3))
+            place = {"sequence": cursor.next_sequence, "previous": cursor.last, "producer": name}
+            pushed.append(batch_of(*values, key_epoch=account.key_epoch, **place))
+            return submitted(pushed[-1])
+
+
+def test_a_block_that_is_not_the_next_is_not_taken() -> None:
+    chain = chain_with_topic()
+    chain.block(chain.register("carol"))
+    view = ChainView(chain.ledger.genesis)
+    with pytest.raises(NotNextError, match="block 2 does not follow block 0"):
+        view.take(certified(chain, 2))
+    other = Chain()
+    other.block(other.register("dave"))
+    view.take(certified(other, 1))
+    with pytest.raises(NotNextError):
+        view.take(certified(chain, 2))
+    assert view.standing("dave", key_of("dave").public) is Standing.VALID
+
+
+# Who is let in.
+
+
+def peer(name: str, role: Role = Role.PRODUCER, key_epoch: int = 0) -> Peer:
+    return Peer(role, name, key_of(name, key_epoch).public)
+
+
+def test_the_chain_has_the_last_word_on_keys() -> None:
+    chain = chain_with_topic()
+    clients = (Party("dave", key_of("dave").public),)
+    view = ChainView(chain.ledger.genesis)
+    directory = Directory(chain.ledger.genesis, lambda: clients, chain=view)
+    carol, dave = peer("carol"), peer("dave")
+    assert directory.authorize(carol) == "'carol' is not registered with this key as producer"
+    assert directory.authorize(dave) is None  # the file vouches for whom the chain does not know yet
+    chain.block(chain.register("carol"), chain.register("dave"))
+    for height in (1, 2):
+        view.take(certified(chain, height))
+    assert directory.authorize(carol) is None
+    chain.block(chain.act("admin", RevokeKey("dave", 0)), rotate(chain, "alice", 0))
+    view.take(certified(chain, 3))
+    for ended in (dave, peer("alice"), peer("alice", Role.CONSUMER)):
+        assert directory.authorize(ended) == f"the key of {ended.name!r} has ended"
+        with pytest.raises(RequestError, match="has ended"):
+            directory.require_valid(ended)
+    assert directory.authorize(peer("alice", key_epoch=1)) is None
+    directory.require_valid(carol)
+    assert directory.authorize(peer("carol", Role.ADMIN)) is not None
+    assert directory.authorize(peer("admin", Role.ADMIN)) is None
+
+
+# The disk.
+
+
+def test_the_disk_is_freed_and_says_so_for_ever(tmp_path: Path) -> None:
+    """What the chain let go leaves the disk with whole files, and is below retention, not absent."""
+    chain = chain_with_topic()
+    made = batches(50, size=10)
+    options = LogOptions(segment_bytes_max=4096)
+    with Log(tmp_path, options) as log:
+        core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log)
+        for each in made:
+            core.store(each.encode(), "alice", key_of("alice").public)
+            log.sync(now=True)
+            chain.block(submitted(each))
+        before = log.size_bytes
+        assert (core.let_go(view_of(chain).marks), core.retain()) == (0, 0)
+        chain.block(chain.act("admin", LowWater("orders", 0, 400)))
+        view = view_of(chain)
+        assert (core.let_go(view.marks), core.let_go(view.marks)) == (1, 0)
+        assert 30 < core.retain() <= 40
+        assert log.size_bytes < before / 2
+    with Log(tmp_path, options) as log:
+        core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log)
+        assert core.fetch(STREAM, 0) == core.fetch(STREAM, 390) == Below(400)
+        assert core.fetch(STREAM, 400) == made[40].encode()
+        assert core.let_go(view.marks) == 0
+
+
+def test_a_party_lets_go_of_no_more_than_it_has(tmp_path: Path) -> None:
+    chain = chain_with_topic()
+    made = batches(4)
+    chain.block(*map(submitted, made))
+    chain.block(chain.act("admin", LowWater("orders", 0, 8)))
+    with Log(tmp_path) as log:
+        core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log)
+        marks = view_of(chain).marks
+        assert core.let_go(marks) == 0
+        core.store(made[0].encode(), "alice", key_of("alice").public)
+        assert core.let_go(marks) == 1
+        core.store(made[1].encode(), "alice", key_of("alice").public)  # one that comes late
+        assert (core.let_go(marks), core.fetch(STREAM, 0)) == (1, Below(4))
+
+
+# Following.
+
+
+class Away:
+    """Validators that answer only every other time, and give few blocks at once."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+        self.asked = 0
+
+    async def submit(self, validator: int, transaction: bytes) -> Outcome:
+        raise AssertionError("a storage party submits nothing")
+
+    def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
+        raise AssertionError("blocks are read when there are some")
+
+    async def status(self) -> OrderingStatus:
+        self.asked += 1
+        if self.asked % 2:
+            raise TimeoutError
+        return OrderingStatus(self.chain.ledger.height, 3)
+
+    async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
+        self.asked += 1
+        if self.asked % 3 == 0:
+            raise ConnectionResetError
+        return [certified(self.chain, height) for height in range(first, min(last, first + 1) + 1)]
+
+    async def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+def test_following_goes_on_when_validators_come_back() -> None:
+    chain = chain_with_topic()
+    for number in range(6):
+        chain.block(chain.register(f"client-{number}"))
+    view = ChainView(chain.ledger.genesis)
+
+    async def test() -> None:
+        task = asyncio.ensure_future(follow_chain(view, Away(chain), every_s=0))
+        async with asyncio.timeout(30):
+            while view.height < 7:
+                await asyncio.sleep(0)
+            chain.block(chain.act("admin", RevokeKey("client-3", 0)))
+            while view.height < 8:
+                await asyncio.sleep(0)
+        assert not task.done()
+        task.cancel()
+
+    asyncio.run(test())
+    assert view.standing("client-3", key_of("client-3").public) is Standing.ENDED
+    assert view.standing("client-4", key_of("client-4").public) is Standing.VALID

@@ -107,7 +107,7 @@ def test_status_and_a_restart_of_the_storage_parties(console: Console) -> None:
     console.do("produce", "fruit", given="dates\n")
     assert console.do("down").output == "stopped storage-1, storage-2, storage-3\n"
     console.do("up", "--detach")
-    read = console.do("consume", "fruit", "--from-beginning", "--max", 2).lines()
+    read = console.do("consume", "fruit", "--from-beginning", "--max", 2, "--timeout", 60).lines()
     assert read == ["figs", "dates"]
 
 

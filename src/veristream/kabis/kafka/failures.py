@@ -40,9 +40,13 @@ class Troubles:
         self.last: KafkaError | None = None
 
     def note(self, error: KafkaError) -> None:
-        """A complaint; that credentials are wrong is not forgotten for what follows from it."""
-        if self.last is None or not _is_about_credentials(self.last):
-            self.last = error
+        """A complaint; that credentials are wrong is not forgotten for what follows from it, and why a
+        broker is down not for how many are."""
+        if self.last is not None and (
+            _is_about_credentials(self.last) or error.code() == KafkaError._ALL_BROKERS_DOWN
+        ):
+            return
+        self.last = error
 
     def explain(self, doing: str, error: KafkaError | None = None) -> KafkaFailure:
         """Why something did not come about."""

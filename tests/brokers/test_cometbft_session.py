@@ -104,11 +104,12 @@ def test_status_and_a_restart_of_the_storage_parties(console: Console) -> None:
     assert [(party["answers"], party["pid"]) for party in validators] == [(True, None)] * 4
     assert status["makes_progress"] is True
 
-    console.do("produce", "fruit", given="dates\n")
+    console.do("topic", "create", "nuts")
+    console.do("produce", "nuts", given="almonds\nwalnuts\n")
     assert console.do("down").output == "stopped storage-1, storage-2, storage-3\n"
     console.do("up", "--detach")
-    read = console.do("consume", "fruit", "--from-beginning", "--max", 2, "--timeout", 60).lines()
-    assert read == ["figs", "dates"]
+    read = console.do("consume", "nuts", "--from-beginning", "--max", 2, "--timeout", 60).lines()
+    assert read == ["almonds", "walnuts"]
 
 
 # What can be wrong

@@ -35,7 +35,7 @@ from veristream.kabis.consumed import Consumed, Place
 from veristream.kabis.consumer_core import ConsumerCore
 from veristream.kabis.consumer_options import ConsumerOptions, Start
 from veristream.kabis.consumer_outputs import Output, Ticket
-from veristream.kabis.driver import Driver, LoopThread
+from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver
 from veristream.kabis.fetching import find_index, require_partition
 from veristream.kabis.follower import Follower
 from veristream.kabis.genesis import Genesis
@@ -48,7 +48,6 @@ from veristream.kabis.transactions import Author
 
 _LOGGER = logging.getLogger(__name__)
 
-OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 10.0
 EVENTS_MAX = 1000
 
@@ -355,7 +354,7 @@ class AsyncKabisConsumer:
         return next(party for party in self._driver.channels.storage if party.name == name)
 
 
-class KabisConsumer:
+class KabisConsumer(Blocking):
     """A consumer for programs without an event loop; `with` opens and closes it."""
 
     def __init__(
@@ -366,12 +365,7 @@ class KabisConsumer:
         options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
     ) -> None:
         self._inner = AsyncKabisConsumer(genesis, author, connect, options)
-        self._thread = LoopThread(f"kabis-consumer-{options.group}-{options.instance}")
-        self._closed = False
-
-    def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
-        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
-        self._thread.run(self._inner.open(timeout))
+        super().__init__(self._inner, f"kabis-consumer-{options.group}-{options.instance}")
 
     def subscribe(self, topics: Iterable[str]) -> None:
         """Reads these topics and no others: all of their partitions, or the group's share."""
@@ -454,12 +448,7 @@ class KabisConsumer:
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Commits what was pulled, if commits are automatic, leaves the group, and lets go of all."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self._thread.run(self._inner.close(timeout))
-            finally:
-                self._thread.stop()
+        self._end(timeout)
 
     def _run(self, call: Callable[[], Value]) -> Value:
         """Runs something in the consumer's own thread."""
@@ -468,16 +457,3 @@ class KabisConsumer:
             return call()
 
         return self._thread.run(work())
-
-    def __enter__(self) -> Self:
-        try:
-            self.open()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -1,7 +1,7 @@
 """What turns a pure core into a running client: a clock, tasks, and a lock.
 
 `Driver` feeds a core with time and certified blocks and hands its outputs on; `LoopThread` runs an event
-loop in a thread of its own, for the synchronous faces.
+loop in a thread of its own, and `Blocking` is what the synchronous faces are made of.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.follower import FalseBlockError, Follower
@@ -22,6 +23,7 @@ from veristream.kabis.wire import new_event_loop
 _LOGGER = logging.getLogger(__name__)
 
 RETRY_S = 0.1
+OPEN_TIMEOUT_S = 30.0
 
 Output = TypeVar("Output")
 Result = TypeVar("Result")
@@ -196,3 +198,52 @@ class LoopThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+class Served(Protocol):
+    """A client in an event loop."""
+
+    async def open(self, timeout: float) -> None:
+        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+
+    async def close(self, timeout: float) -> None:
+        """Ends what is begun as well as it can in so many seconds, and lets go of all."""
+
+
+class Blocking:
+    """A client for programs without an event loop: it works in a thread of its own."""
+
+    def __init__(self, served: Served, name: str) -> None:
+        self._served = served
+        self._thread = LoopThread(name)
+        self._closed = False
+
+    def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
+        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        self._thread.run(self._served.open(timeout))
+
+    def close(self) -> None:
+        """Ends what is begun as well as it can, and lets go of all."""
+        raise NotImplementedError
+
+    def _end(self, timeout: float) -> None:
+        """Closes the client in its loop, then ends the thread; once."""
+        if not self._closed:
+            self._closed = True
+            try:
+                self._thread.run(self._served.close(timeout))
+            finally:
+                self._thread.stop()
+
+    def __enter__(self) -> Self:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

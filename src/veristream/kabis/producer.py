@@ -30,7 +30,7 @@ from typing import Self, assert_never
 
 from veristream.kabis import producer_outputs as outputs
 from veristream.kabis.client_errors import BufferFullError, ClosedError
-from veristream.kabis.driver import Driver, LoopThread, monotonic_ms
+from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
 from veristream.kabis.follower import Follower
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, Connect, Storage
@@ -46,7 +46,6 @@ from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 from veristream.kabis.transactions import Author
 
-OPEN_TIMEOUT_S = 30.0
 CLOSE_TIMEOUT_S = 30.0
 LATE_STORES_S = 1.0
 """How long a closing producer waits for storage parties that are not needed for any acknowledgement."""
@@ -285,7 +284,7 @@ async def _wait_for(parcel: Parcel) -> None:
     await settled.wait()
 
 
-class KabisProducer:
+class KabisProducer(Blocking):
     """A producer for programs without an event loop; `with` opens and closes it.
 
     All methods may be called from several threads. The work is done by a thread of the producer's own.
@@ -301,12 +300,7 @@ class KabisProducer:
     ) -> None:
         self._inner = AsyncKabisProducer(genesis, author, connect, options, journal)
         self._plain = self._inner.plain.topics
-        self._thread = LoopThread(f"kabis-producer-{author.name}")
-        self._closed = False
-
-    def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
-        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
-        self._thread.run(self._inner.open(timeout))
+        super().__init__(self._inner, f"kabis-producer-{author.name}")
 
     def push(self, record: Record, timeout: float | None = None) -> Pushed:
         """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
@@ -333,12 +327,7 @@ class KabisProducer:
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Flushes, then closes; what is not acknowledged by then fails."""
-        if not self._closed:
-            self._closed = True
-            try:
-                self._thread.run(self._inner.close(timeout))
-            finally:
-                self._thread.stop()
+        self._end(timeout)
 
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
@@ -351,16 +340,3 @@ class KabisProducer:
     def metrics(self) -> Mapping[str, int]:
         """What the producer has done so far, and how much is on its way."""
         return self._inner.metrics()
-
-    def __enter__(self) -> Self:
-        try:
-            self.open()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -67,6 +67,7 @@ class AsyncKabisProducer:
         self._name = author.name
         self._journal = None if journal is None else Journal(journal)
         self.room = threading.Condition()
+        self.wanting = 0
         self._room_loop: asyncio.Event
         self._opened = False
         self._stores: set[asyncio.Task[None]] = set()
@@ -100,11 +101,15 @@ class AsyncKabisProducer:
                 raise full from None
 
     async def _push_later(self, record: Record) -> Pushed:
-        while True:
-            self._room_loop.clear()
-            await self._room_loop.wait()
-            with suppress(BufferFullError):
-                return self.push_nowait(record)
+        self.wanting += 1
+        try:
+            while True:
+                self._room_loop.clear()
+                with suppress(BufferFullError):
+                    return self.push_nowait(record)
+                await self._room_loop.wait()
+        finally:
+            self.wanting -= 1
 
     def push_nowait(self, record: Record) -> Pushed:
         """Takes an event and gives its future, or raises BufferFullError; from any thread.
@@ -222,6 +227,8 @@ class AsyncKabisProducer:
 
     def _tell_room(self) -> None:
         """Wakes whoever waits to push; from any thread."""
+        if not self.wanting:  # which they say before they try
+            return
         self._driver.call_soon(self._room_loop.set)
         with self.room:
             self.room.notify_all()
@@ -312,14 +319,18 @@ class KabisProducer(Blocking):
 
     def _push_later(self, record: Record, deadline_s: float | None) -> Pushed:
         room = self._inner.room
-        while True:
-            with room:
-                try:
-                    return self._inner.push_nowait(record)
-                except BufferFullError:
-                    left_s = None if deadline_s is None else deadline_s - time.monotonic()
-                    if (left_s is not None and left_s <= 0) or not room.wait(left_s):
-                        raise
+        with room:
+            self._inner.wanting += 1
+            try:
+                while True:
+                    try:
+                        return self._inner.push_nowait(record)
+                    except BufferFullError:
+                        left_s = None if deadline_s is None else deadline_s - time.monotonic()
+                        if (left_s is not None and left_s <= 0) or not room.wait(left_s):
+                            raise
+            finally:
+                self._inner.wanting -= 1
 
     def flush(self, timeout: float | None = None) -> None:
         """Waits until everything pushed so far is acknowledged or has failed."""

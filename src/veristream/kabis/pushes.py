@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.event_receipts import EventReceipt
@@ -22,25 +23,53 @@ class Settlement:
     """Where the events of a parcel stand: indices from the first on, by the block's time.
 
     Without `prove` they are not validated: `first_index` is an offset of the one storage party, and there
-    is no receipt and no time. With `indices` they do not stand one after the other.
+    is no receipt and no time. With `locate` they do not stand one after the other, and it says where each
+    does.
     """
 
     first_index: int
     time_ms: int | None
     prove: Callable[[int], EventReceipt] | None
-    indices: tuple[int, ...] | None = None
+    locate: Callable[[], Sequence[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """An event was admitted: where it stands for everybody and for ever."""
+class Acknowledged(NamedTuple):
+    """An event was admitted, and stands at its index for everybody and for ever.
 
-    topic: str
-    partition: int
-    index: int
-    time_ms: int | None
+    A named tuple, because many are made, and a frozen dataclass takes three times as long to make.
+    """
+
+    parcel: Parcel
     position: int
     settlement: Settlement
+
+    @property
+    def topic(self) -> str:
+        """The topic it was pushed to."""
+        return self.parcel.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition it stands in."""
+        return self.parcel.partition
+
+    @property
+    def time_ms(self) -> int | None:
+        """When it was admitted, by the block's time; None where the topic is not validated."""
+        return self.settlement.time_ms
+
+    @property
+    def index(self) -> int:  # type: ignore[override]  # hides tuple.index, which nobody needs here
+        """Its place in the partition.
+
+        If the topic is in Kafka, not validated, and others push to the partition too, the first who asks
+        waits until the partition is read again, and gets EnvironmentFailure if it cannot be; from then on
+        the producer takes down every event's place.
+        """
+        settlement = self.settlement
+        if settlement.locate is None:
+            return settlement.first_index + self.position
+        return settlement.locate()[self.position]
 
     @property
     def validated(self) -> bool:
@@ -122,9 +151,10 @@ class Parcel:
 
     def wait(self, timeout_s: float | None) -> Settlement | Failure:
         """The fate, in another thread than the one that settles it; TimeoutError if that takes longer."""
-        with self._condition:
-            if not self._condition.wait_for(lambda: self._fate is not None, timeout_s):
-                raise TimeoutError("the event is not acknowledged yet")
+        if self._fate is None:
+            with self._condition:
+                if not self._condition.wait_for(lambda: self._fate is not None, timeout_s):
+                    raise TimeoutError("the event is not acknowledged yet")
         assert self._fate is not None
         return self._fate
 
@@ -177,6 +207,4 @@ class Pushed:
     def _show(self, fate: Settlement | Failure) -> Acknowledged:
         if not isinstance(fate, Settlement):
             raise fate
-        parcel = self._parcel
-        index = fate.first_index + self._position if fate.indices is None else fate.indices[self._position]
-        return Acknowledged(parcel.topic, parcel.partition, index, fate.time_ms, self._position, fate)
+        return Acknowledged(self._parcel, self._position, fate)

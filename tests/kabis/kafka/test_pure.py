@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
-from veristream.kabis.kafka.parcels import are_consecutive, find_offsets
+from veristream.kabis.kafka.parcels import are_consecutive, content_of, find_offsets
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, read_settings
 
 POSITIONS = st.integers(0, 1 << 62)
@@ -90,8 +90,8 @@ def test_as_many_offsets_as_events_are_theirs() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from([b"a", b"b", None])), max_size=30))
 def test_events_are_found_between_others(written: list[tuple[bool, bytes | None]]) -> None:
     """Each offset found has what was sent; they ascend, and none is missing."""
-    kept = [(10 + place, (None, value)) for place, (_, value) in enumerate(written)]
-    ours = [(None, value) for is_ours, value in written if is_ours]
+    kept = [(10 + place, content_of(None, value)) for place, (_, value) in enumerate(written)]
+    ours = [content_of(None, value) for is_ours, value in written if is_ours]
     found = find_offsets(ours, kept)
     assert found is not None
     assert found == sorted(set(found))
@@ -99,7 +99,9 @@ def test_events_are_found_between_others(written: list[tuple[bool, bytes | None]
 
 
 def test_an_event_that_is_missing_is_noticed() -> None:
-    kept = [(0, (None, b"a")), (1, (None, b"c"))]
-    assert find_offsets([(None, b"a"), (None, b"b"), (None, b"c")], kept) is None
+    kept = [(0, content_of(None, b"a")), (1, content_of(None, b"c")), (2, content_of(b"k", b"d"))]
+    assert find_offsets([b"a", b"c", (b"k", b"d")], kept) == [0, 1, 2]
+    assert find_offsets([b"a", b"b", b"c"], kept) is None
     assert find_offsets([(b"k", b"a")], kept) is None
-    assert find_offsets([(None, b"c"), (None, b"a")], kept) is None
+    assert find_offsets([b"d"], kept) is None
+    assert find_offsets([b"c", b"a"], kept) is None

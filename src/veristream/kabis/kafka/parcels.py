@@ -1,54 +1,91 @@
 """Events of one partition that go to Kafka together, and where they come to stand.
 
 Kafka's word on every single event would cost more than sending it. So it is asked for the first and the
-last of a parcel. If as many offsets lie between the two as events, those are the events': none in between
-can have failed, for the producer stops at the first failure that is not a timeout
-(`enable.gapless.guarantee`), and none can have timed out if the last was delivered before the first could
-have. Else another producer's events lie between ours, or some of ours are missing, and the partition is
-read again to see.
+last of a parcel. None in between can have failed, for the producer stops at the first failure that is not a
+timeout (`enable.gapless.guarantee`), and none can have timed out if the last was delivered before the first
+could have. If as many offsets lie between the two as events, those are the events'. Else another producer's
+events lie between ours, and where ours stand is read in the partition if somebody wants to know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+from confluent_kafka import KafkaError, Message
 
 from veristream.kabis.pushes import Parcel
 from veristream.kabis.records import Record
 
+Content = bytes | None | tuple[bytes, bytes | None]
+"""By what an event is known: its value, and before that its key if it has one.
+
+Not always a pair: the collector of garbage passes over bytes, and many thousands are on their way.
+"""
+
+
+def content_of(key: bytes | None, value: bytes | None) -> Content:
+    """By what an event is known."""
+    return value if key is None else (key, value)
+
+
+Report = Callable[[KafkaError | None, Message], None]
+"""Takes Kafka's word on an event."""
+
 
 class PlainParcel(Parcel):
-    """A parcel of records as they were pushed; `each` if Kafka is asked about every one of them.
+    """A parcel of events, of which the newest is `held` back; `each` if Kafka is asked about all of them.
 
     `indices` are the offsets that Kafka told, None where it only said that it has the event; none of them
-    lies before `after`. It `asks` as long as Kafka is to be asked about the next event to go out. Nothing
-    is added once it has `ended`, and nothing is settled before.
+    lies before `after`. It `asks` as long as Kafka is to be asked about the next event to go out, and
+    `report` takes the answers. `seen` is how many events it had when it was last looked at. Nothing is
+    added once it has `ended`, and nothing is settled before.
     """
 
-    __slots__ = ("after", "asks", "begun_s", "each", "ended", "indices", "records")
+    __slots__ = (
+        "after",
+        "asks",
+        "begun_s",
+        "contents",
+        "each",
+        "ended",
+        "held",
+        "indices",
+        "report",
+        "seen",
+    )
 
     def __init__(self, topic: str, partition: int) -> None:
         super().__init__(topic, partition, 0, 0)
-        self.records: list[Record] = []
+        self.contents: list[Content] = []
+        self.held: Record
         self.indices: list[int | None] = []
+        self.report: Report
         self.after = 0
         self.each = False
         self.asks = True
         self.ended = False
         self.begun_s = 0.0
+        self.seen = 0
 
     @property
     def count(self) -> int:
         """How many events it has."""
-        return len(self.records)
+        return self._taken + len(self.contents)
+
+    def forget(self) -> None:
+        """Lets go of the events, once nobody has to look for them any more."""
+        self._taken, self.contents = len(self.contents), []
+
+
+def size_of(parcel: PlainParcel) -> int:
+    """How many bytes the values of its events have."""
+    values = [each[1] if isinstance(each, tuple) else each for each in parcel.contents]
+    return sum(len(value or b"") for value in values)
 
 
 def are_consecutive(first: int, last: int, count: int) -> bool:
     """Whether so many events fill all offsets from the first's to the last's."""
     return last - first == count - 1
-
-
-Content = tuple[bytes | None, bytes | None]
-"""A key and a value."""
 
 
 def find_offsets(sent: Sequence[Content], kept: Iterable[tuple[int, Content]]) -> list[int] | None:

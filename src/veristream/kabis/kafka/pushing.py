@@ -1,15 +1,15 @@
 """Pushing events of topics that are not validated straight to Kafka, at its own pace.
 
-A push hands the event *before* it to Kafka's client, and holds its own back until the next push or for a
-moment. So whenever a parcel ends, its last event is still to be sent, and Kafka can be asked about it: see
-`parcels` for why that is enough.
+A push hands the event *before* it to Kafka's client, and holds its own back until the next push, or for a
+moment if there is none. So whenever a parcel ends, its last event is still to be sent, and Kafka can be
+asked about it: see `parcels` for why that is enough.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from veristream.kabis.client_errors import (
 )
 from veristream.kabis.consumed import Place
 from veristream.kabis.kafka.failures import Troubles, error_of
-from veristream.kabis.kafka.parcels import PlainParcel, are_consecutive, find_offsets
+from veristream.kabis.kafka.parcels import PlainParcel, are_consecutive, content_of, find_offsets, size_of
 from veristream.kabis.kafka.reading import PartitionReader, known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
@@ -37,7 +37,10 @@ from veristream.kabis.routes import KEYS_REMEMBERED, ProducerOptions
 from veristream.kabis.seal import Sealer
 
 POLL_S = 0.1
-HOLD_S = 0.001
+HOLD_S = 0.002
+PARCEL_S = 0.02
+PARCEL_EVENTS = 5_000
+"""When a parcel ends although events still come: what it costs to end one is borne by many events."""
 READ_PATIENCE_S = 30.0
 MESSAGES_MAX = 2_000_000
 SMALL_BYTES = LEAF_BYTES_MAX // 4
@@ -48,13 +51,14 @@ TOPIC_SETTINGS = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
 
 @dataclass(slots=True)
 class PlainLane:
-    """One partition; `shared` once another producer's events were found between ours."""
+    """One partition; Kafka is asked about `each` event once somebody wanted to know where one stands while
+    others' events lay in between."""
 
     topic: str
     partition: int
     sealer: Sealer | None
     open: PlainParcel | None = None
-    shared: bool = False
+    each: bool = False
 
 
 class PlainTopic:
@@ -77,32 +81,33 @@ class PlainTopic:
         Every event passes here, so that nothing is looked up twice, and the common case calls only Kafka.
         """
         _, value, key, headers, timestamp_ms, partition = record
-        if headers or (value is not None and len(value) > SMALL_BYTES) or (key and len(key) > SMALL_BYTES):
-            encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
         lane = self._only
-        if lane is None or partition is not None:
-            lane = self._find(record.topic, key, partition)
+        if lane is None or headers or partition is not None or not value or len(value) > SMALL_BYTES or key:
+            lane = self._find(record)
             record = record if lane.sealer is None else _seal(lane.sealer, record)
+            value, key = record.value, record.key
         with self._lock:
             parcel = lane.open
             if parcel is None:
                 parcel = self._pusher.open_parcel(lane)
-                records = parcel.records
             else:
-                records = parcel.records
-                _, value, key, headers, timestamp_ms, _ = records[-1]
-                if parcel.asks or headers or timestamp_ms is not None:
-                    self._pusher.hand_over(parcel)
-                else:
-                    try:
-                        self._produce(lane.topic, value, key, lane.partition)
-                    except (BufferError, KafkaException) as error:
-                        raise self._pusher.explain(parcel, error) from error
-            records.append(record)
-            return Pushed(parcel, len(records) - 1)
+                _, held_value, held_key, headers, timestamp_ms, _ = parcel.held
+                try:
+                    if headers or timestamp_ms is not None or parcel.asks:
+                        self._pusher.hand_over(parcel)
+                    else:
+                        self._produce(lane.topic, held_value, held_key, lane.partition)
+                except (BufferError, KafkaException) as error:
+                    raise self._pusher.explain(parcel, error) from error
+            parcel.held = record
+            contents = parcel.contents
+            contents.append(value if key is None else (key, value))  # what `content_of` says
+            return Pushed(parcel, len(contents) - 1)
 
-    def _find(self, topic: str, key: bytes | None, partition: int | None) -> PlainLane:
-        """The lane of a partition that was asked for, or that the key chooses."""
+    def _find(self, record: Record) -> PlainLane:
+        """The lane of the partition that was asked for, or that the key chooses; raises what is wrong."""
+        topic, value, key, headers, timestamp_ms, partition = record
+        encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
         if partition is None:
             return self.lanes[self._choose(key)]
         if not 0 <= partition < len(self.lanes):
@@ -166,20 +171,24 @@ class KafkaPusher:
         if self._closed:
             raise ClosedError("events are pushed before the producer is closed")
         parcel = lane.open = PlainParcel(lane.topic, lane.partition)
-        parcel.each = lane.shared
-        parcel.asks = True
+        parcel.each = lane.each
+        parcel.report = partial(self._delivered_each if lane.each else self._delivered, lane, parcel)
         parcel.begun_s = time.monotonic()
         self._flying.add(parcel)
         self._waiting.set()
         return parcel
 
     def hand_over(self, parcel: PlainParcel, *, last: bool = False) -> None:
-        """Gives Kafka's client the newest event of a parcel; BufferFullError if it takes no more now."""
-        asked = last or parcel.asks
-        try:
-            self.producer.produce(parcel.topic, **self._describe(parcel, parcel.records[-1], asked=asked))
-        except (BufferError, KafkaException) as error:
-            raise self.explain(parcel, error) from error
+        """Gives Kafka's client the event of a parcel that is held back, with all that it may have."""
+        record = parcel.held
+        more: dict[str, Any] = {}
+        if record.headers:
+            more["headers"] = list(record.headers)
+        if record.timestamp_ms is not None:
+            more["timestamp"] = record.timestamp_ms
+        if last or parcel.asks:
+            more["on_delivery"] = parcel.report
+        self.producer.produce(parcel.topic, record.value, record.key, parcel.partition, **more)
         parcel.asks = parcel.each
 
     def explain(self, parcel: PlainParcel, error: BufferError | KafkaException) -> EnvironmentFailure:
@@ -188,21 +197,9 @@ class KafkaPusher:
             return BufferFullError(self._options.buffer_bytes)
         return self._troubles.explain(f"push to {parcel.topic}-{parcel.partition}", error_of(error))
 
-    def _describe(self, parcel: PlainParcel, record: Record, *, asked: bool) -> dict[str, Any]:
-        """An event with all that it may have besides key and value."""
-        report = partial(self._delivered_each if parcel.each else self._delivered, parcel)
-        return {
-            "value": record.value,
-            "key": record.key,
-            "partition": parcel.partition,
-            **({"headers": list(record.headers)} if record.headers else {}),
-            **({"timestamp": record.timestamp_ms} if record.timestamp_ms is not None else {}),
-            **({"on_delivery": report} if asked else {}),
-        }
-
     def parcels(self) -> list[PlainParcel]:
         """All that somebody waits for; what was held back leaves."""
-        self._end_parcels()
+        self._end_parcels(lambda parcel: True)
         with self.lock:
             return list(self._flying)
 
@@ -210,7 +207,7 @@ class KafkaPusher:
     def buffered_bytes(self) -> int:
         """How much is on its way."""
         with self.lock:
-            return sum(len(each.value or b"") for parcel in self._flying for each in parcel.records)
+            return sum(map(size_of, self._flying))
 
     def close(self) -> None:
         """Fails everything that is not acknowledged, and all pushes to come."""
@@ -236,26 +233,29 @@ class KafkaPusher:
             self._waiting.wait()
             self._waiting.clear()
             time.sleep(HOLD_S)
-            self._end_parcels()
+            self._end_parcels(_is_due)
 
-    def _end_parcels(self) -> None:
-        """Sends the events that are held back, and asks Kafka about them."""
+    def _end_parcels(self, is_due: Callable[[PlainParcel], bool]) -> None:
+        """Sends the events of these parcels that are held back, and asks Kafka about them."""
         failed: list[tuple[PlainParcel, Failure]] = []
         with self.lock:
             for lane in self._lanes:
                 parcel = lane.open
                 if parcel is None:
                     continue
+                if not is_due(parcel):
+                    self._waiting.set()
+                    continue
                 parcel.ended = True  # before Kafka can say anything about its last event
                 try:
                     self.hand_over(parcel, last=True)
                     lane.open = None
-                except BufferFullError:
+                except BufferError:
                     parcel.ended = False
                     self._waiting.set()
-                except EnvironmentFailure as failure:
+                except KafkaException as error:
                     lane.open = None
-                    failed.append((parcel, failure))
+                    failed.append((parcel, self.explain(parcel, error)))
         for parcel, why in failed:
             self._settle(parcel, why)
 
@@ -263,9 +263,15 @@ class KafkaPusher:
 
     def _poll_always(self) -> None:
         while not self._closed:
-            self.producer.poll(POLL_S)
+            try:
+                self.producer.poll(POLL_S)
+            except KafkaException as exception:  # the client has given up for good, and tells whoever polls
+                for parcel in self.parcels():
+                    self._settle(parcel, self.explain(parcel, exception))
 
-    def _delivered(self, parcel: PlainParcel, error: KafkaError | None, message: Message) -> None:
+    def _delivered(
+        self, lane: PlainLane, parcel: PlainParcel, error: KafkaError | None, message: Message
+    ) -> None:
         """Kafka's word on the first or the last event of a parcel."""
         if error is not None:
             self._fail(parcel, error)
@@ -274,13 +280,18 @@ class KafkaPusher:
         if not parcel.ended or parcel.count > len(parcel.indices) == 1:
             return
         first, last = parcel.indices[0], parcel.indices[-1]
-        is_late = time.monotonic() - parcel.begun_s > self._options.delivery_timeout_ms / 2000
-        if first is None or last is None or is_late or not are_consecutive(first, last, parcel.count):
-            self._readers.submit(self._look, parcel, first, last)
-        else:
+        is_late = time.monotonic() - parcel.begun_s > self._options.delivery_timeout_ms / 1000
+        if first is None or last is None or is_late:
+            self._readers.submit(self._look, lane, parcel)
+        elif are_consecutive(first, last, parcel.count):
             self._settle(parcel, Settlement(first, None, None))
+            parcel.forget()
+        else:
+            self._settle(parcel, Settlement(first, None, None, Locator(self._settings, lane, parcel)))
 
-    def _delivered_each(self, parcel: PlainParcel, error: KafkaError | None, message: Message) -> None:
+    def _delivered_each(
+        self, lane: PlainLane, parcel: PlainParcel, error: KafkaError | None, message: Message
+    ) -> None:
         """Kafka's word on one event after the other."""
         if error is not None:
             self._fail(parcel, error)
@@ -290,9 +301,10 @@ class KafkaPusher:
             return
         known = [index for index in parcel.indices if index is not None]
         if len(known) == parcel.count:
-            self._settle(parcel, _settle_at(known))
+            self._settle(parcel, Settlement(known[0], None, None, lambda: known))
+            parcel.forget()
         else:
-            self._readers.submit(self._look, parcel, parcel.indices[0], parcel.indices[-1])
+            self._readers.submit(self._look, lane, parcel)
 
     def _note(self, parcel: PlainParcel, message: Message) -> None:
         """Takes down where an event stands, and that the next ones of its partition stand behind it."""
@@ -310,35 +322,15 @@ class KafkaPusher:
             failure = DeliveryTimeoutError(where, failure.message)
         self._settle(parcel, failure)
 
-    def _look(self, parcel: PlainParcel, first: int | None, last: int | None) -> None:
-        """Reads where the events of a parcel stand; if others lie between them, Kafka is asked of each."""
-        reader = PartitionReader(self._settings, parcel.topic, parcel.partition)
+    def _look(self, lane: PlainLane, parcel: PlainParcel) -> None:
+        """Reads whether the events of a parcel are there, when Kafka's word does not say it."""
+        locator = Locator(self._settings, lane, parcel)
         try:
-            start = parcel.after if first is None else first
-            end = reader.bounds()[1] if last is None else last + 1
-            kept = [
-                (message.offset() or 0, (message.key(), message.value()))
-                for message in reader.messages(start, end, READ_PATIENCE_S)
-            ]
-            offsets = find_offsets([(each.key, each.value) for each in parcel.records], kept)
+            first = locator()[0]
         except EnvironmentFailure as failure:
             self._settle(parcel, failure)
-            return
-        finally:
-            reader.close()
-        if offsets is None:
-            where = f"{parcel.topic}-{parcel.partition}"
-            self._settle(parcel, DeliveryTimeoutError(where, "not all were kept"))
-            return
-        if not are_consecutive(offsets[0], offsets[-1], parcel.count):
-            self._share(parcel)
-        self._settle(parcel, _settle_at(offsets))
-
-    def _share(self, parcel: PlainParcel) -> None:
-        with self.lock:
-            for lane in self._lanes:
-                if (lane.topic, lane.partition) == (parcel.topic, parcel.partition):
-                    lane.shared = True
+        else:
+            self._settle(parcel, Settlement(first, None, None, locator))
 
     def _settle(self, parcel: PlainParcel, fate: Settlement | Failure) -> None:
         with self.lock:
@@ -353,8 +345,49 @@ class KafkaPusher:
         self._told()
 
 
-def _settle_at(offsets: list[int]) -> Settlement:
-    return Settlement(offsets[0], None, None, tuple(offsets))
+class Locator:
+    """Where the events of a parcel stand, read when it is called first."""
+
+    def __init__(self, settings: KafkaSettings, lane: PlainLane, parcel: PlainParcel) -> None:
+        self._settings = settings
+        self._lane = lane
+        self._parcel = parcel
+        self._found: list[int] | None = None
+        self._lock = threading.Lock()
+
+    def __call__(self) -> Sequence[int]:
+        """The offsets; raises EnvironmentFailure if they cannot be read, or an event is missing."""
+        with self._lock:
+            if self._found is None:
+                self._found = self._read()
+                self._lane.each = True  # so that nobody has to read what comes from now on
+                self._parcel.forget()
+            return self._found
+
+    def _read(self) -> list[int]:
+        parcel = self._parcel
+        first, last = parcel.indices[0], parcel.indices[-1]
+        reader = PartitionReader(self._settings, parcel.topic, parcel.partition)
+        try:
+            start = parcel.after if first is None else first
+            end = reader.bounds()[1] if last is None else last + 1
+            kept = [
+                (message.offset() or 0, content_of(message.key(), message.value()))
+                for message in reader.messages(start, end, READ_PATIENCE_S)
+            ]
+        finally:
+            reader.close()
+        offsets = find_offsets(parcel.contents, kept)
+        if offsets is None:
+            raise DeliveryTimeoutError(f"{parcel.topic}-{parcel.partition}", "not all were kept")
+        return offsets
+
+
+def _is_due(parcel: PlainParcel) -> bool:
+    """Whether no event has come since the last time, or too many have."""
+    before, parcel.seen = parcel.seen, len(parcel.contents)
+    lasts_s = time.monotonic() - parcel.begun_s
+    return parcel.seen == before or parcel.seen > PARCEL_EVENTS or lasts_s > PARCEL_S
 
 
 def _seal(sealer: Sealer, record: Record) -> Record:
@@ -370,6 +403,7 @@ def _producer_settings(
         troubles,
         enable_idempotence=True,
         enable_gapless_guarantee=True,
+        max_in_flight=1,  # a broker that was restarted knows only the last request of each producer again
         acks="all",
         linger_ms=options.linger_ms,
         message_max_bytes=MESSAGE_BYTES_MAX,

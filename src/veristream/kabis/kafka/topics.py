@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
@@ -12,7 +12,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from veristream.errors import ModelError
-from veristream.kabis.kafka.failures import Troubles, error_of
+from veristream.kabis.kafka.failures import Troubles, error_of, patiently
 from veristream.kabis.kafka.settings import BOOTSTRAP, KafkaSettings
 
 ANSWER_S = 10.0
@@ -24,11 +24,15 @@ logger.addHandler(logging.NullHandler())
 logger.propagate = False
 
 
+DEFAULTS = {"reconnect.backoff.max.ms": "1000"}
+"""A broker that comes back is found at once: librdkafka would wait up to ten seconds between two tries."""
+
+
 def configure(settings: KafkaSettings, troubles: Troubles, **own: Any) -> dict[str, Any]:
-    """A client's configuration: the user's properties, then what is ours."""
+    """A client's configuration: what the user may change, the user's properties, then what is ours."""
     named = {key.replace("_", "."): value for key, value in own.items()}
     base = {BOOTSTRAP: settings.bootstrap, "error_cb": troubles.note, "logger": logger}
-    return {**settings.properties, **base, **named}
+    return {**DEFAULTS, **settings.properties, **base, **named}
 
 
 class Topics:
@@ -66,14 +70,28 @@ class Topics:
 
     def ends(self, topic: str, partitions: int) -> list[int]:
         """The offset that the next message of each partition gets."""
-        places = [TopicPartition(topic, number) for number in range(partitions)]
-        latest: Any = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        wanted: Any = dict.fromkeys(places, latest)
-        asked = self.admin.list_offsets(wanted, request_timeout=ANSWER_S)
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._find([(topic, number, latest) for number in range(partitions)])
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first offset of a partition that is kept, and the one that the next message gets."""
+        earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        (low,) = self._find([(topic, partition, earliest)])
+        (high,) = self._find([(topic, partition, latest)])
+        return low, high
+
+    def _find(self, wanted: Sequence[tuple[str, int, Any]]) -> list[int]:
+        """The offsets at the ends of partitions; another client may have made them just now."""
+
+        def ask() -> list[int]:
+            asked = {TopicPartition(topic, number): end for topic, number, end in wanted}
+            answers = self.admin.list_offsets(asked, request_timeout=ANSWER_S)
+            return [answers[place].result().offset for place in asked]
+
         try:
-            return [asked[place].result().offset for place in places]
+            return patiently(ask, ANSWER_S)
         except KafkaException as error:
-            raise self._troubles.explain(f"find the ends of {topic}", error_of(error)) from error
+            raise self._troubles.explain(f"find the ends of {wanted[0][0]}", error_of(error)) from error
 
     def require(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Makes the topic if it is not there; raises ModelError if it has another number of partitions."""

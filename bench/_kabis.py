@@ -1,8 +1,9 @@
 """The clients of `bench/kabis.py`, each a process: `python bench/_kabis.py producer|consumer DIR SETTING`.
 
-A client says `ready` when it is open, waits for a line with the time to begin, and prints a line of JSON
-when it is done. Events begin with the time of their push, on the clock that all processes of a machine
-share, so that whoever pulls one knows how old it is.
+Each producer first passes one event through every topic, so that nothing is opened on the clock. A client
+says `ready` when that is done, waits for a line with the time to begin, and prints a line of JSON when it
+is done. Events begin with the time of their push, on the clock that all processes of a machine share, so
+that whoever pulls one knows how old it is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from veristream.kabis.access import Access
-from veristream.kabis.consumed import Consumed
 from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ClusterFolder
@@ -29,6 +29,7 @@ from veristream.kabis.routes import ProducerOptions
 TIME = struct.Struct(">q")
 PENDING_MAX = 50_000
 PATIENCE_S = 120.0
+PRODUCERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Setting:
     """What is run: `pace_s` is the time between two pushes of one producer, 0 for as fast as it goes.
 
     In the paper's pattern a batch has one event, and a producer waits for each before it pushes the next.
+    With `reports` the fate of every single event is looked at, else only that none failed in the end.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Setting:
     events: int
     paper: bool = False
     pace_s: float = 0.0
+    reports: bool = True
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -64,6 +67,25 @@ def decode(text: str) -> Setting:
     return Setting(**fields)
 
 
+class Ages:
+    """How old events are when they are pulled, of some of them: each would slow the consumer down."""
+
+    def __init__(self) -> None:
+        self._found: list[int] = []
+
+    def note(self, values: list[bytes]) -> None:
+        """Takes down some ages of events that were pulled just now."""
+        now, step = time.monotonic_ns(), max(1, len(values) // 10)
+        self._found += [now - TIME.unpack_from(value)[0] for value in values[::step]]
+
+    def ranks(self) -> dict[str, float]:
+        """The median and the 99th of a hundred."""
+        found = sorted(self._found)
+        return {
+            f"p{rank}_ms": found[min(len(found) - 1, len(found) * rank // 100)] / 1e6 for rank in (50, 99)
+        }
+
+
 def produce(access: Access, name: str, setting: Setting) -> None:
     """Pushes the events and waits until all are acknowledged."""
     options = (
@@ -73,7 +95,9 @@ def produce(access: Access, name: str, setting: Setting) -> None:
     topics = setting.topics
     waiting: deque[Pushed] = deque()
     with access.producer(name, options, journal=False) as producer:
-        cpu_s = _wait_for_start()
+        for pushed in [producer.push(Record(topic, TIME.pack(0) + filler)) for topic in topics]:
+            pushed.result(PATIENCE_S)
+        cpu_s = wait_for_start()
         began = time.monotonic()
         for number in range(setting.events):
             if setting.pace_s:
@@ -82,36 +106,47 @@ def produce(access: Access, name: str, setting: Setting) -> None:
             pushed = producer.push(Record(topics[number % len(topics)], value))
             if setting.paper:
                 pushed.result(PATIENCE_S)
-            else:
+            elif setting.reports:
                 waiting.append(pushed)
                 if len(waiting) > PENDING_MAX:
                     waiting.popleft().result(PATIENCE_S)
         producer.flush(PATIENCE_S)
         for each in waiting:
             each.result(PATIENCE_S)
-        seconds = time.monotonic() - began
-        _tell({"acknowledged": setting.events, "seconds": seconds, "cpu_s": time.process_time() - cpu_s})
+        ended, cpu_s = time.monotonic(), time.process_time() - cpu_s
+        acknowledged = producer.metrics()["acknowledged"]
+    if acknowledged != setting.events + len(topics):
+        raise RuntimeError(f"{acknowledged} of {setting.events} events were acknowledged")
+    tell({"ended": ended, "cpu_s": cpu_s})
 
 
 def consume(access: Access, setting: Setting, count: int) -> None:
     """Pulls the events of all producers: validated topics validating, others not."""
     consumers = list(_subscribe(access, setting))
     try:
-        cpu_s = _wait_for_start()
-        ages: list[int] = []
-        pulled = 0
-        while pulled < count:
-            for consumer in consumers:
-                events = consumer.pull(PATIENCE_S if len(consumers) == 1 else 0.002)
-                pulled += len(events)
-                ages += _ages(events)
+        _pull(consumers, PRODUCERS * len(setting.topics), Ages())
+        cpu_s, ages = wait_for_start(), Ages()
+        size_bytes = _pull(consumers, count, ages)
         ended, cpu_s = time.monotonic(), time.process_time() - cpu_s
     finally:
         for consumer in consumers:
             consumer.close()
-    ages.sort()
-    ranks = {f"p{rank}_ms": ages[min(len(ages) - 1, len(ages) * rank // 100)] / 1e6 for rank in (50, 99)}
-    _tell({"pulled": pulled, "ended": ended, "cpu_s": cpu_s, **ranks})
+    if size_bytes != count * setting.size_bytes:
+        raise RuntimeError(f"{size_bytes} bytes were pulled")
+    tell({"ended": ended, "cpu_s": cpu_s, **ages.ranks()})
+
+
+def _pull(consumers: list[KabisConsumer], count: int, ages: Ages) -> int:
+    """Pulls so many events; gives how many bytes they have."""
+    pulled = size_bytes = 0
+    while pulled < count:
+        for consumer in consumers:
+            events = consumer.pull(PATIENCE_S if len(consumers) == 1 else 0.002)
+            values = [event.value or b"" for event in events]
+            pulled += len(values)
+            size_bytes += sum(map(len, values))
+            ages.note(values)
+    return size_bytes
 
 
 def _subscribe(access: Access, setting: Setting) -> Iterator[KabisConsumer]:
@@ -123,14 +158,7 @@ def _subscribe(access: Access, setting: Setting) -> Iterator[KabisConsumer]:
             yield consumer
 
 
-def _ages(events: list[Consumed]) -> list[int]:
-    """The ages of some of the events: looking at each would slow the consumer down."""
-    now = time.monotonic_ns()
-    step = max(1, len(events) // 10)
-    return [now - TIME.unpack_from(event.value or b"")[0] for event in events[::step]]
-
-
-def _wait_for_start() -> float:
+def wait_for_start() -> float:
     """Waits, and gives the processor time that was used until then."""
     print("ready", flush=True)
     begin = float(sys.stdin.readline())
@@ -138,7 +166,8 @@ def _wait_for_start() -> float:
     return time.process_time()
 
 
-def _tell(result: dict[str, Any]) -> None:
+def tell(result: dict[str, Any]) -> None:
+    """The client's last word."""
     print(json.dumps(result), flush=True)
 
 

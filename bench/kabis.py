@@ -1,227 +1,218 @@
-"""Kabis on its embedded pair: events from push to pull, in the setting of the paper.
+"""Kabis in the setting of its paper, on every stack that it runs on, beside plain Kafka.
 
-Three producers, one consumer, four validators and three storage parties (F = 1), each a process, all on
-this machine, and every log flushed before anything is acknowledged. Events of 100 B, 1 KB and 10 KB; none,
-half and all of the topics validated. Beside it the paper's pattern on the same stack: a batch of one event,
-one in flight per producer.
+Three producers and one consumer, each a process; four validators and three storage parties (F = 1), and
+everything flushed or acknowledged by all before anything counts. Events of 100 B to 100 KB; none, half and
+all of the topics validated. The stacks are Kabis' embedded pair; Kafka with the embedded validators; Kafka
+with CometBFT; and plain confluent-kafka with the same acknowledgements, on one of the same clusters.
+Beside them the paper's pattern on each stack of Kabis: a batch of one event, one in flight per producer.
 
-Processor time is that of all parties and clients together, by event: where other programs run beside, it
-says more than the rate.
+Processor time is that of all parties, brokers and clients together, by event: where other programs run
+beside, it says more than the rate.
 
-    python bench/kabis.py --quick
+    python bench/kabis.py --quick       what the ratios need, in five minutes
+    python bench/kabis.py               the whole grid, 50,000 events of each producer where the disk allows
+    python bench/kabis.py --embedded    the embedded pair alone, without Kafka
+
+The whole grid is drawn like figures 4 and 5 of the paper: bench/results/kabis-*.svg and .png.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from _kabis import Setting, encode
-from _measure import ROOT, finish, middle, say, table
+from _kabis import Setting
+from _measure import RESULTS, finish, say, table
+from _plots import draw
+from _runs import Case, Figures, measure
+from _stacks import PRODUCERS, KabisStack, KafkaStack, Stack, running_kabis, running_kafkas
 
-from veristream.kabis.access import Access
-from veristream.kabis.actions import RegisterKey, SetTopic
-from veristream.kabis.administration import act_all
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.transactions import prove_possession
+from veristream.kabis.interfaces import party_of
 
-PRODUCERS = ("producer-1", "producer-2", "producer-3")
+EMBEDDED = "embedded pair"
+KAFKA = "Kafka"
+COMETBFT = "Kafka and CometBFT"
+PLAIN = "plain Kafka"
 TOPICS = 4
-SIZES = (100, 1_000, 10_000)
-SECONDS_MAX = 300.0
-START_S = 0.2
-COMPARED = ("100 B, all", "1000 B, all")
+SHARES = {"none": 0, "half": TOPICS // 2, "all": TOPICS}
+RUNS_MAX = 3
+PAPER = "the paper's pattern"
+PACED = "150 events/s"
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """What one run gave."""
+class Scale:
+    """How much is run: events of each producer by size, and how often."""
 
-    setting: Setting
-    events_per_s: float
-    cpu_us: float
-    p50_ms: float
-    p99_ms: float
+    events: dict[int, int]
+    runs: int
+    paper_events: int
 
-
-def run(cluster: Cluster, setting: Setting) -> Figures:
-    """Runs the clients of a setting on topics of its own."""
-    folder = cluster.folder
-    access = Access(folder)
-    topics = [SetTopic(topic, 1, topic in setting.validated) for topic in setting.topics]
-    act_all(access.genesis, access.admin(), access.author(ADMIN), topics)
-    count = setting.events * len(PRODUCERS)
-    clients = [_start("consumer", folder, setting, str(count))]
-    clients += [_start(name, folder, setting) for name in PRODUCERS]
-    try:
-        for client in clients:
-            assert client.stdout is not None
-            ready = client.stdout.readline()
-            if ready != "ready\n":
-                raise RuntimeError(f"a client did not start: {ready!r}")
-        parties_s = _cpu_s(cluster)
-        begin = time.monotonic() + START_S
-        for client in clients:
-            assert client.stdin is not None
-            client.stdin.write(f"{begin}\n")
-            client.stdin.flush()
-        results = [_end(client) for client in clients]
-        cpu_s = _cpu_s(cluster) - parties_s + sum(result["cpu_s"] for result in results)
-    finally:
-        for client in clients:
-            client.kill()
-            client.wait()
-    pulled: dict[str, Any] = results[0]
-    rate = count / (pulled["ended"] - begin)
-    return Figures(setting, rate, cpu_s / count * 1e6, pulled["p50_ms"], pulled["p99_ms"])
+    def setting(self, size: int, share: str) -> Setting:
+        """Events of a size, with so many of the topics validated."""
+        names = [f"{share}-{size}-{number}" for number in range(TOPICS)]
+        validated = SHARES[share]
+        return Setting(
+            f"{size} B, {share}",
+            tuple(names[:validated]),
+            tuple(names[validated:]),
+            size,
+            self.events[size],
+        )
 
 
-def _cpu_s(cluster: Cluster) -> float:
-    """The processor time that the parties have used so far."""
-    ticks = 0
-    for party in cluster.running.values():
-        fields = Path(f"/proc/{party.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])  # by the program, and by the system for it
-    return ticks / os.sysconf("SC_CLK_TCK")
+QUICK = Scale({100: 20_000, 1_000: 20_000, 10_000: 2_000}, 1, 40)
+WHOLE = Scale({100: 50_000, 1_000: 50_000, 10_000: 20_000, 100_000: 2_000}, RUNS_MAX, 200)
 
 
-def _start(role: str, folder: ClusterFolder, setting: Setting, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, str(ROOT / "bench" / "_kabis.py"), role, str(folder.path), encode(setting)]
-    return subprocess.Popen([*command, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def measure_kabis(on: str, stack: KabisStack, scale: Scale, shares: Sequence[str]) -> list[Figures]:
+    """The grid on a stack, the paper's pattern, and a slow stream.
+
+    First, and three times, the two sizes of validated events that are compared with one another.
+    """
+    compared = [Case(on, stack, scale.setting(size, "all")) for size in (100, 1_000)]
+    found = measure(compared, RUNS_MAX)
+    done = {case.setting.name for case in compared}
+    for size in scale.events:
+        for share in shares:
+            setting = scale.setting(size, share)
+            if setting.name not in done:
+                found += measure([Case(on, stack, setting)], scale.runs)
+    topics = tuple(f"paper-{number}" for number in range(TOPICS))
+    paper = Setting(PAPER, topics, (), 100, scale.paper_events, paper=True)
+    paced = Setting(PACED, ("paced",), (), 100, 150, pace_s=0.02)
+    return found + measure([Case(on, stack, paper)], scale.runs) + measure([Case(on, stack, paced)], 1)
 
 
-def _end(client: subprocess.Popen[str]) -> dict[str, Any]:
-    output, _ = client.communicate(timeout=SECONDS_MAX)
-    if client.returncode != 0 or not output:
-        raise RuntimeError(f"a client ended with exit code {client.returncode}")
-    result: dict[str, Any] = json.loads(output)
-    return result
+def compare_with_plain(stack: KabisStack, plain: KafkaStack, scale: Scale) -> list[Figures]:
+    """Topics that are not validated beside plain Kafka: the same cluster, as many topics, in turn.
 
-
-def settings(quick: bool) -> list[Setting]:
-    """The grid of the paper: sizes by how many of the topics are validated."""
-    found = []
-    for size in SIZES:
-        # As many at 100 B as at 1 KB: what does not depend on the events must weigh the same in both.
-        events = {100: 60_000, 1_000: 60_000, 10_000: 6_000}[size] * (1 if quick else 4) // len(PRODUCERS)
-        for label, validated in (("none", 0), ("half", TOPICS // 2), ("all", TOPICS)):
-            names = [f"{label}-{size}-{number}" for number in range(TOPICS)]
-            found.append(
-                Setting(
-                    f"{size} B, {label}", tuple(names[:validated]), tuple(names[validated:]), size, events
-                )
-            )
+    Once with a look at what became of each event, by its future or by a callback, and once without.
+    """
+    found: list[Figures] = []
+    for size in scale.events:
+        cases = []
+        for told in (True, False):
+            name = f"{size} B, {'every' if told else 'no'} event's fate looked at"
+            setting = replace(scale.setting(size, "none"), name=name, reports=told)
+            where = f"{size}-{'told' if told else 'silent'}"
+            cases.append(Case(PLAIN, plain, replace(setting, unvalidated=_names(f"plain-{where}"))))
+            here = _names(f"kabis-{where}", lambda topic: _is_first(stack, topic))
+            cases.append(Case(KAFKA, stack, replace(setting, unvalidated=here)))
+        found += measure(cases, RUNS_MAX)
     return found
 
 
-def again(setting: Setting, number: int) -> Setting:
-    """The same on other topics."""
-    return Setting(
-        setting.name,
-        tuple(f"{name}-{number}" for name in setting.validated),
-        tuple(f"{name}-{number}" for name in setting.unvalidated),
-        setting.size_bytes,
-        setting.events,
-        setting.paper,
-        setting.pace_s,
-    )
+def _names(begin: str, suits: Callable[[str], bool] = lambda topic: True) -> tuple[str, ...]:
+    """Names of topics that suit, also with the number of a run behind them."""
+    found: list[str] = []
+    number = 0
+    while len(found) < TOPICS:
+        name, number = f"{begin}-{number}", number + 1
+        if all(suits(f"{name}-{run}") for run in range(RUNS_MAX)):
+            found.append(name)
+    return tuple(found)
 
 
-def measure(cluster: Cluster, some: Sequence[Setting], runs: int) -> list[Figures]:
-    """The median of some runs of each setting, in turn, so that a busy machine favours none of them."""
-    rounds = [[run(cluster, again(setting, number)) for setting in some] for number in range(runs)]
-    found = [middle(each, lambda figures: figures.events_per_s) for each in zip(*rounds, strict=True)]
-    for each in found:
-        say(f"  {each.setting.name}: {each.events_per_s:,.0f} events/s, {each.cpu_us:.1f} µs of CPU each")
-    return found
+def _is_first(stack: KabisStack, topic: str) -> bool:
+    """Whether the first cluster keeps a topic."""
+    genesis = stack.cluster.genesis
+    return party_of(genesis, topic) == genesis.storage[0].name
 
 
-def measure_grid(cluster: Cluster, grid: Sequence[Setting], runs: int) -> list[Figures]:
-    """The whole grid; first, and more often, the two settings that are compared with one another."""
-    compared = [setting for setting in grid if setting.name in COMPARED]
-    found = measure(cluster, compared, max(3, runs))
-    for setting in grid:
-        if setting not in compared:
-            found += measure(cluster, [setting], runs)
-    names = [setting.name for setting in grid]
-    return sorted(found, key=lambda figures: names.index(figures.setting.name))
+def warm_up(*stacks: Stack) -> None:
+    """A run of each that does not count: a new broker is slow until its code is compiled."""
+    setting = QUICK.setting(100, "none")
+    for number, stack in enumerate(stacks):
+        topics = tuple(f"warm-{number}-{topic}" for topic in setting.unvalidated)
+        measure([Case("warm-up", stack, replace(setting, unvalidated=topics))], 1)
 
 
 def main() -> None:
     """Measures, prints and writes the results."""
-    quick = "--quick" in sys.argv[1:]
-    runs = 1 if quick else 3
-    paper_topics = tuple(f"paper-{number}" for number in range(TOPICS))
+    quick, alone = "--quick" in sys.argv[1:], "--embedded" in sys.argv[1:]
+    scale = QUICK if quick else WHOLE
+    shares = ("all", "none") if quick else tuple(SHARES)
+    found: list[Figures] = []
+    say(f"{len(PRODUCERS)} producers, 1 consumer, F = 1:")
     with tempfile.TemporaryDirectory(prefix="kabis-bench-") as name:
-        folder = ClusterFolder(Path(name))
-        with Cluster(folder) as cluster:
-            cluster.create()
-            cluster.start()
-            _register(folder)
-            say("Kabis, 3 producers, 1 consumer, F = 1:")
-            grid = measure_grid(cluster, settings(quick), runs)
-            paper_events = 60 if quick else 300
-            alone = (
-                Setting("the paper's pattern", paper_topics, (), 100, paper_events, paper=True),
-                Setting("150 events/s", ("paced",), (), 100, 150, pace_s=0.02),
-            )
-            paper, paced = (measure(cluster, [setting], runs)[0] for setting in alone)
-    _finish(grid, paper, paced)
+        folder = Path(name)
+        with running_kabis(folder / "embedded") as stack:
+            found += measure_kabis(EMBEDDED, stack, scale, tuple(SHARES))
+        if not alone:
+            with running_kafkas(folder / "kafkas") as kafkas:
+                plain = KafkaStack(kafkas, kafkas.names()[0])
+                with running_kabis(folder / "on-kafka", kafkas) as stack:
+                    warm_up(plain, stack)
+                    found += compare_with_plain(stack, plain, scale)
+                    found += measure_kabis(KAFKA, stack, scale, shares)
+            with (
+                running_kafkas(folder / "other") as kafkas,
+                running_kabis(folder / "on-both", kafkas, cometbft=True) as stack,
+            ):
+                warm_up(stack)
+                found += measure_kabis(COMETBFT, stack, scale, shares)
+    _finish(found, pictures=not (quick or alone))
 
 
-def _register(folder: ClusterFolder) -> None:
-    """Gives each producer a key, and has the admin register it."""
-    access = Access(folder)
-    chain_id = access.genesis.chain_id
-    actions = []
-    for name in PRODUCERS:
-        key = folder.add_client(name)
-        actions.append(RegisterKey(name, 0, key.public, prove_possession(chain_id, name, 0, key)))
-    act_all(access.genesis, access.admin(), access.author(ADMIN), actions)
-
-
-def _finish(grid: list[Figures], paper: Figures, paced: Figures) -> None:
+def _finish(found: list[Figures], *, pictures: bool) -> None:
     rows = [
         (
-            each.setting.name,
-            f"{each.events_per_s:,.0f}",
+            f"{each.on}: {each.setting.name}",
+            f"{each.consumed_per_s:,.0f}",
+            f"{each.produced_per_s:,.0f}",
             f"{each.cpu_us:,.1f}",
             f"{each.p50_ms:,.1f}",
             f"{each.p99_ms:,.1f}",
         )
-        for each in [*grid, paper, paced]
+        for each in found
     ]
-    table(
-        "push to pull, everything on this machine",
-        ("events, validated", "events/s", "CPU µs", "p50 ms", "p99 ms"),
-        rows,
-    )
-    by_name = {each.setting.name: each.events_per_s for each in grid}
-    cpu_us = {each.setting.name: each.cpu_us for each in grid}
-    validated = by_name["100 B, all"]
-    ratios = {
-        "validated_events_per_s": validated,
-        "over_paper_pattern": validated / paper.events_per_s,
-        "1000_over_100_bytes": by_name["1000 B, all"] / validated,
-        "1000_over_100_bytes_cpu": cpu_us["1000 B, all"] / cpu_us["100 B, all"],
-        "all_over_none": validated / by_name["100 B, none"],
-    }
+    head = ("events, validated", "consumed/s", "produced/s", "CPU µs", "p50 ms", "p99 ms")
+    table("push to pull, everything on this machine", head, rows)
     figures = {
-        "events_per_s": by_name | {"paper": paper.events_per_s},
-        "cpu_us_per_event": cpu_us,
-        "latency_ms_paced": {"p50": paced.p50_ms, "p99": paced.p99_ms},
-        "latency_ms_paper": {"p50": paper.p50_ms, "p99": paper.p99_ms},
+        each.on: {
+            other.setting.name: {
+                "consumed_per_s": round(other.consumed_per_s),
+                "produced_per_s": round(other.produced_per_s),
+                "cpu_us": round(other.cpu_us, 1),
+                "p50_ms": round(other.p50_ms, 1),
+                "p99_ms": round(other.p99_ms, 1),
+            }
+            for other in found
+            if other.on == each.on
+        }
+        for each in found
     }
-    finish("kabis", ratios, figures)
+    if pictures:
+        figures |= {"pictures": [str(path) for path in draw(found, RESULTS)]}
+    finish("kabis", ratios(found), figures)
+
+
+def ratios(found: Sequence[Figures]) -> dict[str, float]:
+    """What others read; keys of the embedded pair have no stack before them."""
+    by_name = {(each.on, each.setting.name): each for each in found}
+    given: dict[str, float] = {}
+    for on, before in ((EMBEDDED, ""), (KAFKA, "kafka_"), (COMETBFT, "cometbft_")):
+        if (on, PAPER) not in by_name:
+            continue
+        small, large = by_name[on, "100 B, all"], by_name[on, "1000 B, all"]
+        given |= {
+            f"{before}validated_events_per_s": small.consumed_per_s,
+            f"{before}over_paper_pattern": small.consumed_per_s / by_name[on, PAPER].consumed_per_s,
+            f"{before}1000_over_100_bytes": large.consumed_per_s / small.consumed_per_s,
+        }
+    for setting in [each.setting for each in found if each.on == PLAIN]:
+        ours, theirs = by_name[KAFKA, setting.name], by_name[PLAIN, setting.name]
+        told = "" if setting.reports else "_unlooked"
+        given[f"unvalidated_over_kafka_{setting.size_bytes}_bytes{told}"] = (
+            ours.consumed_per_s / theirs.consumed_per_s
+        )
+    if any(each.on == PLAIN for each in found):
+        given["unvalidated_over_kafka"] = given["unvalidated_over_kafka_100_bytes"]
+    return given
 
 
 if __name__ == "__main__":

@@ -1,0 +1,164 @@
+"""What `bench/kabis.py` runs on: Kabis on its embedded pair, on Kafka, on Kafka and CometBFT; plain Kafka.
+
+A stack makes the topics of a setting, says how its clients are started, and which processes work for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from _kabis import Setting, encode
+from _measure import ROOT
+
+from veristream.brokers.cometbft import CometNetwork
+from veristream.brokers.group import BrokerGroup
+from veristream.brokers.kafka import KafkaClusters
+from veristream.kabis.access import Access
+from veristream.kabis.actions import RegisterKey, SetTopic
+from veristream.kabis.administration import act_all
+from veristream.kabis.cluster import Cluster
+from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.interfaces import party_of
+from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.kafka.topics import Topics
+from veristream.kabis.transactions import prove_possession
+
+PRODUCERS = ("producer-1", "producer-2", "producer-3")
+CONSUMER = "consumer"
+
+
+class Stack(ABC):
+    """What events pass through."""
+
+    @abstractmethod
+    def prepare(self, setting: Setting) -> None:
+        """Makes the topics."""
+
+    @abstractmethod
+    def clean(self, setting: Setting) -> None:
+        """Frees the disk of what the topics held, where that can be had."""
+
+    @abstractmethod
+    def client(self, role: str, setting: Setting) -> list[str]:
+        """The command line of a client: the consumer, or a producer by its name."""
+
+    @abstractmethod
+    def pids(self) -> list[int]:
+        """The processes that work for it, clients aside."""
+
+
+@dataclass(frozen=True)
+class KabisStack(Stack):
+    """A Kabis cluster, and the brokers that it stands on, if any."""
+
+    cluster: Cluster
+    brokers: tuple[BrokerGroup, ...] = ()
+
+    def prepare(self, setting: Setting) -> None:
+        """Has the admin make the topics."""
+        access = Access(self.cluster.folder)
+        topics = [SetTopic(topic, 1, topic in setting.validated) for topic in setting.topics]
+        act_all(access.genesis, access.admin(), access.author(ADMIN), topics)
+
+    def clean(self, setting: Setting) -> None:
+        """Topics that are not validated are let go by Kafka; what is validated stays."""
+        for name, settings in Access(self.cluster.folder).kafka().items():
+            gone = [each for each in setting.unvalidated if party_of(self.cluster.genesis, each) == name]
+            _delete(settings, gone)
+
+    def client(self, role: str, setting: Setting) -> list[str]:
+        """A client of Kabis."""
+        program = str(ROOT / "bench" / "_kabis.py")
+        return [sys.executable, program, role, str(self.cluster.folder.path), encode(setting)]
+
+    def pids(self) -> list[int]:
+        """The parties and the brokers."""
+        groups = [self.cluster.running, *(group.running for group in self.brokers)]
+        return [each.pid for group in groups for each in group.values()]
+
+
+@dataclass(frozen=True)
+class KafkaStack(Stack):
+    """One Kafka cluster, and nothing of Kabis."""
+
+    kafkas: KafkaClusters
+    name: str
+
+    @property
+    def _settings(self) -> KafkaSettings:
+        return KafkaSettings(self.kafkas.address(self.name))
+
+    def prepare(self, setting: Setting) -> None:
+        """Has Kafka make the topics."""
+        for topic in setting.topics:
+            Topics(self._settings).require(topic, 1, {})
+
+    def clean(self, setting: Setting) -> None:
+        """Has Kafka let the topics go."""
+        _delete(self._settings, list(setting.topics))
+
+    def client(self, role: str, setting: Setting) -> list[str]:
+        """A client of Kafka."""
+        program = str(ROOT / "bench" / "_kafka.py")
+        return [sys.executable, program, role, self._settings.bootstrap, encode(setting)]
+
+    def pids(self) -> list[int]:
+        """All brokers that run: the others cost a little too, beside plain Kafka as beside Kabis."""
+        return [each.pid for each in self.kafkas.running.values()]
+
+
+def _delete(settings: KafkaSettings, topics: list[str]) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    if topics:
+        admin = AdminClient({"bootstrap.servers": settings.bootstrap})
+        for future in admin.delete_topics(topics).values():
+            future.result()
+
+
+@contextmanager
+def running_kafkas(folder: Path) -> Iterator[KafkaClusters]:
+    """Three Kafka clusters of one node each."""
+    with KafkaClusters(folder) as kafkas:
+        kafkas.create(3)
+        kafkas.start()
+        yield kafkas
+
+
+@contextmanager
+def running_kabis(
+    folder: Path, kafkas: KafkaClusters | None = None, *, cometbft: bool = False
+) -> Iterator[KabisStack]:
+    """Three storage parties, on Kafka if there are clusters, over four validators, ours or CometBFT's."""
+    with ExitStack() as stack:
+        brokers: list[BrokerGroup] = [] if kafkas is None else [kafkas]
+        cluster = stack.enter_context(Cluster(ClusterFolder(folder / "kabis")))
+        if cometbft:
+            network = stack.enter_context(CometNetwork(folder / "cometbft"))
+            network.create(4)
+            network.start()
+            brokers.append(network)
+            cluster.create_over([network.address(name) for name in network.names()])
+        else:
+            cluster.create()
+        if kafkas is not None:
+            cluster.use_kafka([KafkaSettings(kafkas.address(name)) for name in kafkas.names()])
+        cluster.start()
+        _register(cluster.folder)
+        yield KabisStack(cluster, tuple(brokers))
+
+
+def _register(folder: ClusterFolder) -> None:
+    """Gives each producer a key, and has the admin register it."""
+    access = Access(folder)
+    chain_id = access.genesis.chain_id
+    actions = []
+    for name in PRODUCERS:
+        key = folder.add_client(name)
+        actions.append(RegisterKey(name, 0, key.public, prove_possession(chain_id, name, 0, key)))
+    act_all(access.genesis, access.admin(), access.author(ADMIN), actions)

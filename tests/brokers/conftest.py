@@ -9,9 +9,13 @@ from uuid import uuid4
 
 import pytest
 
+from tests.kabis.session.console import Console, opened
 from tests.missing import is_missing
 from veristream.brokers.kafka import BRIEF, KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.access import Access
+from veristream.kabis.cluster import Start
+from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 
 GIVEN = "VERISTREAM_KAFKAS"
@@ -50,3 +54,23 @@ def topic() -> str:
 def folder(tmp_path: Path) -> Path:
     """A storage party's own folder."""
     return tmp_path / "log"
+
+
+@pytest.fixture(scope="module")
+def console(kafkas: KafkaClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    """A cluster whose storage parties keep their logs in Kafka."""
+    addresses = ",".join(kafkas.address(name) for name in kafkas.names())
+    with opened(tmp_path_factory.mktemp("kabis") / "data") as console:
+        console.do("up", "--detach", "--storage", f"kafka={addresses}")
+        yield console
+
+
+@pytest.fixture
+def access(console: Console, kafkas: KafkaClusters) -> Access:
+    """The clients of the cluster, all of whose parties and Kafkas run."""
+    kafkas.start()
+    running = console.cluster.find()
+    console.cluster.start(
+        Start(attended=False), [each for each in console.cluster.names() if each not in running]
+    )
+    return Access(ClusterFolder(console.data))

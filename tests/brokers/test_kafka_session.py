@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import random
 import threading
 import time
-from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from tests.kabis.session.console import Console, opened
+from tests.brokers.streams import PATIENCE_S, UNVALIDATED, create, pull, values
+from tests.kabis.session.console import Console
 from veristream.brokers.kafka import BRIEF, KafkaClusters
 from veristream.errors import ModelError
 from veristream.kabis.access import Access
 from veristream.kabis.client_errors import BelowLowWaterError, DeliveryTimeoutError
 from veristream.kabis.cluster import Start
-from veristream.kabis.consumed import Consumed
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.event_receipts import export_receipt, verify_receipt
-from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.interfaces import party_of
 from veristream.kabis.kafka.failures import KafkaFailure
 from veristream.kabis.kafka.log import topic_of
@@ -30,68 +25,11 @@ from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.processes import last_words, wait_until
 from veristream.kabis.producer import KabisProducer
-from veristream.kabis.pushes import Pushed
 from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.seal import Sealer, TopicKeys
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
-
-PATIENCE_S = 120.0
-ROUNDS = int(os.environ.get("VERISTREAM_KILLS", "3"))
-VALIDATED = ConsumerOptions()
-UNVALIDATED = ConsumerOptions(validate=False)
-
-_numbers = count()
-
-
-@pytest.fixture(scope="module")
-def console(kafkas: KafkaClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """A cluster whose storage parties keep their logs in Kafka."""
-    addresses = ",".join(kafkas.address(name) for name in kafkas.names())
-    with opened(tmp_path_factory.mktemp("kabis") / "data") as console:
-        console.do("up", "--detach", "--storage", f"kafka={addresses}")
-        yield console
-
-
-@pytest.fixture
-def access(console: Console, kafkas: KafkaClusters) -> Access:
-    """The clients of the cluster, all of whose parties and Kafkas run."""
-    kafkas.start()
-    running = console.cluster.find()
-    console.cluster.start(
-        Start(attended=False), [each for each in console.cluster.names() if each not in running]
-    )
-    return Access(ClusterFolder(console.data))
-
-
-def create(console: Console, *options: object) -> str:
-    """A topic that no other test uses."""
-    name = f"topic-{os.getpid()}-{next(_numbers)}"
-    console.do("topic", "create", name, *options)
-    return name
-
-
-def kafka_of(access: Access, kafkas: KafkaClusters, topic: str) -> str:
-    """The cluster that has a topic which is not validated."""
-    bootstrap = access.kafka()[party_of(access.genesis, topic)].bootstrap
-    return next(name for name in kafkas.names() if kafkas.address(name) == bootstrap)
-
-
-def pull(access: Access, topic: str, wanted: int, options: ConsumerOptions = VALIDATED) -> list[Consumed]:
-    """So many events of a topic from its beginning, or as many as come in time."""
-    events: list[Consumed] = []
-    with access.consumer(options=options) as consumer:
-        consumer.subscribe([topic])
-        deadline_s = time.monotonic() + PATIENCE_S
-        while len(events) < wanted and time.monotonic() < deadline_s:
-            events += consumer.pull(timeout=1.0)
-        assert consumer.pull(timeout=0.2) == []
-    return events
-
-
-def values(events: list[Consumed], partition: int = 0) -> list[bytes | None]:
-    return [event.value for event in events if event.partition == partition]
 
 
 def test_validated_events_are_delivered_in_order_with_receipts(console: Console, access: Access) -> None:
@@ -255,84 +193,6 @@ def test_a_forged_record_stops_its_party_and_nobody_else(
     console.do("up", "--detach", "--repair")
     assert "storage-1 lost" in console.do("status").output
     assert values(pull(access, topic, 2)) == [b"before", b"after"]
-
-
-def keep_pushing(producer: KabisProducer, topics: list[str], stop: threading.Event) -> dict[bytes, Pushed]:
-    pushed: dict[bytes, Pushed] = {}
-    for number in count():
-        if stop.is_set():
-            return pushed
-        for topic in topics:
-            value = b"%s %d" % (topic.encode(), number)
-            pushed[value] = producer.push(Record(topic, value), timeout=PATIENCE_S)
-        time.sleep(0.002)
-    return pushed
-
-
-def push_during(access: Access, topics: list[str], trouble: Callable[[], None]) -> dict[bytes, Pushed]:
-    """Pushes for as long as the trouble lasts; nothing is left on its way afterwards."""
-    stop = threading.Event()
-    with access.producer(journal=False) as producer:
-        found: list[dict[bytes, Pushed]] = []
-        thread = threading.Thread(target=lambda: found.append(keep_pushing(producer, topics, stop)))
-        thread.start()
-        try:
-            trouble()
-        finally:
-            stop.set()
-            thread.join()
-        producer.flush(PATIENCE_S)
-    return found[0]
-
-
-def require_all(access: Access, topic: str, pushed: dict[bytes, Pushed], options: ConsumerOptions) -> None:
-    """Every acknowledged event stands where its producer was told, once, and none was refused."""
-    told = {
-        value: each.result(0).index
-        for value, each in pushed.items()
-        if value.startswith(topic.encode() + b" ")
-    }
-    events = pull(access, topic, len(told), options)
-    assert {event.value: event.index for event in events} == told
-    assert len(events) == len(told) > 0
-
-
-def test_a_cluster_stopped_for_a_while_costs_nothing(
-    console: Console, access: Access, kafkas: KafkaClusters
-) -> None:
-    validated, plain = create(console), create(console, "--unvalidated")
-
-    def trouble() -> None:
-        for name in kafkas.names():
-            time.sleep(0.3)
-            kafkas.stop([name])
-            time.sleep(1.0)
-            kafkas.start([name])
-        time.sleep(0.3)
-
-    pushed = push_during(access, [validated, plain], trouble)
-    require_all(access, validated, pushed, VALIDATED)
-    require_all(access, plain, pushed, UNVALIDATED)
-
-
-def test_no_acknowledged_event_is_lost_by_kill_9(
-    console: Console, access: Access, kafkas: KafkaClusters
-) -> None:
-    """VERISTREAM_KILLS sets how many brokers are killed, one after the other."""
-    validated, plain = create(console), create(console, "--unvalidated")
-    drawn = random.Random(8)
-
-    def trouble() -> None:
-        for number in range(ROUNDS):
-            name = kafka_of(access, kafkas, plain) if number % 2 else drawn.choice(kafkas.names())
-            time.sleep(drawn.uniform(0.1, 0.6))
-            kafkas.kill(name)
-            time.sleep(drawn.uniform(0.0, 0.5))
-            kafkas.start([name])
-
-    pushed = push_during(access, [validated, plain], trouble)
-    require_all(access, validated, pushed, VALIDATED)
-    require_all(access, plain, pushed, UNVALIDATED)
 
 
 def test_wrong_credentials_are_said_once_and_clearly(tmp_path: Path, topic: str) -> None:

@@ -97,6 +97,25 @@ def test_who_vouched_must_have_it_and_who_did_not_need_not() -> None:
     assert made.faults() == [("withheld", "s1", 3, 3)]
 
 
+def test_who_vouched_and_says_why_it_cannot_give_it_has_withheld_it() -> None:
+    made = world()
+    header = made.batches[1].header
+    place = ("orders", 0, "alice", 0, header.first_sequence, 3, header.digest())
+    for party in ("s1", "s2"):
+        del made.kept[party][1]
+        made.extra.append(Stored(party, Condition.REFUSED, *place, detail="offset 7 is damaged"))
+    findings, tallies = made.judge()
+    assert [(each.kind, each.accused, each.sequence, each.detail) for each in findings] == [
+        ("withheld", "s1", 3, "it vouched for the batch, and does not give it: offset 7 is damaged")
+    ]
+    assert [(each.party, each.copies, each.good, each.unanswered) for each in tallies] == [
+        ("", 7, 3, 0),
+        ("s0", 3, 3, 0),
+        ("s1", 2, 2, 0),
+        ("s2", 2, 2, 0),
+    ]
+
+
 def test_a_changed_event_is_altered() -> None:
     made = world()
     made.kept["s2"][0] = made.kept["s2"][0][:-1] + b"?"

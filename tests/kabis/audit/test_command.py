@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from bench._audit import Plan, write_chain
@@ -36,3 +37,24 @@ def test_a_page_that_could_not_be_written_is_told_first(tmp_path: Path) -> None:
         f"error: {tmp_path / 'nowhere' / 'page.html'} is in no folder that exists\n"
         "hint: --html takes a file to write\n"
     )
+
+
+def test_files_are_not_looked_for_where_the_parties_have_none(tmp_path: Path) -> None:
+    write_chain(tmp_path, Plan(batches=20, batch_events=1, faults=0))
+    hint = "hint: leave --files out: then the parties are asked, and have to run (veristream kabis up)\n"
+    missing = f"error: --files does not find everything in {tmp_path}: "
+    for party in ("storage-1", "storage-3"):
+        (tmp_path / party / "kafka.properties").write_text("bootstrap.servers=127.0.0.1:1\n")
+    ended = Console(tmp_path)("audit", "--files")
+    assert (ended.code, ended.output) == (2, "")
+    kafka = "the logs of storage-1, storage-3 are in Kafka"
+    assert ended.told == f"{missing}{kafka}\n{hint}"
+
+    path = tmp_path / "genesis.json"
+    genesis = json.loads(path.read_text())
+    for number, validator in enumerate(genesis["validators"]):
+        validator["address"] = f"http://127.0.0.1:{number + 1}"
+    path.write_text(json.dumps(genesis))
+    ended = Console(tmp_path)("audit", "--files")
+    assert (ended.code, ended.output) == (2, "")
+    assert ended.told == f"{missing}{kafka}, and CometBFT has the blocks\n{hint}"

@@ -162,18 +162,42 @@ def test_another_answer_than_the_batch_that_was_asked_for_is_altered(answer: byt
     assert (found.condition, found.digest) == (Condition.ALTERED, chain(1)[0].digest())
 
 
-def test_below_and_absent_and_refused_are_nothing() -> None:
-    class Refusing(Party):
+def test_below_and_absent_are_nothing() -> None:
+    class Forgetful(Party):
         async def fetch_range(
             self, stream: StreamName, first_sequence: int, bytes_max: int
         ) -> tuple[bytes, ...] | Below:
             return Below(100)
 
-        async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
-            raise RequestError("record 7 was lost to damage")
-
     assert ask(Party([]), wanted(chain(2))) == []
-    assert ask(Refusing([]), wanted(chain(2))) == []
+    assert ask(Forgetful([]), wanted(chain(2))) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("offset 7 is\ndamaged", "offset 7 is damaged"),
+        ("x" * 300, "x" * 300),
+        ("x" * 301, "x" * 299 + "…"),
+    ],
+)
+def test_a_party_that_cannot_read_one_batch_gives_the_others_and_says_why(words: str, told: str) -> None:
+    batches = chain(3)
+
+    class Damaged(Party):
+        async def fetch_range(
+            self, stream: StreamName, first_sequence: int, bytes_max: int
+        ) -> tuple[bytes, ...] | Below:
+            raise RequestError(words)
+
+        async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
+            if digest == batches[1].digest():
+                raise RequestError(words)
+            return await super().fetch_bytes(digest)
+
+    found = ask(Damaged(batches), wanted(batches))
+    assert described(found) == [(0, "whole"), (2, "refused"), (4, "whole")]
+    assert (found[1].digest, found[1].detail) == (batches[1].digest(), told)
 
 
 def test_a_party_that_gives_the_same_for_ever_comes_to_an_end() -> None:

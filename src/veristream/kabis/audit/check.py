@@ -25,13 +25,21 @@ SEQUENCE_MAX = (1 << 63) - 1
 
 
 class Condition(StrEnum):
-    """In what condition a party gave a batch back; a header alone is evidence, and no copy."""
+    """In what condition a party gave a batch back; a header alone is evidence, and no copy.
+
+    One that has the batch and cannot give it back refuses, and says why.
+    """
 
     WHOLE = "whole"
     ALTERED = "altered"
     HEADER = "header"
     SILENT = "silent"
+    REFUSED = "refused"
     DAMAGED = "damaged"
+
+
+GIVEN = frozenset({Condition.WHOLE, Condition.ALTERED, Condition.HEADER})
+"""What a party gave; the rest is what it said, or did not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +163,7 @@ def judge_ledger(stream: Stream, verify: Verify = verify_signature) -> Iterator[
         first.topic,
         first.partition,
         first.producer,
-        copies=len(stream.stored),
+        copies=sum(each.condition in GIVEN for each in stream.stored),
         good=len(stream.admitted),
         events=sum(batch.count for batch in stream.admitted),
     )
@@ -212,7 +220,8 @@ def judge_party(stream: Stream, party: str, stored: Sequence[Stored]) -> Iterato
     forged = {(each.key_epoch, each.sequence) for each in _unsigned_strangers(stream, stored)}
     good = events = vouched = found = unanswered = 0
     for batch in stream.admitted:
-        given = copies.get(batch.digest, [])
+        answers = copies.get(batch.digest, [])
+        given = [each for each in answers if each.condition != Condition.REFUSED]
         is_due = stream.registry.is_due(batch) and party in batch.vouched
         vouched += is_due
         found += any(each.condition != Condition.SILENT for each in given)
@@ -224,7 +233,9 @@ def judge_party(stream: Stream, party: str, stored: Sequence[Stored]) -> Iterato
         elif given or party in stream.unread:
             unanswered += is_due
         elif is_due:
-            yield _about(Kind.WITHHELD, Role.STORAGE, party, batch, _DETAILS[Kind.WITHHELD])
+            words = [each.detail for each in answers[:1] if each.detail]
+            detail = ": ".join([_DETAILS[Kind.WITHHELD], *words])
+            yield _about(Kind.WITHHELD, Role.STORAGE, party, batch, detail)
     yield from _judge_forgeries(stream, party, stored)
     if stream.admitted:
         first = stream.admitted[0]

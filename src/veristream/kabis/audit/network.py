@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -32,6 +32,8 @@ UNADMITTED_MAX = 1000
 """How many batches behind the last admitted one are looked at: a party may make up any number."""
 ASKED_AT_ONCE = 16
 PATIENCE_S = 10.0
+WORDS_MAX = 300
+"""How much of a party's own words is told."""
 
 Value = TypeVar("Value")
 
@@ -220,7 +222,7 @@ class Asking:
         return [each for each in found if (each.partition, each.producer, each.key_epoch) == wanted]
 
     async def _ask_one(self, wanted: Wanted, room: asyncio.Semaphore) -> Stored | None:
-        """The party's answer for one digest; None if it says that it has nothing."""
+        """The party's answer for one digest; None if it says that it does not have it."""
         async with room:
             try:
                 if self._is_silent:
@@ -228,8 +230,8 @@ class Asking:
                 answer = await self._client.fetch_bytes(wanted.digest)
             except LyingPartyError:
                 return _stored_as(wanted, Condition.ALTERED)
-            except RequestError:
-                return None
+            except RequestError as error:
+                return replace(_stored_as(wanted, Condition.REFUSED), detail=_shorten(str(error)))
             except FAILURES:
                 self._is_silent = True
                 return _stored_as(wanted, Condition.SILENT)
@@ -245,3 +247,9 @@ class Asking:
 def _stored_as(wanted: Wanted, condition: Condition) -> Stored:
     place = (wanted.topic, wanted.partition, wanted.producer, wanted.key_epoch)
     return Stored(wanted.party, condition, *place, wanted.sequence, wanted.count, wanted.digest)
+
+
+def _shorten(words: str) -> str:
+    """A party's words on one line, and no more of them than anybody reads."""
+    line = " ".join(words.split())
+    return line if len(line) <= WORDS_MAX else line[: WORDS_MAX - 1] + "…"

@@ -177,8 +177,14 @@ class KafkaLog:
             self._news.notify_all()
 
     def _poll(self) -> None:
-        while not self._closing.is_set():
-            self._producer.poll(POLL_S)
+        try:
+            while not self._closing.is_set():
+                self._producer.poll(POLL_S)
+        except KafkaException as exception:  # the client has given up for good, and tells whoever polls
+            failure = self._troubles.explain(f"write into {self._reader.where}", error_of(exception))
+            with self._news:
+                self._failure = self._failure or failure
+                self._news.notify_all()
 
     def sync(self, *, now: bool = False) -> int:
         """Waits for Kafka's word on what was appended until now, and says up to where it is durable.
@@ -350,7 +356,8 @@ class KafkaLog:
         if self._lock < 0:
             return
         if self._failure is None:
-            self._producer.flush(CLOSE_S)
+            with suppress(KafkaException):  # which the poller has been told, too
+                self._producer.flush(CLOSE_S)
         self._closing.set()
         self._poller.join()
         self._reader.close()
@@ -391,6 +398,7 @@ def _producer_settings(
         settings,
         troubles,
         enable_idempotence=True,
+        max_in_flight=1,  # a broker that was restarted knows only the last request of each producer again
         acks="all",
         linger_ms=0,
         message_max_bytes=RECORD_BYTES_MAX,

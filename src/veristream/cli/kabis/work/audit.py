@@ -20,7 +20,9 @@ from veristream.kabis.access import Access
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import to_html, where
 from veristream.kabis.audit.report import AuditReport, to_json
+from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import Role
 from veristream.spark import open_session
 
@@ -58,6 +60,8 @@ def run(data: Path, asked: Asked) -> None:
 def _audit(data: Path, asked: Asked) -> AuditReport:
     folder = ClusterFolder(data)
     genesis = folder.genesis()  # before Spark starts: a wrong folder is told at once
+    if asked.files:
+        require_files(folder, genesis)
     access = Access(folder)
     identity = None if asked.files else access.require_up().identity(asked.name, Role.CONSUMER)
     with telling_progress() as tell:
@@ -69,6 +73,18 @@ def _audit(data: Path, asked: Asked) -> AuditReport:
         if identity is not None:
             source = job.Parties(network.Access(genesis, identity))
         return job.audit(session, source, job.Scope(asked.topics, asked.samples), tell)
+
+
+def require_files(folder: ClusterFolder, genesis: Genesis) -> None:
+    """Raises ModelError where blocks or logs of this folder's cluster are in no files of the parties."""
+    in_kafka = [party.name for party in genesis.storage if folder.kafka_path(party.name).is_file()]
+    elsewhere = [f"the logs of {', '.join(in_kafka)} are in Kafka"] if in_kafka else []
+    elsewhere += ["CometBFT has the blocks"] if is_cometbft(genesis) else []
+    if elsewhere:
+        raise ModelError(
+            f"--files does not find everything in {folder.path}: {', and '.join(elsewhere)}",
+            hint="leave --files out: then the parties are asked, and have to run (veristream kabis up)",
+        )
 
 
 @contextmanager

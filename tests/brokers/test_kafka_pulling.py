@@ -95,13 +95,19 @@ def test_reading_turns_back_and_forth(kafka: KafkaSettings, full: str, offsets: 
 def test_what_nobody_takes_is_let_go_and_taken_up_again(
     kafka: KafkaSettings, full: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The first partition is asked for once, and then keeps nobody waiting."""
     monkeypatch.setattr(pulling, "HELD_BYTES", 100)
+    monkeypatch.setattr(pulling, "REST_S", 0.01)
     monkeypatch.setattr(pulling, "EVENTS_MAX", 700)
 
     async def work(puller: KafkaPuller) -> None:
-        places = [PartitionName(full, number) for number in range(2)]
-        found = await asyncio.gather(*(read(puller, place, 0, EVENTS) for place in places))
-        assert [shown(events) for events in found] == [wanted(number, 0, EVENTS) for number in range(2)]
+        first, second = PartitionName(full, 0), PartitionName(full, 1)
+        begun = await puller.fetch_plain(first, 0, BYTES, WAIT_MS)
+        assert isinstance(begun, PlainEvents)
+        events = await read(puller, second, 0, EVENTS)
+        assert shown(events) == wanted(1, 0, EVENTS)
+        rest = await read(puller, first, begun.next_offset, EVENTS - begun.next_offset)
+        assert shown([*begun.events, *rest]) == wanted(0, 0, EVENTS)
 
     use(kafka, work)
 

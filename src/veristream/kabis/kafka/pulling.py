@@ -1,8 +1,9 @@
 """Pulling events of topics that are not validated straight from Kafka.
 
 One client of Kafka reads all partitions of a cluster, in a thread of its own, a little ahead of who pulls.
-A partition is taken up at an offset when it is first asked for, or asked for from elsewhere; when more of
-it has arrived than anybody wants it is let go, and taken up again where it stopped.
+A partition is taken up at an offset when it is first asked for, or asked for from elsewhere. When much has
+arrived that nobody has taken, reading rests; and if nobody takes any for a while, the partitions that keep
+the others waiting are let go, and taken up again when they are asked for.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -36,10 +36,9 @@ POLL_S = 0.05
 THREADS_MAX = 16
 QUEUE_KIB = 16 << 10
 HELD_BYTES = 8 << 20
+REST_S = 0.5
 
 Value = TypeVar("Value")
-
-_make = partial(tuple.__new__, Consumed)
 
 
 class _Source:
@@ -94,6 +93,7 @@ class _Stream:
         self._topics = Topics(settings)
         self._consumer = Consumer(_configure(settings, self.troubles))
         self._lock = threading.Lock()
+        self._taken = threading.Condition(self._lock)
         self._sources: dict[Place, _Source] = {}
         self._closed = False
         self._thread = threading.Thread(target=self._read_always, name="kabis-kafka-read", daemon=True)
@@ -136,6 +136,7 @@ class _Stream:
             source.turned = source.turned or not source.reading
             if found is None:
                 source.arrived = arrived
+            self._taken.notify()
             return found
 
     def _read_always(self) -> None:
@@ -144,6 +145,8 @@ class _Stream:
             messages: list[Message] = []
             try:
                 self._turn()
+                if not self._has_room():
+                    continue
                 messages = self._consumer.consume(1, POLL_S)
                 if messages:
                     messages += self._consumer.consume(EVENTS_MAX - 1, linger_s)
@@ -152,6 +155,17 @@ class _Stream:
                 time.sleep(POLL_S)
             self._share_out(messages)
             linger_s = LINGER_S if len(messages) > MANY else 0.0
+
+    def _has_room(self) -> bool:
+        """Whether to read on; waits for it, and lets go of what nobody takes."""
+        with self._taken:
+            held = [source for source in self._sources.values() if source.size_bytes]
+            if sum(source.size_bytes for source in held) <= HELD_BYTES:
+                return True
+            if not self._taken.wait(REST_S):
+                for source in held:
+                    self._let_go(source)
+            return False
 
     def _turn(self) -> None:
         """Takes partitions up where they are to be read from."""
@@ -179,8 +193,6 @@ class _Stream:
                 source.events += _show(run, source.origin)
                 source.next_offset = source.events[-1].index + 1
                 source.size_bytes += sum(map(len, run))
-                if source.size_bytes > HELD_BYTES:
-                    self._let_go(source)
                 source.wake()
 
     def _complain(self, error: KafkaError | None, place: tuple[str | None, int | None] | None) -> None:
@@ -189,13 +201,15 @@ class _Stream:
             for source in self._sources.values():
                 if place is None or place[0] is None or place == source.place:
                     source.error = error
-                    if source.reading:
-                        self._let_go(source)
+                    self._let_go(source)
                     source.wake()
 
     def _let_go(self, source: _Source) -> None:
-        self._consumer.incremental_unassign([TopicPartition(*source.place)])
-        source.reading = False
+        """Reads a partition no more, and drops what has arrived, until it is asked for."""
+        if source.reading:
+            self._consumer.incremental_unassign([TopicPartition(*source.place)])
+        source.turn_to(source.position)
+        source.turned = source.reading = False
 
 
 class KafkaPuller:
@@ -288,6 +302,7 @@ def _configure(settings: KafkaSettings, troubles: Troubles) -> dict[str, Any]:
         enable_auto_offset_store=False,
         auto_offset_reset="error",
         queued_max_messages_kbytes=QUEUE_KIB,
+        fetch_queue_backoff_ms=5,  # it would rest for a second whenever so much is here
         fetch_wait_max_ms=100,
     )
 
@@ -305,7 +320,8 @@ def _show(messages: Sequence[Message], origin: Origin) -> Iterator[Consumed]:
     headers = [tuple(each) if each else () for each in map(Message.headers, messages)]
     times_ms = [time_ms for _, time_ms in map(Message.timestamp, messages)]
     keys, values = map(Message.key, messages), map(Message.value, messages)
-    return map(_make, zip(map(Message.offset, messages), keys, values, headers, times_ms, repeat(origin)))
+    fields = zip(map(Message.offset, messages), keys, values, headers, times_ms, repeat(origin))
+    return map(tuple.__new__, repeat(Consumed), fields)
 
 
 def _explain(

@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOUR := $(VENV)/.tour
 JOBS_MAX ?= 4
 
 .DEFAULT_GOAL := help
@@ -22,13 +23,21 @@ help:
 
 setup: $(READY)
 
-$(READY): pyproject.toml
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(1)]'
 	@touch $@
+endef
 
-demo: $(READY)
+$(READY): pyproject.toml
+	$(call install,dev)
+
+# What the demo needs and no more, a Java among it: who sees Veristream for the first time waits for this.
+$(TOUR): pyproject.toml
+	$(call install,tour)
+
+demo: $(TOUR)
 	$(BIN)/veristream tour --models models --html report.html
 
 test: $(READY)

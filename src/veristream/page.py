@@ -19,7 +19,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) { :root { --ink: #e3e6ea; --paper: #15191f; --soft: #9aa4b0;
   --rule: #343c47; --panel: #1d232b; --good: #4ac26b; --bad: #ff7b72; --open: #d4a72c; --mark: #7aa7f0; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 72rem; padding: 1rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; max-width: 80rem; padding: 1rem; background: var(--paper); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif; overflow-wrap: break-word; }
 h1 { font-size: 1.6rem; line-height: 1.2; } h2 { font-size: 1.25rem; margin-top: 2.5rem; }
 h3 { font-size: 1rem; margin: 1.5rem 0 .5rem; }
@@ -40,7 +40,22 @@ svg .good { fill: var(--good); } svg .bad { fill: var(--bad); } svg .open { fill
 .plots { display: grid; gap: 1.5rem; margin: 1rem 0;
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr)); }
 .plots figure { margin: 0; } .plots svg { width: 100%; height: auto; }
+svg.chart text { font: 12px ui-monospace, monospace; } svg tspan.soft { font-size: inherit; }
+nav a { color: var(--mark); margin-right: 1rem; } td.long { min-width: 14rem; }
+@media (max-width: 40rem) {
+  .records thead { display: none; }
+  .records tr { display: block; padding: .5rem 0; border-bottom: 1px solid var(--rule); }
+  .records tr:last-child { border-bottom: 0; } .records td:empty { display: none; }
+  .records td { display: grid; grid-template-columns: 7.5rem 1fr; padding: .1rem .6rem; border-bottom: 0; }
+  .records td.number { text-align: left; white-space: normal; }
+  .records td::before { content: attr(data-title); color: var(--soft); }
+  .records td:first-child { display: block; font-weight: 600; overflow-wrap: anywhere; }
+  .records td:first-child::before { content: none; }
+}
 """.strip()
+
+RECORD_COLUMNS_MIN = 6
+"""From so many columns on, a narrow page shows each row of a table as a list of its own."""
 
 
 def escape(text: object) -> Markup:
@@ -72,23 +87,25 @@ def text(name: str, content: object, class_: str | None = None) -> Markup:
 
 
 def table(
-    titles: Sequence[str], rows: Iterable[Sequence[Markup]], numbers: Sequence[int] = (), caption: str = ""
+    titles: Sequence[str],
+    rows: Iterable[Sequence[Markup]],
+    numbers: Sequence[int] = (),
+    caption: str = "",
+    long: int | None = None,
 ) -> Markup:
-    """A table that scrolls where it is too wide; `numbers` are the columns of figures."""
+    """A table that a narrow page can show; `numbers` are columns of figures, `long` is one of sentences."""
+    is_records = len(titles) >= RECORD_COLUMNS_MIN
+    kinds = ["number" if at in numbers else "long" if at == long else None for at in range(len(titles))]
 
-    def line(name: str, cells: Sequence[Markup]) -> Markup:
-        return element(
-            "tr",
-            *(
-                element(name, cell, class_="number" if column in numbers else None)
-                for column, cell in enumerate(cells)
-            ),
-        )
+    def cell(column: int, content: Markup) -> Markup:
+        title = titles[column] if is_records else None
+        return element("td", content, class_=kinds[column], data_title=title)
 
-    head = element("thead", line("th", [escape(title) for title in titles]))
-    body = element("tbody", *(line("td", row) for row in rows))
+    heads = [text("th", title, kind) for title, kind in zip(titles, kinds, strict=True)]
+    lines = [element("tr", *(cell(at, content) for at, content in enumerate(row))) for row in rows]
     told = (text("caption", caption),) if caption else ()
-    return scroll(element("table", *told, head, body))
+    body = (*told, element("thead", element("tr", *heads)), element("tbody", *lines))
+    return scroll(element("table", *body, class_="records" if is_records else None))
 
 
 def fold(summary: str, *children: Markup) -> Markup:

@@ -7,14 +7,18 @@ which names both.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
+from multiprocessing import get_context
 from pathlib import Path
 
 from veristream import library
-from veristream.expected import Reproduction
+from veristream.expected import Reproduction, find_known
 from veristream.kabis.access import Access
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import show_audit
@@ -25,21 +29,20 @@ from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.handshake import Role
 from veristream.page import Markup, element, escape, render_page, table, text
 from veristream.report.html import show_reproductions
-from veristream.search.limits import Report, silent
+from veristream.report.words import tell_count
 from veristream.spark import open_session
+from veristream.verdict import Violated
 
 PROVED = (
-    "kafka",
-    "kafka_intruder",
-    "nsq_shared_channel",
-    "rabbitmq_scenario1",
-    "rabbitmq_scenario2",
-    "kabis_validate_printed",
-    "kabis_validate_meant",
-    "kabis_tendermint",
-    "kabis_tendermint_unlocked",
+    ("kafka", "kafka_intruder"),
+    ("rabbitmq_scenario1", "rabbitmq_scenario2"),
+    ("nsq_shared_channel",),
+    ("kabis_validate_printed", "kabis_validate_meant", "kabis_tendermint", "kabis_tendermint_unlocked"),
 )
-"""The known models that are proved: something of each paper, and what takes seconds, not minutes."""
+"""The known models that are proved, by paper: something of each, and what takes seconds, not minutes. The
+first two are searched by different loops, so that on a new machine no loop is compiled twice."""
+PROVERS_MAX = 2
+"""Most of the time goes into compiling kernels, which takes one core for each model."""
 EVENTS = 20_000
 MASTER = "local[2]"
 
@@ -67,23 +70,44 @@ class Tour:
 
 
 def take_tour(
-    names: Sequence[str] = PROVED,
+    papers: Sequence[Sequence[str]] = PROVED,
     *,
     models: Path | None = None,
     events: int = EVENTS,
     master: str = MASTER,
-    report: Report = silent,
     tell: Tell = lambda _: None,
 ) -> Tour:
     """Proves, runs and audits; the cluster is gone afterwards."""
     tell("prove: the papers' models")
-    proved = library.reproduce(names, models=models, report=report)
+    proved = prove(papers, models or library.find_models(), tell)
     tell("run: a cluster with two liars")
     with _cluster() as cluster:
         ran = demonstrate(cluster, events)
         tell("audit: every copy of every event, on Spark")
         audited = _audit(cluster, master, tell)
     return Tour(proved, ran, audited)
+
+
+def prove(papers: Sequence[Sequence[str]], models: Path, tell: Tell) -> tuple[Reproduction, ...]:
+    """Every model of the papers, each paper's in a process, so that all cores have work."""
+    find_known(models, [*chain(*papers)])  # a wrong folder is told before any work is done
+    provers = min(PROVERS_MAX, os.cpu_count() or 1)
+    with ProcessPoolExecutor(provers, mp_context=get_context("spawn")) as pool:
+        proving = [pool.submit(library.reproduce, names, models=models) for names in papers]
+        try:
+            _tell_each(proving, tell)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return tuple(chain.from_iterable(each.result() for each in proving))
+
+
+def _tell_each(proving: Sequence[Future[tuple[Reproduction, ...]]], tell: Tell) -> None:
+    """What was found, as soon as it is; raises what a prover raised."""
+    for done in as_completed(proving):
+        for one in done.result():
+            agreeing = sum(not outcome.differences for outcome in one.outcomes)
+            tell(f"  {one.model.name}: {agreeing} of {len(one.outcomes)} verdicts as expected")
 
 
 @contextmanager
@@ -104,36 +128,55 @@ def _audit(cluster: Cluster, master: str, tell: Tell) -> AuditReport:
     return job.audit(session, job.Parties(network.Access(access.genesis, identity)), job.Scope(), tell)
 
 
-def summarise(tour: Tour) -> Iterator[str]:
-    """Each verb in a line or two."""
-    outcomes = [outcome for one in tour.proved for outcome in one.outcomes]
+def summarise(tour: Tour) -> Iterator[tuple[str, str]]:
+    """Each verb with what came of it."""
+    ran, checked = tour.ran, tour.audited.checked
+    problems = "; ".join(ran.problems) or "none lost, doubled, changed or out of order"
+    copies = f"{checked.event_copies:,} copies of {checked.events:,} events"
+    yield "proved", _tell_proved(tour.proved)
+    yield "ran", f"{ran.acknowledged:,} events acknowledged, {ran.delivered:,} delivered, {problems}"
+    yield "lied", f"{' and '.join(LIARS)}, meanwhile; caught on the ledger: {_names(ran.caught)}"
+    yield "audited", f"{copies}, {checked.signatures:,} signatures; accused: {_names(sorted(tour.named))}"
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nobody"
+
+
+def _tell_proved(proved: Sequence[Reproduction]) -> str:
+    outcomes = [outcome for one in proved for outcome in one.outcomes]
     agreeing = sum(not outcome.differences for outcome in outcomes)
-    violated = sum(outcome.expectation.verdict == "violated" for outcome in outcomes)
-    yield (
-        f"proved   {agreeing} of {len(outcomes)} verdicts on {len(tour.proved)} models as expected,"
-        f" {violated} of them violations with a run that shows it"
-    )
-    ran = tour.ran
-    yield (
-        f"ran      {ran.acknowledged:,} events acknowledged, {ran.delivered:,} delivered,"
-        f" {'; '.join(ran.problems) or 'none lost, doubled, changed or out of order'}"
-    )
-    caught = ", ".join(ran.caught) or "nobody"
-    yield f"         while {' and '.join(LIARS)} lied; caught on the ledger: {caught}"
-    checked = tour.audited.checked
-    yield (
-        f"audited  {checked.event_copies:,} copies of {checked.events:,} events,"
-        f" {checked.signatures:,} signatures; accused: {', '.join(sorted(tour.named)) or 'nobody'}"
+    violated = [one.result.verdict for one in outcomes if isinstance(one.result.verdict, Violated)]
+    shown = sum(verdict.trace is not None for verdict in violated)
+    return (
+        f"{agreeing} of {tell_count(len(outcomes), 'verdict')} on {tell_count(len(proved), 'model')} as"
+        f" expected; {tell_count(len(violated), 'violation')}, {shown} with a run that shows it"
     )
 
 
 def render_tour(tour: Tour) -> str:
     """The page of the tour."""
+    sections = (
+        ("Proved", (*_introduce(), *show_reproductions(tour.proved))),
+        ("Run", _show_run(tour.ran)),
+        ("Audited", show_audit(tour.audited)),
+    )
+    links = [element("a", escape(title), href=f"#{title.lower()}") for title, _ in sections]
     return render_page(
         "Veristream: prove, run, audit",
-        element("section", text("h2", "Proved"), *show_reproductions(tour.proved)),
-        element("section", text("h2", "Run"), *_show_run(tour.ran)),
-        element("section", text("h2", "Audited"), *show_audit(tour.audited)),
+        element("nav", *links),
+        *(element("p", text("strong", verb), escape(f" {told}")) for verb, told in summarise(tour)),
+        *(element("section", text("h2", title), *parts, id=title.lower()) for title, parts in sections),
+    )
+
+
+def _introduce() -> Iterator[Markup]:
+    yield text("p", "Each verdict that a paper gives stands beside ours; a run that shows one is drawn.")
+    yield element(
+        "p",
+        escape("These are models that take seconds; "),
+        text("code", "veristream reproduce"),
+        escape(" proves every model that comes with Veristream."),
     )
 
 
@@ -146,8 +189,8 @@ def _show_run(ran: Demonstration) -> Iterator[Markup]:
         ("events acknowledged", f"{ran.acknowledged:,}"),
         ("delivered to a consumer that validates", f"{ran.delivered:,}"),
         ("lost, doubled, changed or out of order", "; ".join(ran.problems) or "none"),
-        ("caught by its own signatures, on the ledger", ", ".join(ran.caught) or "nobody"),
-        ("suspected by the consumer", ", ".join(ran.suspected) or "nobody"),
+        ("caught by its own signatures, on the ledger", _names(ran.caught)),
+        ("suspected by the consumer", _names(ran.suspected)),
         ("a receipt verified with the genesis alone", f"{place}, by {', '.join(receipt.validators)}"),
         ("seconds", f"{ran.seconds:.1f}"),
     )

@@ -9,7 +9,6 @@ import typer
 
 from veristream.cli.failure import Exit, failures
 from veristream.cli.options import write_page
-from veristream.cli.progress import showing_progress
 from veristream.cli.reproduce import ModelsOption
 
 PageOption = Annotated[
@@ -37,11 +36,10 @@ def tour(
     with failures():
         from veristream.tour import render_tour, summarise, take_tour
 
-        with showing_progress() as report:
-            found = take_tour(models=models, events=events, report=report, tell=_tell)
+        found = take_tour(models=models, events=events, tell=_tell)
+        for verb, told in summarise(found):
+            typer.echo(f"{verb:<8} {told}")
         write_page(page, lambda: render_tour(found))
-        for line in summarise(found):
-            typer.echo(line)
         typer.echo(f"all of it: {page}")
         if not found.is_as_told:
             raise typer.Exit(Exit.VIOLATED)

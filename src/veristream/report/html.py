@@ -52,24 +52,31 @@ def _reproduction(reproduction: Reproduction) -> Iterator[Markup]:
     constants = ", ".join(f"{name} = {value}" for name, value in model.constants.items())
     yield text("h3", model.name + (f" with {constants}" if constants else ""))
     yield text("p", model.paper, class_="soft")
-    titles = ("property", "source", "expected", "verdict", *EFFORT_TITLES, "published with", "")
-    yield table(titles, [_row(one) for one in outcomes], range(4, 9))
+    yield _beside(outcomes)
     yield _list(line for one in outcomes for line in outcome_remarks(one, outcomes))
     for outcome in outcomes:
         yield from draw_result(outcome.result)
 
 
-def _row(outcome: Outcome) -> tuple[Markup, ...]:
+def _beside(outcomes: Sequence[Outcome]) -> Markup:
+    """What was published beside what we found; where no figure was published, no column is kept for it."""
+    published = ("published with",) if any(one.expectation.published for one in outcomes) else ()
+    titles = ("property", "expected", "verdict", "agreement", *EFFORT_TITLES, *published, "source")
+    rows = [_row(one, bool(published)) for one in outcomes]
+    return table(titles, rows, range(4, 9), long=len(titles) - 1)
+
+
+def _row(outcome: Outcome, with_published: bool) -> tuple[Markup, ...]:
     expectation, result = outcome.expectation, outcome.result
     agrees = text("span", "differs", "bad") if outcome.differences else text("span", "as expected", "good")
     return (
         escape(result.property),
-        escape(expectation.source),
         escape(expectation.verdict),
         _verdict(result),
-        *_effort(result),
-        escape(expectation.published or ""),
         agrees,
+        *_effort(result),
+        *([escape(expectation.published or "")] if with_published else []),
+        escape(expectation.source),
     )
 
 

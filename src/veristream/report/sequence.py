@@ -26,17 +26,20 @@ from veristream.verdict import Trace
 
 LINE = 24
 TOP = 34
-NUMBERS = 34
 LANE_MIN = 64
-LETTER = 7.2
+LETTER = 7.3
+"""How wide a letter is: the page's style gives charts a font in which all are alike, so a text's width is
+known wherever the page is opened."""
+GAP = 10
 CHANGES_MAX = 96
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Where each lane stands, and where the text beside them begins."""
+    """Where each lane stands, where the first begins, and where the text beside them does."""
 
     centers: dict[str, float]
+    start: float
     end: float
 
 
@@ -45,14 +48,14 @@ def draw_sequence(
 ) -> Markup:
     """The chart; unless `full`, a long trace is shortened in the middle. See `render_chart`."""
     scene = find_scene(trace, frozenset() if full else clocks, lanes)
-    placed = _place(scene.lanes)
+    placed = _place(scene)
     lines = list(_lines(scene, placed, full))
     height = TOP + LINE * len(lines) + 8
     drawn = [
         element("g", *parts, transform=f"translate(0 {TOP + LINE * number})")
         for number, (parts, _) in enumerate(lines)
     ]
-    width = placed.end + 16 + LETTER * max((length for _, length in lines), default=0)
+    width = placed.end + 2 * GAP + LETTER * max((length for _, length in lines), default=0)
     title = element("title", escape(f"message sequence chart of {len(trace.steps) - 1} steps"))
     heads = [part for name in scene.lanes for part in _head(name, placed.centers[name], height)]
     return element(
@@ -64,18 +67,20 @@ def draw_sequence(
         width=f"{width:.0f}",
         height=height,
         role="img",
+        class_="chart",
         xmlns="http://www.w3.org/2000/svg",
     )
 
 
-def _place(names: Sequence[str]) -> _Lanes:
+def _place(scene: Scene) -> _Lanes:
+    start = 2 * GAP + LETTER * len(str(scene.drawn[-1]))
     centers: dict[str, float] = {}
-    x = float(NUMBERS)
-    for name in names:
-        width = max(LANE_MIN, LETTER * len(name) + 20)
+    x = start
+    for name in scene.lanes:
+        width = max(LANE_MIN, LETTER * len(name) + 2 * GAP)
         centers[name] = x + width / 2
         x += width
-    return _Lanes(centers, x)
+    return _Lanes(centers, start, x)
 
 
 def _head(name: str, center: float, height: int) -> Iterator[Markup]:
@@ -114,18 +119,23 @@ def _passage(scene: Scene, before: int, after: int, lanes: _Lanes) -> Iterator[L
 
 def _rule(told: str, lanes: _Lanes) -> Line:
     y = LINE / 2
-    rule = empty("line", x1=NUMBERS, x2=lanes.end, y1=y, y2=y, class_="line", stroke_dasharray="6 4")
+    rule = empty("line", x1=lanes.start, x2=lanes.end, y1=y, y2=y, class_="line", stroke_dasharray="6 4")
     return [rule, _beside(told, lanes, soft=True)], len(told)
 
 
 def _beside(told: str, lanes: _Lanes, *, soft: bool) -> Markup:
-    return element("text", escape(told), x=lanes.end + 8, y=LINE / 2 + 4, class_="soft" if soft else None)
+    return element("text", escape(told), x=lanes.end + GAP, y=LINE / 2 + 4, class_="soft" if soft else None)
 
 
 def _step(scene: Scene, position: int, lanes: _Lanes) -> Line:
     step = scene.trace.steps[position]
     number = element(
-        "text", escape(position), x=NUMBERS - 10, y=LINE / 2 + 4, text_anchor="end", class_="soft"
+        "text",
+        escape(position),
+        x=f"{lanes.start - GAP:.1f}",
+        y=LINE / 2 + 4,
+        text_anchor="end",
+        class_="soft",
     )
     if position == 0:
         return [number, _beside("initial state", lanes, soft=True)], len("initial state")
@@ -136,11 +146,11 @@ def _step(scene: Scene, position: int, lanes: _Lanes) -> Line:
         "text",
         element("title", escape(f"{action}: {whole}")),
         element("tspan", escape(action), font_weight=600),
-        element("tspan", escape(cut), dx=10, class_="soft"),
-        x=lanes.end + 8,
+        element("tspan", escape(cut), dx=GAP, class_="soft"),
+        x=lanes.end + GAP,
         y=LINE / 2 + 4,
     )
-    return [number, *_movement(scene, position, lanes), beside], len(action) + len(cut) + 4
+    return [number, *_movement(scene, position, lanes), beside], len(action) + len(cut) + 2
 
 
 def _movement(scene: Scene, position: int, lanes: _Lanes) -> Iterator[Markup]:

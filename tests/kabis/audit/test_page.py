@@ -109,9 +109,12 @@ def test_the_page_names_every_kind_and_every_finding() -> None:
     for kind in Kind:
         assert f"<td>{kind}</td>" in text
     assert "3 faults were found." in text
+    assert "<p>Accused: s0 (altered), v1 (equivocation), s1 (silent).</p>" in text
     assert "orders-0, anna, event 10, block 4" in text
     assert '<p class="good">' not in text
-    assert "No fault was found." in to_html(make_report([FINDINGS[2]]))
+    clean = to_html(make_report([FINDINGS[2]]))
+    assert "No fault was found." in clean
+    assert "Accused" not in clean
 
 
 def test_the_plots_draw_what_was_counted() -> None:
@@ -131,7 +134,14 @@ def test_the_plots_draw_what_was_counted() -> None:
 
 def test_a_page_of_nothing() -> None:
     report = replace(make_report([]), streams=(), parties=(), timeline=())
-    assert Page(to_html(report)).count("svg") == 3
+    assert Page(to_html(report)).count("svg") == 0
+    assert Page(to_html(replace(report, timeline=make_report().timeline))).count("svg") == 1
+
+
+def test_a_long_name_keeps_both_its_ends() -> None:
+    svg = ElementTree.fromstring(draw_bars("bars", [Bar("a" * 50 + "-17", (Part(1, "good", "x"),))]))
+    name = next(each for each in svg.iter() if each.tag == "text")
+    assert "".join(name.itertext()) == "a" * 50 + "-17" + "a" * 17 + "…" + "a" * 15 + "-17"
 
 
 def test_counts_by_whom_they_speak_against() -> None:

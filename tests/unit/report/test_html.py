@@ -12,7 +12,7 @@ from veristream.expected import Expectation, KnownModel, Reproduction, compare
 from veristream.page import escape, fold, render_page, table, text
 from veristream.report.html import render_reproductions, render_results
 from veristream.report.scene import find_scene
-from veristream.report.sequence import draw_sequence
+from veristream.report.sequence import GAP, LETTER, draw_sequence
 from veristream.verdict import Effort, Holds, Result, Step, Trace, Unknown, Violated
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -83,6 +83,33 @@ def test_loops_times_and_gaps_stand_between_the_lines() -> None:
     assert len(parse(draw_sequence(run_of(100), full=True)).findall(f"{SVG}g")) == 101
 
 
+def test_a_text_beside_the_lanes_has_room() -> None:
+    """All letters of a chart are as wide as `LETTER`: nothing is cut at either side."""
+    chart = parse(draw_sequence(run_of(1234)))
+    width = float(chart.attrib["viewBox"].split()[2])
+    (number,) = [one for one in chart.iter(SVG + "text") if "".join(one.itertext()) == "1234"]
+    assert number.attrib["text-anchor"] == "end"
+    assert float(number.attrib["x"]) >= 4 * LETTER
+    texts_beside = [one for one in chart.iter(SVG + "text") if one.find(SVG + "tspan") is not None]
+    ends = [
+        float(one.attrib["x"]) + GAP + LETTER * sum(map(len, texts(one, SVG + "tspan")))
+        for one in texts_beside
+    ]
+    assert len(ends) == 49  # the first line is the initial state
+    assert max(ends) <= width
+
+
+def test_a_wide_table_is_a_list_of_records_where_the_page_is_narrow() -> None:
+    titles = ("name", "a", "b", "c", "d", "e")
+    (wide,) = parse(table(titles, [[escape(title) for title in titles]], [1], long=5)).iter("table")
+    assert wide.get("class") == "records"
+    assert [cell.get("data-title") for cell in wide.iter("td")] == list(titles)
+    assert [cell.get("class") for cell in wide.iter("td")] == [None, "number", None, None, None, "long"]
+    (small,) = parse(table(titles[:5], [[escape(title) for title in titles[:5]]])).iter("table")
+    assert small.get("class") is None
+    assert [cell.get("data-title") for cell in small.iter("td")] == [None] * 5
+
+
 def test_results_become_a_table_with_charts() -> None:
     results = [
         Result("in_order", "always", Violated("too bad", MESSAGES), EFFORT),
@@ -118,6 +145,17 @@ def test_known_verdicts_stand_beside_ours(verdict: str, word: str) -> None:
     root = parse(render_reproductions([Reproduction(model, (compare(expectation, result),))]))
     assert texts(root, "h3") == ["queue with N = 2"]
     cells = texts(root, "td")
-    assert cells[:4] == ["in_order", "figure 3", verdict, "violated"]
-    assert cells[-2:] == ["9.4 s", word]
+    assert cells[:4] == ["in_order", verdict, "violated", word]
+    assert cells[-2:] == ["9.4 s", "figure 3"]
     assert texts(root, "p")[0] == f"1 model: {int(word == 'as expected')} of 1 verdict as expected."
+
+
+def test_no_column_is_kept_for_figures_that_nobody_published() -> None:
+    expectation = Expectation("in_order", "holds", "figure 3")
+    model = KnownModel("queue", "a paper", Path("queue.net"), {}, (expectation,))
+    outcome = compare(expectation, Result("in_order", "always", Holds(), EFFORT))
+    titles = texts(parse(render_reproductions([Reproduction(model, (outcome,))])), "th")
+    assert titles == [
+        *("property", "expected", "verdict", "agreement"),
+        *("states", "transitions", "depth", "time", "memory", "source"),
+    ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from veristream.kabis.audit.findings import MEANINGS, NOTES, Finding, Kind
 from veristream.kabis.audit.plots import Bar, Part, draw_bars, draw_timeline
@@ -10,6 +11,8 @@ from veristream.kabis.audit.report import AuditReport, PartyLine, StreamLine
 from veristream.page import Markup, element, escape, render_page, table, text
 
 STREAMS_DRAWN = 40
+
+Drawn = TypeVar("Drawn")
 
 
 def to_html(report: AuditReport) -> str:
@@ -32,6 +35,8 @@ def _verdict(report: AuditReport) -> Iterator[Markup]:
     faults = sum(count for kind, count in report.counts.items() if kind not in NOTES)
     told = "No fault was found." if report.is_clean else f"{_plural(faults, 'fault')} found."
     yield text("p", told, "good" if report.is_clean else "bad")
+    if not report.is_clean:
+        yield text("p", f"Accused: {_accused(report)}.")
     yield text(
         "p",
         f"{checked.events:,} events in {checked.batches:,} batches of {checked.blocks:,} blocks;"
@@ -47,18 +52,36 @@ def _verdict(report: AuditReport) -> Iterator[Markup]:
     )
 
 
+def _accused(report: AuditReport) -> str:
+    """Who is accused, each of what."""
+    kinds: dict[str, dict[str, None]] = {}
+    for each in report.accused:
+        if each.kind not in NOTES:
+            kinds.setdefault(each.accused or each.role, {})[each.kind] = None
+    return ", ".join(f"{name} ({', '.join(found)})" for name, found in kinds.items())
+
+
 def _plots(report: AuditReport) -> Iterator[Markup]:
+    """The pictures of what there is something of."""
     drawn = sorted(report.streams, key=lambda line: -line.events)[:STREAMS_DRAWN]
-    plots = (
-        ("Events admitted over time", draw_timeline("Events admitted over time", report.timeline)),
-        ("Batches at each storage party", draw_bars("Batches at each party", _party_bars(report))),
-        (
-            "Events of each producer and partition",
-            draw_bars("Events", [_stream_bar(line) for line in drawn]),
-        ),
-    )
-    for caption, picture in plots:
-        yield element("figure", picture, text("figcaption", caption, "soft"))
+    if report.timeline:
+        yield _figure("Events admitted over time", draw_timeline, report.timeline)
+    if report.parties:
+        yield _figure(
+            "Batches at each storage party; red: altered or withheld, amber: not answered",
+            draw_bars,
+            _party_bars(report),
+        )
+    if drawn:
+        yield _figure(
+            "Events of each producer and partition; red: with a fault",
+            draw_bars,
+            [_stream_bar(line) for line in drawn],
+        )
+
+
+def _figure(title: str, draw: Callable[[str, Sequence[Drawn]], Markup], values: Sequence[Drawn]) -> Markup:
+    return element("figure", draw(title, values), text("figcaption", title, "soft"))
 
 
 def _party_bars(report: AuditReport) -> list[Bar]:

@@ -12,6 +12,8 @@ WIDTH = 400
 """Units across: on a page of so many pixels a letter has the size that the style says."""
 ROW = 22
 BAR = 12
+NAME_MAX = 36
+"""Letters of a name that have room beside a figure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
     for number, bar in enumerate(bars):
         top = number * (ROW + BAR + 6)
         total = sum(part.value for part in bar.parts)
-        pieces.append(element("text", escape(bar.name), x=0, y=top + ROW - 6))
+        name = element("text", text("title", bar.name), escape(shorten(bar.name)), x=0, y=top + ROW - 6)
+        pieces.append(name)
         pieces.append(element("text", escape(f"{total:,}"), x=WIDTH, y=top + ROW - 6, class_="end"))
         left = 0.0
         for part in bar.parts:
@@ -49,6 +52,12 @@ def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
             pieces.append(_rectangle(place, part.style, f"{part.label}: {part.value:,}"))
             left += width
     return _svg(title, len(bars) * (ROW + BAR + 6), pieces)
+
+
+def shorten(name: str) -> str:
+    """The name, without its middle if it is too long: names often differ at their ends."""
+    end = NAME_MAX // 2
+    return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - end - 1]}…{name[-end:]}"
 
 
 def draw_timeline(title: str, spans: Sequence[tuple[int, int]]) -> Markup:

@@ -1,0 +1,94 @@
+"""Every page that Veristream writes, looked at in Chromium: narrow and wide, light and dark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.browser.chromium import Tab
+from tests.browser.look import VIEWS, look_at
+from tests.kabis.audit.test_page import make_report
+from tests.missing import is_missing
+from tests.unit.report.test_chart import run_of
+from veristream.errors import EnvironmentFailure
+from veristream.kabis.audit.page import to_html
+from veristream.kabis.audit.report import AuditReport
+from veristream.report.html import render_results
+from veristream.spark import find_java
+from veristream.verdict import Effort, Result, Violated
+
+pytestmark = pytest.mark.peers
+
+ROOT = Path(__file__).resolve().parents[2]
+LONG_NAME = "a-producer-whose-name-goes-on-" * 4
+
+
+def mistakes_in(tab: Tab, page: Path) -> list[str]:
+    """All that is wrong with a page, in any view."""
+    return [f"{view}: {told}" for view in VIEWS for told in look_at(tab, page, view)]
+
+
+def write(*arguments: str, page: Path) -> str:
+    """The page that a command writes; its exit code is that of a verdict."""
+    command = [sys.executable, "-m", "veristream.cli", *arguments, "--html", str(page)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200)
+    assert done.returncode in (0, 1), done.stderr
+    return page.read_text(encoding="utf-8")
+
+
+def test_the_page_of_check(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "check.html"
+    written = write("check", "models/kabis/validate.py", page=page)
+    assert written.count("<svg") == written.count("<summary>") == 3
+    assert mistakes_in(tab, page) == []
+
+
+def test_the_page_of_reproduce(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "known.html"
+    written = write("reproduce", "kabis_tendermint_unlocked", "rabbitmq_scenario2", page=page)
+    assert written.count("<svg") == written.count("<summary>") == 4
+    assert mistakes_in(tab, page) == []
+
+
+def test_the_page_of_a_long_run(tab: Tab, tmp_path: Path) -> None:
+    page = tmp_path / "long.html"
+    result = Result("never", "always", Violated("", run_of(12_345)), Effort(1, 1, 1, 0.1, 1.0))
+    page.write_text(render_results("long.net", [result]), encoding="utf-8")
+    assert mistakes_in(tab, page) == []
+
+
+def with_name(producer: str) -> AuditReport:
+    report = make_report()
+    return replace(report, streams=tuple(replace(line, producer=producer) for line in report.streams))
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        make_report(),
+        make_report([]),
+        replace(make_report([]), streams=(), parties=(), timeline=()),
+        with_name(LONG_NAME),
+    ],
+    ids=["faults", "no fault", "nothing at all", "a long name"],
+)  # fmt: skip
+def test_the_page_of_an_audit(tab: Tab, tmp_path: Path, report: AuditReport) -> None:
+    page = tmp_path / "audit.html"
+    page.write_text(to_html(report), encoding="utf-8")
+    assert mistakes_in(tab, page) == []
+
+
+def test_the_page_of_the_tour(tab: Tab, tmp_path: Path) -> None:
+    try:
+        find_java()
+    except EnvironmentFailure as missing:
+        is_missing(missing.render())
+    page = tmp_path / "report.html"
+    written = write("tour", "--events", "800", page=page)
+    assert written.count("<svg") == written.count("<summary>") + 3
+    assert written.count('<svg viewBox="0 0 400') == 3, "the audit's plots"
+    assert mistakes_in(tab, page) == []

@@ -94,6 +94,7 @@ def main(page: Path, folder: Path | None) -> int:
                 found += 1
                 sys.stdout.write(f"{view.width} px, {view.scheme}: {defect}\n")
             if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
                 take_picture(tab, folder / f"{page.stem}-{view.width}-{view.scheme}.png")
     return int(found > 0)
 

@@ -22,7 +22,8 @@ from veristream.kabis.access import Access
 from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.pushes import Pushed
+from veristream.kabis.producer import KabisProducer
+from veristream.kabis.pushes import Pushed, PushedMany
 from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
@@ -38,6 +39,7 @@ class Setting:
 
     In the paper's pattern a batch has one event, and a producer waits for each before it pushes the next.
     With `reports` the fate of every single event is looked at, else only that none failed in the end.
+    `together` is how many events go with one call.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Setting:
     paper: bool = False
     pace_s: float = 0.0
     reports: bool = True
+    together: int = 1
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -92,32 +95,54 @@ def produce(access: Access, name: str, setting: Setting) -> None:
         ProducerOptions(linger_ms=0, batch_events=1, in_flight=1) if setting.paper else ProducerOptions()
     )
     filler = b"x" * (setting.size_bytes - TIME.size)
-    topics = setting.topics
-    waiting: deque[Pushed] = deque()
+    waiting: deque[Pushed | PushedMany] = deque()
     with access.producer(name, options, journal=False) as producer:
-        for pushed in [producer.push(Record(topic, TIME.pack(0) + filler)) for topic in topics]:
+        for pushed in [producer.push(Record(topic, TIME.pack(0) + filler)) for topic in setting.topics]:
             pushed.result(PATIENCE_S)
         cpu_s = wait_for_start()
-        began = time.monotonic()
-        for number in range(setting.events):
-            if setting.pace_s:
-                time.sleep(max(0.0, began + number * setting.pace_s - time.monotonic()))
-            value = TIME.pack(time.monotonic_ns()) + filler
-            pushed = producer.push(Record(topics[number % len(topics)], value))
-            if setting.paper:
-                pushed.result(PATIENCE_S)
-            elif setting.reports:
-                waiting.append(pushed)
-                if len(waiting) > PENDING_MAX:
-                    waiting.popleft().result(PATIENCE_S)
+        push = _push_one_by_one if setting.together == 1 else _push_together
+        for found in push(producer, setting, filler):
+            waiting.append(found)
+            if len(waiting) > PENDING_MAX // setting.together:
+                _look_at(waiting.popleft())
         producer.flush(PATIENCE_S)
         for each in waiting:
-            each.result(PATIENCE_S)
+            _look_at(each)
         ended, cpu_s = time.monotonic(), time.process_time() - cpu_s
         acknowledged = producer.metrics()["acknowledged"]
-    if acknowledged != setting.events + len(topics):
+    if acknowledged != setting.events + len(setting.topics):
         raise RuntimeError(f"{acknowledged} of {setting.events} events were acknowledged")
     tell({"ended": ended, "cpu_s": cpu_s})
+
+
+def _push_one_by_one(producer: KabisProducer, setting: Setting, filler: bytes) -> Iterator[Pushed]:
+    """Pushes event by event; gives the futures that are to be looked at later."""
+    began, topics = time.monotonic(), setting.topics
+    for number in range(setting.events):
+        if setting.pace_s:
+            time.sleep(max(0.0, began + number * setting.pace_s - time.monotonic()))
+        value = TIME.pack(time.monotonic_ns()) + filler
+        pushed = producer.push(Record(topics[number % len(topics)], value))
+        if setting.paper:
+            pushed.result(PATIENCE_S)
+        elif setting.reports:
+            yield pushed
+
+
+def _push_together(producer: KabisProducer, setting: Setting, filler: bytes) -> Iterator[PushedMany]:
+    """Pushes many events of a topic with each call."""
+    topics = setting.topics
+    for number in range(setting.events // setting.together):
+        values = [TIME.pack(time.monotonic_ns()) + filler for _ in range(setting.together)]
+        yield producer.push_all(topics[number % len(topics)], values)
+
+
+def _look_at(pushed: Pushed | PushedMany) -> None:
+    """Sees that events were acknowledged."""
+    if isinstance(pushed, PushedMany):
+        pushed.wait(PATIENCE_S)
+    else:
+        pushed.result(PATIENCE_S)
 
 
 def consume(access: Access, setting: Setting, count: int) -> None:

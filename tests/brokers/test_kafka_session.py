@@ -76,6 +76,25 @@ def test_others_are_plain_kafka_at_their_exact_offsets(console: Console, access:
     plain.close()
 
 
+def test_many_with_one_call_stand_where_one_by_one_would(console: Console, access: Access) -> None:
+    topic = create(console, "--unvalidated")
+    sent = [b"event %d" % number for number in range(6000)]
+    with access.producer(journal=False) as producer:
+        parts = []
+        for start in range(0, 6000, 600):
+            parts.append(producer.push_all(topic, sent[start : start + 500]))
+            parts.append(producer.push_all(topic, sent[start + 500 : start + 599], key=b"key"))
+            producer.push(Record(topic, sent[start + 599], headers=(("one", b"1"),)))
+        producer.flush(PATIENCE_S)
+        assert producer.metrics()["acknowledged"] == 6000
+        told = [each.index for part in parts for each in part.result(0)]
+        assert told == [number for number in range(6000) if number % 600 != 599]
+    events = pull(access, topic, 6000, UNVALIDATED)
+    assert [(event.index, event.value) for event in events] == list(enumerate(sent))
+    keyed = [event.index for event in events if event.key == b"key"]
+    assert keyed == [number for number in range(6000) if 500 <= number % 600 < 599]
+
+
 def test_what_kafka_let_go_is_below_the_mark(console: Console, access: Access) -> None:
     topic = create(console, "--unvalidated")
     with access.producer(journal=False) as producer:

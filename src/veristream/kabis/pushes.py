@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -208,3 +209,51 @@ class Pushed:
         if not isinstance(fate, Settlement):
             raise fate
         return Acknowledged(self._parcel, self._position, fate)
+
+
+class PushedMany:
+    """A future of events that were pushed together; an object for each would cost more than the push."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Parcel, int, int]] = []
+
+    def add(self, pushed: Pushed) -> None:
+        """Takes one more event in."""
+        self.add_part(pushed._parcel, pushed._position, 1)
+
+    def add_part(self, parcel: Parcel, first: int, count: int) -> None:
+        """Takes more events in: those of a parcel from a position on."""
+        if self._parts:
+            last, start, before = self._parts[-1]
+            if last is parcel and start + before == first:
+                self._parts[-1] = (parcel, start, before + count)
+                return
+        self._parts.append((parcel, first, count))
+
+    def __len__(self) -> int:
+        return sum(count for _, _, count in self._parts)
+
+    def done(self) -> bool:
+        """Whether every event was acknowledged or has failed."""
+        return all(parcel.fate is not None for parcel, _, _ in self._parts)
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Returns when all are acknowledged; raises why one failed, or TimeoutError after so long."""
+        deadline_s = None if timeout is None else time.monotonic() + timeout
+        for parcel, _, _ in self._parts:
+            fate = parcel.wait(None if deadline_s is None else max(0.0, deadline_s - time.monotonic()))
+            if not isinstance(fate, Settlement):
+                raise fate
+
+    def result(self, timeout: float | None = None) -> list[Acknowledged]:
+        """Where each event stands, in their order; raises as `wait` does."""
+        self.wait(timeout)
+        pushed = [Pushed(parcel, first + n) for parcel, first, count in self._parts for n in range(count)]
+        return [each.result(0) for each in pushed]
+
+    def __await__(self) -> Generator[object, None, list[Acknowledged]]:
+        for parcel, first, _ in self._parts:
+            yield from Pushed(parcel, first).__await__()
+        return self.result(0)

@@ -155,6 +155,8 @@ def test_the_asyncio_faces_do_the_same() -> None:
             seen = await consumer.pull(30)
             await consumer.commit()
             assert consumer.committed(("orders", 1)) == 5
+            many = await producer.push_all("logs", [b"a", b"b"], b"k")
+            assert [each.index for each in await many] == [0, 1]
             assert await consumer.pull(0.01) == []
             with pytest.raises(ModelError):
                 await producer.push(Record("elsewhere", b"x"))

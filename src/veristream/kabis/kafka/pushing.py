@@ -31,7 +31,7 @@ from veristream.kabis.kafka.parcels import PlainParcel, are_consecutive, content
 from veristream.kabis.kafka.reading import PartitionReader, known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
-from veristream.kabis.pushes import Failure, Pushed, Settlement
+from veristream.kabis.pushes import Failure, Pushed, PushedMany, Settlement
 from veristream.kabis.records import LEAF_BYTES_MAX, Record, choose_partition, decode_leaf, encode_leaf
 from veristream.kabis.routes import KEYS_REMEMBERED, ProducerOptions
 from veristream.kabis.seal import Sealer
@@ -40,6 +40,7 @@ POLL_S = 0.1
 HOLD_S = 0.002
 PARCEL_S = 0.02
 PARCEL_EVENTS = 5_000
+TOGETHER_MAX = 1_000
 """When a parcel ends although events still come: what it costs to end one is borne by many events."""
 READ_PATIENCE_S = 30.0
 MESSAGES_MAX = 2_000_000
@@ -103,6 +104,36 @@ class PlainTopic:
             contents = parcel.contents
             contents.append(value if key is None else (key, value))  # what `content_of` says
             return Pushed(parcel, len(contents) - 1)
+
+    def push_all(self, values: Sequence[bytes], key: bytes | None, many: PushedMany) -> int:
+        """Takes events of one key, as many as there is room for, and gives how many; from any thread.
+
+        None are taken where they have to be looked at one by one.
+        """
+        lane, values = self._only, values[:TOGETHER_MAX]
+        if lane is None or max(map(len, values)) > SMALL_BYTES or (key and len(key) > SMALL_BYTES):
+            return 0
+        with self._lock:
+            parcel = lane.open
+            if parcel is None or parcel.asks or parcel.held.headers or parcel.held.timestamp_ms is not None:
+                return 0
+            held_value, held_key = parcel.held.value, parcel.held.key
+            first, taken, failure = len(parcel.contents), 0, None
+            try:
+                for value in values:
+                    self._produce(lane.topic, held_value, held_key, lane.partition)
+                    held_value, held_key, taken = value, key, taken + 1
+            except BufferError:
+                pass
+            except KafkaException as error:
+                failure = self._pusher.explain(parcel, error)
+            if taken:
+                parcel.held = Record(lane.topic, held_value, held_key)
+                parcel.contents += [content_of(key, value) for value in values[:taken]]
+                many.add_part(parcel, first, taken)
+        if failure is not None:
+            raise failure
+        return taken
 
     def _find(self, record: Record) -> PlainLane:
         """The lane of the partition that was asked for, or that the key chooses; raises what is wrong."""

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import groupby, repeat
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -37,6 +38,7 @@ THREADS_MAX = 16
 QUEUE_KIB = 16 << 10
 HELD_BYTES = 8 << 20
 REST_S = 0.5
+LIST_S = 1.0
 
 Value = TypeVar("Value")
 
@@ -95,6 +97,7 @@ class _Stream:
         self._lock = threading.Lock()
         self._taken = threading.Condition(self._lock)
         self._sources: dict[Place, _Source] = {}
+        self._known: set[str] = set()
         self._closed = False
         self._thread = threading.Thread(target=self._read_always, name="kabis-kafka-read", daemon=True)
         self._thread.start()
@@ -171,6 +174,13 @@ class _Stream:
         """Takes partitions up where they are to be read from."""
         with self._lock:
             turned = [source for source in self._sources.values() if source.turned]
+        for topic in {source.place[0] for source in turned} - self._known:
+            self._known.add(topic)
+            with suppress(
+                KafkaException
+            ):  # then reading begins a second later: the client asks, too, but late
+                self._consumer.list_topics(topic, timeout=LIST_S)
+        with self._lock:
             for source in turned:
                 if source.reading:
                     self._consumer.incremental_unassign([TopicPartition(*source.place)])

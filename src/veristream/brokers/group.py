@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -96,8 +95,7 @@ class BrokerGroup(ABC):
         """Ends a broker at once, as `kill -9` does, and waits until it is gone."""
         running = self.find().get(name)
         if running is not None:
-            running.signal(signal.SIGKILL)
-            processes.wait_until(lambda: [running] if running.is_alive() else [], STOP_PATIENCE_S)
+            processes.kill(running, STOP_PATIENCE_S)
         self.running.pop(name, None)
 
     def remove(self) -> None:

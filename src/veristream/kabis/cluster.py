@@ -12,7 +12,6 @@ One host is one trust domain: this is for laptops, tests and demonstrations. Not
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -229,8 +228,7 @@ class Cluster:
         """Ends a party at once, as `kill -9` does, and waits until it is gone."""
         running = self._find(name)
         if running is not None:
-            running.signal(signal.SIGKILL)
-            processes.wait_until(lambda: [running] if running.is_alive() else [], STOP_PATIENCE_S)
+            processes.kill(running, STOP_PATIENCE_S)
         self.running.pop(name, None)
 
     def restart(self, name: str, how: Start = Start()) -> None:  # noqa: B008 (frozen)

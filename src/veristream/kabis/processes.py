@@ -120,6 +120,12 @@ def stop(running: Iterable[Running], patience_s: float) -> list[str]:
     return [each.name for each in late]
 
 
+def kill(running: Running, patience_s: float) -> None:
+    """Ends it at once, as `kill -9` does, and waits until it is gone."""
+    running.signal(signal.SIGKILL)
+    wait_until(lambda: [running] if running.is_alive() else [], patience_s)
+
+
 def wait_until(left: Callable[[], list[Running]], patience_s: float) -> list[Running]:
     """Waits until nobody is left; gives those that are when the patience ends."""
     deadline_s = time.monotonic() + patience_s

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("kabis-docs")]
 
 ROOT = DOCS.parent
 SECONDS_MAX = 60
+STATUS = "veristream kabis status"
 
 VARYING = {
     r"kabis-[0-9a-f]{8}": "kabis-CHAIN",
@@ -55,6 +57,22 @@ def environment(tmp_path: Path) -> dict[str, str]:
     return kept | {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONIOENCODING": "utf-8"}
 
 
+def say(command: list[str], folder: Path, environment: dict[str, str]) -> str:
+    """What a command prints."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=SECONDS_MAX,
+    )
+    return done.stdout
+
+
 def test_the_page_is_true(tmp_path: Path, environment: dict[str, str]) -> None:
     folder = tmp_path / "laptop"
     folder.mkdir()
@@ -64,18 +82,12 @@ def test_the_page_is_true(tmp_path: Path, environment: dict[str, str]) -> None:
             typed = split_commands(block) if language == "console" else [(block, "")]
             shell = ["bash", "-c"] if language == "console" else [sys.executable, "-c"]
             for command, shown in typed:
-                done = subprocess.run(
-                    [*shell, command],
-                    cwd=folder,
-                    env=environment,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    encoding="utf-8",
-                    check=False,
-                    timeout=SECONDS_MAX,
-                )
-                assert comparable(done.stdout) == comparable(shown), command
+                told = comparable(say([*shell, command], folder, environment))
+                deadline_s = time.monotonic() + SECONDS_MAX
+                # Evidence is on the ledger a block or two after the lie: who only looks may look again.
+                while STATUS in command and told != comparable(shown) and time.monotonic() < deadline_s:
+                    told = comparable(say([*shell, command], folder, environment))
+                assert told == comparable(shown), command
                 commands += 1
     assert commands == 33
 

@@ -134,7 +134,7 @@ def test_below_what_is_kept_the_mark_is_told(kafka: KafkaSettings, full: str) ->
     async def work(puller: KafkaPuller) -> None:
         place = TopicPartition(full, 0, 40)
         topics.admin.delete_records([place])[place].result()
-        assert await puller.fetch_plain(PartitionName(full, 0), 39, BYTES, 100) == Below(40)
+        assert await puller.fetch_plain(PartitionName(full, 0), 39, BYTES, WAIT_MS) == Below(40)
         events = await read(puller, PartitionName(full, 0), 40, EVENTS - 40)
         assert shown(events) == wanted(0, 40, EVENTS)
 

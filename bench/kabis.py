@@ -99,7 +99,7 @@ def compare_with_plain(stack: KabisStack, plain: KafkaStack, scale: Scale) -> li
     """Topics that are not validated beside plain Kafka: the same cluster, as many topics, in turn.
 
     With a look at what became of each event, by its future or by a callback; without; and pushed many with
-    a call, all of them looked at. (With `produce_batch` the peer takes as long as with `produce`.)
+    a call, all of them looked at, beside the peer's callbacks.
     """
     found: list[Figures] = []
     for size in scale.compared:

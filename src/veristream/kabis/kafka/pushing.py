@@ -390,8 +390,9 @@ class Locator:
         """The offsets; raises EnvironmentFailure if they cannot be read, or an event is missing."""
         with self._lock:
             if self._found is None:
-                self._found = self._read()
-                self._lane.each = True  # so that nobody has to read what comes from now on
+                self._found = found = self._read()
+                if not are_consecutive(found[0], found[-1], len(found)):
+                    self._lane.each = True  # so that nobody has to read what comes from now on
                 self._parcel.forget()
             return self._found
 

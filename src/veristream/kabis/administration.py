@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -29,6 +30,8 @@ from veristream.kabis.transactions import Author, sign_action
 PATIENCE_S = 30.0
 RETRY_S = 0.1
 SUBMIT_AGAIN_S = 2.0
+SPREAD_S = 2.0
+"""How long an action that is on the ledger is waited for to be known to most validators."""
 
 Value = TypeVar("Value")
 
@@ -67,7 +70,10 @@ class Replica:
         await self.follow(height)
 
     async def act(self, author: Author, action: Action) -> None:
-        """Gets an action onto the ledger, signed anew if another of the author's came before it."""
+        """Gets an action onto the ledger, signed anew if another of the author's came before it.
+
+        Whoever looks at the ledger after that finds it there, if 2 F + 1 validators keep up.
+        """
         transaction, due_s = b"", 0.0
         while True:
             if not transaction:
@@ -78,6 +84,9 @@ class Replica:
                 transaction = sign_action(author, account.number + 1, action).encode()
             match self.ledger.preview(transaction, self.follower.time_ms(_clock_ms())):
                 case Already():
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(SPREAD_S):
+                            await self.channels.ordering.spread(self.ledger.height)
                     return
                 case Refused(Reason.REPLAYED):
                     transaction = b""

@@ -85,7 +85,8 @@ class CertifiedBlock(Coded):
 class OrderingStatus:
     """How far the chain is, by the validators that answered, and how many those are.
 
-    `height` is the highest that F+1 of them claim to have reached, so that a correct one has.
+    `height` is the highest that F+1 of them claim to have reached, so that a correct one has, or that one
+    of them has shown the block of.
     """
 
     height: int
@@ -109,6 +110,9 @@ class Ordering(Protocol):
 
     async def status(self) -> OrderingStatus:
         """How far the chain is."""
+
+    async def spread(self, height: int) -> None:
+        """Waits until enough validators have a block that everybody's `status` knows of it."""
 
     async def close(self) -> None:
         """Lets go of the validators."""

@@ -228,6 +228,33 @@ def test_status_waits_for_no_more_than_three_and_believes_no_single_one() -> Non
     run(test)
 
 
+def test_who_claims_more_than_others_is_believed_if_it_gives_the_block() -> None:
+    ahead, behind = Validator(), [Validator(known=BLOCKS[:4]) for _ in range(3)]
+
+    async def test() -> None:
+        async with World(ahead, *behind[:2], None) as client:
+            status = await client.status()
+            assert (status.height, status.answered) == (HEIGHT, 3)
+            ahead.known = [*BLOCKS[:5], replace(BLOCKS[5], certificate=BLOCKS[4].certificate)]
+            assert (await client.status()).height == 4
+
+    run(test)
+
+
+def test_a_block_is_spread_when_three_give_it() -> None:
+    validators = [Validator(), Validator(), Validator(known=BLOCKS[:5]), Validator(silent)]
+
+    async def test() -> None:
+        async with World(*validators) as client:
+            spreading = asyncio.create_task(client.spread(HEIGHT))
+            _, pending = await asyncio.wait({spreading}, timeout=0.3)
+            assert pending, "two that have it are too few"
+            validators[2].known = BLOCKS
+            await asyncio.wait_for(spreading, 10)
+
+    run(test)
+
+
 def test_an_answer_that_cannot_be_read_is_a_lie() -> None:
     async def test() -> None:
         async with World(Validator(garbage), None, None, None) as client:

@@ -273,6 +273,9 @@ class Away:
             raise TimeoutError
         return OrderingStatus(self.chain.ledger.height, 3)
 
+    async def spread(self, height: int) -> None:
+        raise AssertionError("a storage party decides nothing")
+
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
         self.asked += 1
         if self.asked % 3 == 0:

@@ -137,12 +137,40 @@ class Validators(ABC):
     async def status(self) -> OrderingStatus:
         """The height that a correct validator has reached, as soon as 2 F + 1 have answered.
 
-        When fewer answer in time, what they say is taken; TimeoutError when nobody does.
+        What F + 1 say is believed, and more if whoever says it gives the block. When fewer answer in time,
+        what they say is taken; TimeoutError when nobody does.
         """
         faults = self._genesis.faults
-        found = await self._ask_many(self.status_of, 2 * faults + 1)
-        heights = sorted((status.height for status in found), reverse=True)
-        return OrderingStatus(heights[min(faults, len(heights) - 1)], len(heights))
+        claims = sorted(await self._ask_many(self._claim, 2 * faults + 1), reverse=True)
+        believed, _ = claims[min(faults, len(claims) - 1)]
+        ahead = [self._prove(validator, height) for height, validator in claims if height > believed]
+        return OrderingStatus(max((believed, *await asyncio.gather(*ahead))), len(claims))
+
+    async def spread(self, height: int) -> None:
+        """Waits until 2 F + 1 validators give a block, so that every `status` from then on knows of it.
+
+        At least F + 1 of them are correct, and any 2 F + 1 that answer include one of those.
+        """
+
+        async def reach(validator: int) -> None:
+            while not await self._prove(validator, height):
+                await asyncio.sleep(UNREACHED_S)
+
+        await self._ask_many(reach, 2 * self._genesis.faults + 1)
+
+    async def _claim(self, validator: int) -> tuple[int, int]:
+        return (await self.status_of(validator)).height, validator
+
+    async def _prove(self, validator: int, height: int) -> int:
+        """The height, if a validator gives its block; else 0."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                async for certified in self._read_from(validator, height, height, FOLLOW_WAIT_MS):
+                    self._check(certified, height)
+                    return height
+        except FAILURES:
+            pass
+        return 0
 
     async def _ask_many(self, ask: Callable[[int], Coroutine[Any, Any, Value]], needed: int) -> list[Value]:
         tasks = {asyncio.ensure_future(ask(number)) for number in range(len(self._genesis.validators))}

@@ -230,6 +230,9 @@ class MemoryOrdering:
         """How far the chain is."""
         return OrderingStatus(len(self._cluster.blocks), len(self._cluster.genesis.validators))
 
+    async def spread(self, height: int) -> None:
+        """A block that one validator has, all have."""
+
     async def close(self) -> None:
         """Nothing is held."""
 

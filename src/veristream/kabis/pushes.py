@@ -18,6 +18,8 @@ from veristream.kabis.event_receipts import EventReceipt
 
 Failure = ModelError | EnvironmentFailure
 
+_new = tuple.__new__
+
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
@@ -174,8 +176,15 @@ class Pushed:
         return self._parcel.fate is not None
 
     def result(self, timeout: float | None = None) -> Acknowledged:
-        """Where the event stands; raises why it failed, or TimeoutError after so many seconds."""
-        return self._show(self._parcel.wait(timeout))
+        """Where the event stands; raises why it failed, or TimeoutError after so many seconds.
+
+        Many are looked at one after the other, most when their fate is known: then nothing else is called.
+        """
+        parcel = self._parcel
+        fate = parcel._fate
+        if type(fate) is not Settlement:
+            return self._show(parcel.wait(timeout))
+        return _new(Acknowledged, (parcel, self._position, fate))
 
     def exception(self, timeout: float | None = None) -> Failure | None:
         """Why the event failed, or None once it is acknowledged."""

@@ -16,6 +16,10 @@ from confluent_kafka import KafkaError, Message
 from veristream.kabis.pushes import Parcel
 from veristream.kabis.records import Record
 
+TOGETHER = 100
+"""How many events are handed over at once where many come."""
+SMALL_BYTES = 16 << 10
+
 Content = bytes | None | tuple[bytes, bytes | None]
 """By what an event is known: its value, and before that its key if it has one.
 
@@ -33,31 +37,27 @@ Report = Callable[[KafkaError | None, Message], None]
 
 
 class PlainParcel(Parcel):
-    """A parcel of events, of which the newest is `held` back; `each` if Kafka is asked about all of them.
+    """A parcel of events, of which the first `sent` were handed to Kafka's client.
 
-    `indices` are the offsets that Kafka told, None where it only said that it has the event; none of them
-    lies before `after`. It `asks` as long as Kafka is to be asked about the next event to go out, and
-    `report` takes the answers. `seen` is how many events it had when it was last looked at. Nothing is
-    added once it has `ended`, and nothing is settled before.
+    It is `full` at so many events: then they have to be handed over before it takes another. `whole` is the
+    newest event as it was pushed, if there is more to it than its content; it goes by itself. The client is
+    asked about `each` event, or else it `asks` about the next as long as none has gone, and about the last;
+    `report` takes the answers. `indices` are the offsets that Kafka told, None where it only said that it
+    has the event; none of them lies before `after`. `seen` is how many events there were when it was last
+    looked at. Nothing is added once it has `ended`, and nothing is settled before.
     """
 
     __slots__ = (
-        "after",
-        "asks",
-        "begun_s",
-        "contents",
-        "each",
-        "ended",
-        "held",
-        "indices",
-        "report",
-        "seen",
+        *("after", "asks", "begun_s", "contents", "each", "ended", "full", "indices", "report", "seen"),
+        *("sent", "whole"),
     )
 
     def __init__(self, topic: str, partition: int) -> None:
         super().__init__(topic, partition, 0, 0)
         self.contents: list[Content] = []
-        self.held: Record
+        self.sent = 0
+        self.full = TOGETHER
+        self.whole: Record | None = None
         self.indices: list[int | None] = []
         self.report: Report
         self.after = 0
@@ -72,9 +72,20 @@ class PlainParcel(Parcel):
         """How many events it has."""
         return self._taken + len(self.contents)
 
+    def take(self, record: Record) -> None:
+        """Adds an event; one that is large or has more than a content is handed over before the next."""
+        self.contents.append(content_of(record.key, record.value))
+        if record.headers or record.timestamp_ms is not None or not is_small(record):
+            self.whole, self.full = record, 0
+
     def forget(self) -> None:
         """Lets go of the events, once nobody has to look for them any more."""
         self._taken, self.contents = len(self.contents), []
+
+
+def is_small(record: Record) -> bool:
+    """Whether many events like this one may wait to be handed over together."""
+    return len(record.value or b"") <= SMALL_BYTES and len(record.key or b"") <= SMALL_BYTES
 
 
 def size_of(parcel: PlainParcel) -> int:

@@ -176,9 +176,7 @@ class _Stream:
             turned = [source for source in self._sources.values() if source.turned]
         for topic in {source.place[0] for source in turned} - self._known:
             self._known.add(topic)
-            with suppress(
-                KafkaException
-            ):  # then reading begins a second later: the client asks, too, but late
+            with suppress(KafkaException):  # then reading begins later: the client asks, but takes its time
                 self._consumer.list_topics(topic, timeout=LIST_S)
         with self._lock:
             for source in turned:
@@ -317,17 +315,23 @@ def _configure(settings: KafkaSettings, troubles: Troubles) -> dict[str, Any]:
     )
 
 
-def _runs(messages: Sequence[Message]) -> Iterator[tuple[Place, list[Message]]]:
+def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
     """Messages of one partition that arrived together; every message passes here, so that no function of
     ours is called for each."""
-    places = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
+    places: list[Any] = list(
+        zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
+    )
+    if places and places.count(places[0]) == len(places):
+        yield places[0], messages
+        return
     for place, run in groupby(zip(places, messages, strict=True), itemgetter(0)):
         yield place, [message for _, message in run]
 
 
 def _show(messages: Sequence[Message], origin: Origin) -> Iterator[Consumed]:
     """The messages as events; what is said above holds here too."""
-    headers = [tuple(each) if each else () for each in map(Message.headers, messages)]
+    found = list(map(Message.headers, messages))
+    headers = [tuple(each or ()) for each in found] if any(found) else repeat(())
     times_ms = [time_ms for _, time_ms in map(Message.timestamp, messages)]
     keys, values = map(Message.key, messages), map(Message.value, messages)
     fields = zip(map(Message.offset, messages), keys, values, headers, times_ms, repeat(origin))

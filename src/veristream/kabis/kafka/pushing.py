@@ -1,8 +1,9 @@
 """Pushing events of topics that are not validated straight to Kafka, at its own pace.
 
-A push hands the event *before* it to Kafka's client, and holds its own back until the next push, or for a
-moment if there is none. So whenever a parcel ends, its last event is still to be sent, and Kafka can be
-asked about it: see `parcels` for why that is enough.
+A push puts its event into the partition's open parcel. What is there goes to Kafka's client together, when
+it is much or after a moment, but for the newest event: it is held back until the next comes, or until the
+parcel ends. So the last event of a parcel is always still to be sent when it ends, and Kafka can be asked
+about it: see `parcels` for why that is enough.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from veristream.kabis.client_errors import (
 )
 from veristream.kabis.consumed import Place
 from veristream.kabis.kafka.failures import Troubles, error_of
-from veristream.kabis.kafka.parcels import PlainParcel, are_consecutive, content_of, find_offsets, size_of
-from veristream.kabis.kafka.reading import PartitionReader, known_offset
+from veristream.kabis.kafka.handing import hand_over, hand_over_last
+from veristream.kabis.kafka.locating import Locator
+from veristream.kabis.kafka.parcels import SMALL_BYTES, PlainParcel, are_consecutive, is_small, size_of
+from veristream.kabis.kafka.reading import known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
 from veristream.kabis.pushes import Failure, Pushed, PushedMany, Settlement
@@ -40,11 +43,10 @@ POLL_S = 0.1
 HOLD_S = 0.002
 PARCEL_S = 0.02
 PARCEL_EVENTS = 5_000
-TOGETHER_MAX = 1_000
 """When a parcel ends although events still come: what it costs to end one is borne by many events."""
-READ_PATIENCE_S = 30.0
+PUSHED_MAX = 1_000
+"""How many events of one call are taken at a time."""
 MESSAGES_MAX = 2_000_000
-SMALL_BYTES = LEAF_BYTES_MAX // 4
 MESSAGE_BYTES_MAX = LEAF_BYTES_MAX + 4096
 """An event, and what Kafka puts around it."""
 TOPIC_SETTINGS = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
@@ -65,12 +67,11 @@ class PlainLane:
 class PlainTopic:
     """A topic that is not validated, as `push` needs it."""
 
-    __slots__ = ("_keys", "_lock", "_only", "_produce", "_pusher", "_sticky", "lanes")
+    __slots__ = ("_keys", "_lock", "_only", "_pusher", "_sticky", "lanes")
 
     def __init__(self, pusher: KafkaPusher, lanes: list[PlainLane]) -> None:
         self._pusher = pusher
         self._lock = pusher.lock
-        self._produce = pusher.producer.produce
         self._only = lanes[0] if len(lanes) == 1 and lanes[0].sealer is None else None
         self._keys: dict[bytes, int] = {}
         self._sticky = 0
@@ -79,66 +80,67 @@ class PlainTopic:
     def push(self, record: Record) -> Pushed:
         """Takes an event and gives its future, or raises BufferFullError; from any thread.
 
-        Every event passes here, so that nothing is looked up twice, and the common case calls only Kafka.
+        Every event passes here, so that the common case looks nothing up twice and calls next to nothing.
         """
         _, value, key, headers, timestamp_ms, partition = record
         lane = self._only
-        if lane is None or headers or partition is not None or not value or len(value) > SMALL_BYTES or key:
-            lane = self._find(record)
-            record = record if lane.sealer is None else _seal(lane.sealer, record)
-            value, key = record.value, record.key
+        if (
+            lane is None
+            or key is not None
+            or partition is not None
+            or headers
+            or timestamp_ms is not None
+            or type(value) is not bytes
+            or len(value) > SMALL_BYTES
+        ):
+            return self._push_any(record)
         with self._lock:
-            parcel = lane.open
-            if parcel is None:
-                parcel = self._pusher.open_parcel(lane)
-            else:
-                _, held_value, held_key, headers, timestamp_ms, _ = parcel.held
-                try:
-                    if headers or timestamp_ms is not None or parcel.asks:
-                        self._pusher.hand_over(parcel)
-                    else:
-                        self._produce(lane.topic, held_value, held_key, lane.partition)
-                except (BufferError, KafkaException) as error:
-                    raise self._pusher.explain(parcel, error) from error
-            parcel.held = record
+            parcel = lane.open or self._pusher.open_parcel(lane)
             contents = parcel.contents
-            contents.append(value if key is None else (key, value))  # what `content_of` says
-            return Pushed(parcel, len(contents) - 1)
+            position = len(contents)
+            if position >= parcel.full:
+                self._pusher.make_room(parcel)
+            contents.append(value)
+            return Pushed(parcel, position)
+
+    def _push_any(self, record: Record) -> Pushed:
+        lane = self._find(record)
+        if lane.sealer is not None:
+            record = _seal(lane.sealer, record)
+        with self._lock:
+            parcel = lane.open or self._pusher.open_parcel(lane)
+            position = len(parcel.contents)
+            if position >= parcel.full:
+                self._pusher.make_room(parcel)
+            parcel.take(record)
+            return Pushed(parcel, position)
 
     def push_all(self, values: Sequence[bytes], key: bytes | None, many: PushedMany) -> int:
         """Takes events of one key, as many as there is room for, and gives how many; from any thread.
 
         None are taken where they have to be looked at one by one.
         """
-        lane, values = self._only, values[:TOGETHER_MAX]
-        if lane is None or max(map(len, values)) > SMALL_BYTES or (key and len(key) > SMALL_BYTES):
+        lane, values = self._only, values[:PUSHED_MAX]
+        if lane is None or not _are_small(values if key is None else [key, *values]):
             return 0
         with self._lock:
-            parcel = lane.open
-            if parcel is None or parcel.asks or parcel.held.headers or parcel.held.timestamp_ms is not None:
-                return 0
-            held_value, held_key = parcel.held.value, parcel.held.key
-            first, taken, failure = len(parcel.contents), 0, None
-            try:
-                for value in values:
-                    self._produce(lane.topic, held_value, held_key, lane.partition)
-                    held_value, held_key, taken = value, key, taken + 1
-            except BufferError:
-                pass
-            except KafkaException as error:
-                failure = self._pusher.explain(parcel, error)
-            if taken:
-                parcel.held = Record(lane.topic, held_value, held_key)
-                parcel.contents += [content_of(key, value) for value in values[:taken]]
-                many.add_part(parcel, first, taken)
-        if failure is not None:
-            raise failure
-        return taken
+            parcel = lane.open or self._pusher.open_parcel(lane)
+            position = len(parcel.contents)
+            if position >= parcel.full:
+                try:
+                    self._pusher.make_room(parcel)
+                except BufferFullError:
+                    return 0
+            parcel.contents += values if key is None else [(key, value) for value in values]
+        many.add_part(parcel, position, len(values))
+        return len(values)
 
     def _find(self, record: Record) -> PlainLane:
         """The lane of the partition that was asked for, or that the key chooses; raises what is wrong."""
         topic, value, key, headers, timestamp_ms, partition = record
-        encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
+        _require_bytes(key, value)
+        if headers or timestamp_ms is not None or not is_small(record):
+            encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
         if partition is None:
             return self.lanes[self._choose(key)]
         if not 0 <= partition < len(self.lanes):
@@ -209,18 +211,12 @@ class KafkaPusher:
         self._waiting.set()
         return parcel
 
-    def hand_over(self, parcel: PlainParcel, *, last: bool = False) -> None:
-        """Gives Kafka's client the event of a parcel that is held back, with all that it may have."""
-        record = parcel.held
-        more: dict[str, Any] = {}
-        if record.headers:
-            more["headers"] = list(record.headers)
-        if record.timestamp_ms is not None:
-            more["timestamp"] = record.timestamp_ms
-        if last or parcel.asks:
-            more["on_delivery"] = parcel.report
-        self.producer.produce(parcel.topic, record.value, record.key, parcel.partition, **more)
-        parcel.asks = parcel.each
+    def make_room(self, parcel: PlainParcel) -> None:
+        """Hands over what a parcel has, so that it can take more; called with the lock held."""
+        try:
+            hand_over(self.producer, parcel, len(parcel.contents))
+        except (BufferError, KafkaException) as error:
+            raise self.explain(parcel, error) from error
 
     def explain(self, parcel: PlainParcel, error: BufferError | KafkaException) -> EnvironmentFailure:
         """Why Kafka's client takes no event now."""
@@ -267,22 +263,21 @@ class KafkaPusher:
             self._end_parcels(_is_due)
 
     def _end_parcels(self, is_due: Callable[[PlainParcel], bool]) -> None:
-        """Sends the events of these parcels that are held back, and asks Kafka about them."""
+        """Hands over all that waits; the last event only where a parcel ends with it."""
         failed: list[tuple[PlainParcel, Failure]] = []
         with self.lock:
             for lane in self._lanes:
                 parcel = lane.open
                 if parcel is None:
                     continue
-                if not is_due(parcel):
-                    self._waiting.set()
-                    continue
-                parcel.ended = True  # before Kafka can say anything about its last event
                 try:
-                    self.hand_over(parcel, last=True)
-                    lane.open = None
+                    if is_due(parcel):
+                        hand_over_last(self.producer, parcel)
+                        lane.open = None
+                    else:
+                        hand_over(self.producer, parcel, len(parcel.contents) - 1)
+                        self._waiting.set()
                 except BufferError:
-                    parcel.ended = False
                     self._waiting.set()
                 except KafkaException as error:
                     lane.open = None
@@ -318,7 +313,12 @@ class KafkaPusher:
             self._settle(parcel, Settlement(first, None, None))
             parcel.forget()
         else:
-            self._settle(parcel, Settlement(first, None, None, Locator(self._settings, lane, parcel)))
+            self._settle(
+                parcel,
+                Settlement(
+                    first, None, None, Locator(self._settings, parcel, partial(_ask_about_each, lane))
+                ),
+            )
 
     def _delivered_each(
         self, lane: PlainLane, parcel: PlainParcel, error: KafkaError | None, message: Message
@@ -355,13 +355,16 @@ class KafkaPusher:
 
     def _look(self, lane: PlainLane, parcel: PlainParcel) -> None:
         """Reads whether the events of a parcel are there, when Kafka's word does not say it."""
-        locator = Locator(self._settings, lane, parcel)
+        locator = self._locator(lane, parcel)
         try:
             first = locator()[0]
         except EnvironmentFailure as failure:
             self._settle(parcel, failure)
         else:
             self._settle(parcel, Settlement(first, None, None, locator))
+
+    def _locator(self, lane: PlainLane, parcel: PlainParcel) -> Locator:
+        return Locator(self._settings, parcel, partial(_ask_about_each, lane))
 
     def _settle(self, parcel: PlainParcel, fate: Settlement | Failure) -> None:
         with self.lock:
@@ -376,43 +379,21 @@ class KafkaPusher:
         self._told()
 
 
-class Locator:
-    """Where the events of a parcel stand, read when it is called first."""
+def _ask_about_each(lane: PlainLane) -> None:
+    """Others push to this partition too, and somebody wants to know where events stand."""
+    lane.each = True
 
-    def __init__(self, settings: KafkaSettings, lane: PlainLane, parcel: PlainParcel) -> None:
-        self._settings = settings
-        self._lane = lane
-        self._parcel = parcel
-        self._found: list[int] | None = None
-        self._lock = threading.Lock()
 
-    def __call__(self) -> Sequence[int]:
-        """The offsets; raises EnvironmentFailure if they cannot be read, or an event is missing."""
-        with self._lock:
-            if self._found is None:
-                self._found = found = self._read()
-                if not are_consecutive(found[0], found[-1], len(found)):
-                    self._lane.each = True  # so that nobody has to read what comes from now on
-                self._parcel.forget()
-            return self._found
+def _require_bytes(*given: object) -> None:
+    """Raises TypeError now, for later it would be about many events."""
+    for each in given:
+        if not isinstance(each, bytes | None):
+            raise TypeError(f"an event's key and value are bytes, not {type(each).__name__}")
 
-    def _read(self) -> list[int]:
-        parcel = self._parcel
-        first, last = parcel.indices[0], parcel.indices[-1]
-        reader = PartitionReader(self._settings, parcel.topic, parcel.partition)
-        try:
-            start = parcel.after if first is None else first
-            end = reader.bounds()[1] if last is None else last + 1
-            kept = [
-                (message.offset() or 0, content_of(message.key(), message.value()))
-                for message in reader.messages(start, end, READ_PATIENCE_S)
-            ]
-        finally:
-            reader.close()
-        offsets = find_offsets(parcel.contents, kept)
-        if offsets is None:
-            raise DeliveryTimeoutError(f"{parcel.topic}-{parcel.partition}", "not all were kept")
-        return offsets
+
+def _are_small(values: Sequence[bytes]) -> bool:
+    """Whether these are bytes, and few enough each that many of them may wait."""
+    return bool(values) and set(map(type, values)) == {bytes} and max(map(len, values)) <= SMALL_BYTES
 
 
 def _is_due(parcel: PlainParcel) -> bool:

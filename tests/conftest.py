@@ -1,4 +1,4 @@
-"""What all tests share: `--update`, and the golden files that it rewrites."""
+"""What all tests share: `--update`, the golden files that it rewrites, and which tests one process runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ from pathlib import Path
 
 import pytest
 
-GOLDEN = Path(__file__).parent / "golden"
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+
+OF_ZONES = (
+    *("timed", "parity/test_shared_zones.py", "parity/test_timed.py", "unit/test_bench_timed.py"),
+    *("unit/kernel/test_zones", "unit/search/test_timed", "unit/search/test_zone"),
+)
+"""Tests of the engine that takes longest to compile: it is compiled once if one process runs them all."""
 
 Golden = Callable[[str, str], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite the files under tests/golden")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.relative_to(TESTS).as_posix().startswith(OF_ZONES):
+            item.add_marker(pytest.mark.xdist_group("zones"))
 
 
 @pytest.fixture

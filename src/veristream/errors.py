@@ -21,7 +21,7 @@ class ModelError(Exception):
     def render(self) -> str:
         """The message as a compiler would print it: place, excerpt, hint."""
         lines = []
-        if self.span is NOWHERE or self.span.source is NOWHERE.source:
+        if self.span.source.name == NOWHERE.source.name:  # also when it comes from another process
             lines.append(f"error: {self.message}")
         else:
             lines.append(f"{self.span.place}: error: {self.message}")

@@ -30,7 +30,7 @@ from veristream.kabis.routes import ProducerOptions
 TIME = struct.Struct(">q")
 PENDING_MAX = 50_000
 PATIENCE_S = 120.0
-PRODUCERS = 3
+PRODUCERS = ("producer-1", "producer-2", "producer-3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def consume(access: Access, setting: Setting, count: int) -> None:
     """Pulls the events of all producers: validated topics validating, others not."""
     consumers = list(_subscribe(access, setting))
     try:
-        _pull(consumers, PRODUCERS * len(setting.topics), Ages())
+        _pull(consumers, len(PRODUCERS) * len(setting.topics), Ages())
         cpu_s, ages = wait_for_start(), Ages()
         size_bytes = _pull(consumers, count, ages)
         ended, cpu_s = time.monotonic(), time.process_time() - cpu_s

@@ -101,7 +101,7 @@ def consume(address: str, setting: Setting, count: int) -> None:
     """Consumes the events of all producers."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0) for topic in setting.topics])
-    take(consumer, PRODUCERS * len(setting.topics), Ages())
+    take(consumer, len(PRODUCERS) * len(setting.topics), Ages())
     cpu_s, ages = wait_for_start(), Ages()
     size_bytes = take(consumer, count, ages)
     ended, cpu_s = time.monotonic(), time.process_time() - cpu_s

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from _kabis import Setting
+from _kabis import PRODUCERS, Setting
 from _measure import middle, say
-from _stacks import CONSUMER, PRODUCERS, Stack
+from _stacks import CONSUMER, Stack
 
 SECONDS_MAX = 900.0
 START_S = 0.2

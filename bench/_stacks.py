@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from _kabis import Setting, encode
+from _kabis import PRODUCERS, Setting, encode
 from _measure import ROOT
 
 from veristream.brokers.cometbft import CometNetwork
@@ -28,7 +28,6 @@ from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.transactions import prove_possession
 
-PRODUCERS = ("producer-1", "producer-2", "producer-3")
 CONSUMER = "consumer"
 
 

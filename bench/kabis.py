@@ -24,11 +24,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from _kabis import Setting
+from _kabis import PRODUCERS, Setting
 from _measure import RESULTS, finish, say, table
 from _plots import draw
 from _runs import Case, Figures, measure
-from _stacks import PRODUCERS, KabisStack, KafkaStack, Stack, running_kabis, running_kafkas
+from _stacks import KabisStack, KafkaStack, Stack, running_kabis, running_kafkas
 
 from veristream.kabis.interfaces import party_of
 

@@ -285,6 +285,28 @@ def test_two_votes_of_one_validator_end_up_on_the_ledger() -> None:
     assert len(evidence) == 1 and network.nodes[1].committed[1].effects == (Done(),)
 
 
+def test_a_second_vote_that_comes_after_the_decision_is_held_against_its_sender() -> None:
+    network = running()
+    validator = network.nodes[0].validator
+    [known] = [
+        vote
+        for vote in validator.machine.log.round(0).first_votes.values()
+        if (vote.sender, vote.step) == (3, Step.PRECOMMIT)
+    ]
+    assert validator.hear(3, known, network.now_ms) == (), "the same again says nothing"
+    other = replace(known, identifier=None)
+    with pytest.raises(MessageError):
+        validator.hear(3, other, network.now_ms)  # the signature is not of this vote
+    assert not network.nodes[0].accused
+    for message in (signed(other), signed(replace(other, identifier=b"\x07" * 32))):
+        network.do(0, validator.hear(3, message, network.now_ms))
+    network.settle()
+    assert len(network.nodes[0].accused) == 1, "once is enough"
+    assert network.heights == [2, 2, 2, 2] and len(network.states()) == 1
+    for node in network.nodes:
+        assert list(node.validator.ledger.accusations()) == [("validator", "v3")]
+
+
 def proposed(network: Network, block: Block) -> Proposal:
     """The block as a proposal of the proposer of round 0 at height 2."""
     value = Value(block.block_id(), block.encode())
@@ -358,7 +380,7 @@ def test_forged_messages_are_refused() -> None:
 def test_answers_are_limited() -> None:
     network = running()
     validator = network.nodes[0].validator
-    late = signed(Vote(Step.PREVOTE, 1, 0, None, 3))
+    late = signed(Vote(Step.PREVOTE, 1, 1, None, 3))
 
     def answers(message: object) -> int:
         return len(validator.hear(3, message, network.now_ms))

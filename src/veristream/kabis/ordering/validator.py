@@ -25,6 +25,7 @@ from veristream.kabis.keys import Remembering, SignatureError, Signer, Verify
 from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import Memory
+from veristream.kabis.ordering.evidence import LateVotes, to_evidence
 from veristream.kabis.ordering.interface import (
     Broadcast,
     Conflict,
@@ -56,8 +57,8 @@ from veristream.kabis.ordering.pace import SHORTEST, Pace
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
 from veristream.kabis.outcomes import Effect, Outcome, Reason, Refused
-from veristream.kabis.receipts import CommitCertificate, SignedVote, VoteKind
-from veristream.kabis.transactions import Submit, VoteConflict, decode_transaction
+from veristream.kabis.receipts import CommitCertificate
+from veristream.kabis.transactions import Submit, decode_transaction
 
 RECENT_COMMITS = 64
 DECODED_BLOCKS_MAX = 8
@@ -138,6 +139,7 @@ class ValidatorCore:
     _ask_next: int = 0
     _is_behind: bool = False
     _recent: dict[int, Commit] = field(default_factory=dict)
+    _late: LateVotes = field(default_factory=LateVotes)
     _decoded: dict[bytes, Block] = field(default_factory=dict)
     _verdicts: dict[bytes, bool] = field(default_factory=dict)
 
@@ -267,6 +269,7 @@ class ValidatorCore:
 
     def _commit(self, commit: Commit, block: Block) -> None:
         effects = self.ledger.apply(block)
+        self._late.decided(self.machine.log)
         self._actions.append(Committed(commit, block, effects))
         height = block.header.height
         self._recent[height] = commit
@@ -281,6 +284,9 @@ class ValidatorCore:
     def _hear_consensus(self, sender: int, message: Proposal | Vote | Certificate) -> None:
         height = height_of(message)
         if height < self.height:
+            conflict = self._late.compare(message, self._verify) if isinstance(message, Vote) else None
+            if conflict is not None:
+                self._accuse(conflict)
             is_late = self._now_ms - self._decided_ms >= self.settings.late_ms
             if height < self.ledger.height or is_late:  # it is not just the last vote of a quick height
                 self._answer(sender, height, is_asked=False)
@@ -311,9 +317,8 @@ class ValidatorCore:
 
     def _accuse(self, conflict: Conflict) -> None:
         self._actions.append(Accused(conflict))
-        first, second = conflict.first, conflict.second
-        if isinstance(first, Vote) and isinstance(second, Vote):
-            evidence = VoteConflict(_to_signed_vote(first), _to_signed_vote(second))
+        evidence = to_evidence(conflict)
+        if evidence is not None:
             self._admit(evidence.encode(), offer=True)
 
     # Transactions
@@ -477,12 +482,6 @@ def to_commit_certificate(certificate: Certificate) -> CommitCertificate:
     assert certificate.step is Step.PRECOMMIT
     return CommitCertificate(
         certificate.height, certificate.round, certificate.identifier, certificate.signatures
-    )
-
-
-def _to_signed_vote(vote: Vote) -> SignedVote:
-    return SignedVote(
-        vote.sender, VoteKind(vote.step), vote.height, vote.round, vote.identifier, vote.signature
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.kabis.session.console import Console, opened
 from tests.missing import is_missing
-from veristream.brokers.kafka import BRIEF, KafkaClusters, find_program
+from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.access import Access
 from veristream.kabis.cluster import Start
@@ -31,7 +31,7 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClusters]:
         is_missing(missing.render())
     given = os.environ.get(GIVEN)
     folder = Path(given) if given else tmp_path_factory.mktemp("kafkas")
-    with KafkaClusters(folder, java=BRIEF) as clusters:
+    with KafkaClusters(folder) as clusters:
         clusters.create(3)
         clusters.start()
         yield clusters

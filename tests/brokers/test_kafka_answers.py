@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from tests.brokers.proxy import Proxy, call_duplicate, keep_back, pass_on
 from tests.missing import is_missing
-from veristream.brokers.kafka import BRIEF, KafkaClusters, find_program
+from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.kafka.log import KafkaLog
 from veristream.kabis.kafka.pushing import KafkaPusher
@@ -35,7 +35,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, K
         is_missing(missing.render())
     with Proxy() as proxy:
         advertised = {"advertised.listeners": f"CLIENT://127.0.0.1:{proxy.port}"}
-        with KafkaClusters(tmp_path_factory.mktemp("kafka"), advertised, BRIEF) as clusters:
+        with KafkaClusters(tmp_path_factory.mktemp("kafka"), advertised) as clusters:
             clusters.create(1)
             clusters.start()
             proxy.target = int(clusters.address("kafka-1").rpartition(":")[2])

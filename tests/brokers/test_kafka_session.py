@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.brokers.streams import PATIENCE_S, UNVALIDATED, create, pull, values
 from tests.kabis.session.console import Console
-from veristream.brokers.kafka import BRIEF, KafkaClusters
+from veristream.brokers.kafka import KafkaClusters
 from veristream.errors import ModelError
 from veristream.kabis.access import Access
 from veristream.kabis.client_errors import BelowLowWaterError, DeliveryTimeoutError
@@ -225,7 +225,7 @@ def test_wrong_credentials_are_said_once_and_clearly(tmp_path: Path, topic: str)
             f'{module} required username="kabis" password="right" user_kabis="right";'
         ),
     }
-    with KafkaClusters(tmp_path, guarded, BRIEF) as clusters:
+    with KafkaClusters(tmp_path, guarded) as clusters:
         clusters.create(1)
         clusters.start()
         sasl = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "kabis"}

@@ -35,11 +35,14 @@ KAFKA = Bundle(
     "kafka.sha256",
 )
 CLUSTERS_MAX = 31
-HEAP = ("-Xms64m", "-Xmx512m", "-Xmn192m", "-XX:+UseSerialGC")
-"""A batch of a megabyte is more than half a region of the usual collector in a small heap, and each would
-be collected by itself: writing batches of 1 KB events took Kafka three times the processor time."""
-BRIEF = ("-XX:TieredStopAtLevel=1",)
-"""For a Java that is over before it pays to compile well: it starts in half the time."""
+JAVA = ("-Xms64m", "-Xmx512m", "-Xmn192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For brokers that share a small machine with their clients, and are not up for long.
+
+A batch of a megabyte is more than half a region of the usual collector in a small heap, and each would be
+collected by itself: writing batches of 1 KB events took Kafka three times the processor time. And compiling
+everything as well as can be takes more time than it saves in the first gigabyte: without, a broker starts
+in half the time and writes a megabyte in two thirds.
+"""
 LOGGING = """\
 appender.console.type=Console
 appender.console.name=console
@@ -59,7 +62,7 @@ class Program:
 
     def command(self, main: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
         """The command line that runs a class of the jars."""
-        return [str(self.java), *HEAP, *options, "-cp", f"{self.jars}/*", main, *arguments]
+        return [str(self.java), *JAVA, *options, "-cp", f"{self.jars}/*", main, *arguments]
 
 
 def find_program() -> Program:
@@ -74,16 +77,13 @@ def find_program() -> Program:
 
 
 class KafkaClusters(BrokerGroup):
-    """The clusters of a folder; `properties` go to each that is set up, `java` options to each start."""
+    """The clusters of a folder; `properties` go to each that is set up."""
 
     KIND: ClassVar[str] = "kafka"
 
-    def __init__(
-        self, folder: Path, properties: Mapping[str, str] | None = None, java: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(folder)
         self.properties = properties or {}
-        self.java = tuple(java)
 
     def create(self, count: int) -> None:
         """Sets up so many clusters, as they are if they are there."""
@@ -109,7 +109,7 @@ class KafkaClusters(BrokerGroup):
         folder = (self.folder / name).resolve()
         logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
         properties = str(folder / "server.properties")
-        return find_program().command("kafka.Kafka", properties, options=(logging, *self.java))
+        return find_program().command("kafka.Kafka", properties, options=(logging,))
 
     def answers(self, name: str) -> bool:
         """Whether the cluster takes requests."""
@@ -128,7 +128,6 @@ def _set_up(program: Program, folder: Path, ports: tuple[int, int], properties: 
     command = program.command(
         "kafka.tools.StorageTool",
         *("format", "--cluster-id", name.replace("-", "A"), "--config", str(folder / "server.properties")),
-        options=BRIEF,
     )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -152,6 +151,8 @@ def _settings(folder: Path, port: int, controller_port: int) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str((folder / "data").resolve()),
         "auto.create.topics.enable": "false",
+        "socket.receive.buffer.bytes": "-1",  # as the system has it: Kafka asks for a tenth of a batch
+        "socket.send.buffer.bytes": "-1",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.replication.factor": "1",

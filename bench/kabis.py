@@ -135,11 +135,11 @@ def _is_first(stack: KabisStack, topic: str) -> bool:
 
 
 def warm_up(*stacks: Stack) -> None:
-    """A run of each that does not count: a new broker is slow until its code is compiled."""
+    """Runs of each that do not count: a new broker is slow until its code is compiled."""
     setting = QUICK.setting(100, "none")
     for number, stack in enumerate(stacks):
         topics = tuple(f"warm-{number}-{topic}" for topic in setting.unvalidated)
-        measure([Case("warm-up", stack, replace(setting, unvalidated=topics))], 1)
+        measure([Case("warm-up", stack, replace(setting, unvalidated=topics))], RUNS_MAX)
 
 
 def main() -> None:

@@ -40,7 +40,7 @@ JAVA = ("-Xms64m", "-Xmx512m", "-Xmn192m", "-XX:+UseSerialGC", "-XX:TieredStopAt
 
 A batch of a megabyte is more than half a region of the usual collector in a small heap, and each would be
 collected by itself: writing batches of 1 KB events took Kafka three times the processor time. And compiling
-everything as well as can be takes more time than it saves in the first gigabyte: without, a broker starts
+everything as well as can be takes more time than it saves in the first 700 MB: without, a broker starts
 in half the time and writes a megabyte in two thirds.
 """
 LOGGING = """\

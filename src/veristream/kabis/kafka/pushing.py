@@ -313,12 +313,7 @@ class KafkaPusher:
             self._settle(parcel, Settlement(first, None, None))
             parcel.forget()
         else:
-            self._settle(
-                parcel,
-                Settlement(
-                    first, None, None, Locator(self._settings, parcel, partial(_ask_about_each, lane))
-                ),
-            )
+            self._settle(parcel, Settlement(first, None, None, self._locator(lane, parcel)))
 
     def _delivered_each(
         self, lane: PlainLane, parcel: PlainParcel, error: KafkaError | None, message: Message

@@ -95,25 +95,21 @@ class PlainTopic:
         ):
             return self._push_any(record)
         with self._lock:
-            parcel = lane.open or self._pusher.open_parcel(lane)
+            parcel = lane.open
+            if parcel is None or len(parcel.contents) >= parcel.full:
+                parcel = self._pusher.ready(lane)
             contents = parcel.contents
-            position = len(contents)
-            if position >= parcel.full:
-                self._pusher.make_room(parcel)
             contents.append(value)
-            return Pushed(parcel, position)
+            return Pushed(parcel, len(contents) - 1)
 
     def _push_any(self, record: Record) -> Pushed:
         lane = self._find(record)
         if lane.sealer is not None:
             record = _seal(lane.sealer, record)
         with self._lock:
-            parcel = lane.open or self._pusher.open_parcel(lane)
-            position = len(parcel.contents)
-            if position >= parcel.full:
-                self._pusher.make_room(parcel)
+            parcel = self._pusher.ready(lane)
             parcel.take(record)
-            return Pushed(parcel, position)
+            return Pushed(parcel, parcel.count - 1)
 
     def push_all(self, values: Sequence[bytes], key: bytes | None, many: PushedMany) -> int:
         """Takes events of one key, as many as there is room for, and gives how many; from any thread.
@@ -124,13 +120,11 @@ class PlainTopic:
         if lane is None or not _are_small(values if key is None else [key, *values]):
             return 0
         with self._lock:
-            parcel = lane.open or self._pusher.open_parcel(lane)
+            try:
+                parcel = self._pusher.ready(lane)
+            except BufferFullError:
+                return 0
             position = len(parcel.contents)
-            if position >= parcel.full:
-                try:
-                    self._pusher.make_room(parcel)
-                except BufferFullError:
-                    return 0
             parcel.contents += values if key is None else [(key, value) for value in values]
         many.add_part(parcel, position, len(values))
         return len(values)
@@ -199,8 +193,8 @@ class KafkaPusher:
             self._lanes += lanes
         return PlainTopic(self, lanes)
 
-    def open_parcel(self, lane: PlainLane) -> PlainParcel:
-        """Begins a parcel, which ends soon; called with the lock held."""
+    def _open_parcel(self, lane: PlainLane) -> PlainParcel:
+        """Begins a parcel, which ends soon."""
         if self._closed:
             raise ClosedError("events are pushed before the producer is closed")
         parcel = lane.open = PlainParcel(lane.topic, lane.partition)
@@ -211,12 +205,15 @@ class KafkaPusher:
         self._waiting.set()
         return parcel
 
-    def make_room(self, parcel: PlainParcel) -> None:
-        """Hands over what a parcel has, so that it can take more; called with the lock held."""
-        try:
-            hand_over(self.producer, parcel, len(parcel.contents))
-        except (BufferError, KafkaException) as error:
-            raise self.explain(parcel, error) from error
+    def ready(self, lane: PlainLane) -> PlainParcel:
+        """The open parcel; if it was full, what it has is handed over. Called with the lock held."""
+        parcel = lane.open or self._open_parcel(lane)
+        if len(parcel.contents) >= parcel.full:
+            try:
+                hand_over(self.producer, parcel, len(parcel.contents))
+            except (BufferError, KafkaException) as error:
+                raise self.explain(parcel, error) from error
+        return parcel
 
     def explain(self, parcel: PlainParcel, error: BufferError | KafkaException) -> EnvironmentFailure:
         """Why Kafka's client takes no event now."""

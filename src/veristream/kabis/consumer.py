@@ -36,7 +36,7 @@ from veristream.kabis.consumer_core import ConsumerCore
 from veristream.kabis.consumer_options import ConsumerOptions, Start
 from veristream.kabis.consumer_outputs import Output, Ticket
 from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver
-from veristream.kabis.fetching import find_index, require_partition
+from veristream.kabis.fetching import find_index, require_partition, require_party
 from veristream.kabis.follower import Follower
 from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, Connect, Storage, party_of
@@ -64,6 +64,8 @@ class AsyncKabisConsumer:
         connect: Connect,
         options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
     ) -> None:
+        if options.nearest is not None:
+            require_party(genesis, options.nearest)
         self._genesis = genesis
         self._connect = connect
         self._options = options

@@ -55,7 +55,7 @@ class ConsumerCore:
 
     def __init__(self, follower: Follower, author: Author | None, options: ConsumerOptions) -> None:
         self.follower = follower
-        self.standing = Standing()
+        self.standing = Standing(options.nearest)
         self._patience = Patience(options.fetch_timeout_ms)
         self.attention = False
         self.next_ms = NEVER_MS

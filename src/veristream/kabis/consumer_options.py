@@ -21,6 +21,9 @@ class ConsumerOptions:
     """How a consumer reads.
 
     It holds at most `buffer_bytes` of events, and one batch for each partition beyond that.
+
+    `nearest` is the storage party that is asked first for validated batches, whoever vouched for them, as
+    long as it answers well; by default those that vouched take turns.
     """
 
     validate: bool = True
@@ -35,4 +38,5 @@ class ConsumerOptions:
     retry_ms: int = 100
     submit_timeout_ms: int = 2_000
     wait_ms: int = 500
+    nearest: str | None = None
     sealers: Mapping[str, Sealer] = field(default_factory=dict)

@@ -15,6 +15,7 @@ from veristream.kabis.access import Access
 from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import Replica, act_all, visit
 from veristream.kabis.cluster import Cluster, Start
+from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
 from veristream.kabis.folder import ADMIN
 from veristream.kabis.pushes import Acknowledged
@@ -24,11 +25,11 @@ from veristream.kabis.routes import ProducerOptions
 TOPIC = "orders"
 PARTITIONS = 4
 BATCH_EVENTS = 20
-"""Small batches, each with a party of its own to be asked first: the liar's turn comes surely."""
 PATIENCE_S = 60.0
 QUIET_S = 1.0
 
-LIARS = {"storage-1": "alter", "validator-2": "equivocate"}
+LYING_STORAGE = "storage-1"
+LIARS = {LYING_STORAGE: "alter", "validator-2": "equivocate"}
 """Who lies, and how."""
 
 Place = tuple[int, int]
@@ -84,10 +85,13 @@ def _push(access: Access, events: int) -> list[tuple[bytes, Acknowledged]]:
 
 
 def _read(access: Access, count: int) -> tuple[list[tuple[Place, bytes]], tuple[str, ...]]:
-    """What a consumer that validates gets, in its order, and whom it suspects."""
+    """What a consumer that validates gets, in its order, and whom it suspects.
+
+    It asks the liar first, whoever vouched for a batch, so that it meets the lie.
+    """
     read: list[tuple[Place, bytes]] = []
     deadline_s = time.monotonic() + PATIENCE_S
-    with access.consumer() as consumer:
+    with access.consumer(options=ConsumerOptions(nearest=LYING_STORAGE)) as consumer:
         consumer.assign([(TOPIC, partition) for partition in range(PARTITIONS)])
         consumer.seek_to_beginning()
         while time.monotonic() < deadline_s:

@@ -16,6 +16,7 @@ from veristream.kabis.batch import Batch, BatchError
 from veristream.kabis.client_errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.codec import DecodeError
 from veristream.kabis.consumed import Consumed, Origin, Place
+from veristream.kabis.genesis import Genesis
 from veristream.kabis.keys import SignatureError, Verify
 from veristream.kabis.ledger import Ledger
 from veristream.kabis.pushes import Failure
@@ -64,6 +65,13 @@ def find_false_signature(admission: Admission, public: bytes, verify: Verify) ->
             hint="more than F validators lie: the chain cannot be trusted any more",
         )
     return None
+
+
+def require_party(genesis: Genesis, name: str) -> None:
+    """Raises ModelError if no storage party is called that."""
+    names = [party.name for party in genesis.storage]
+    if name not in names:
+        raise ModelError(f"there is no storage party {name!r}", hint=f"there are {', '.join(names)}")
 
 
 def require_partition(ledger: Ledger, place: Place) -> Partition:
@@ -233,9 +241,13 @@ class Suspicion:
 
 
 class Standing:
-    """How the storage parties have behaved towards us, and whom to ask first therefore."""
+    """How the storage parties have behaved towards us, and whom to ask first therefore.
 
-    def __init__(self) -> None:
+    `nearest` is asked before all others while it behaves.
+    """
+
+    def __init__(self, nearest: str | None = None) -> None:
+        self._nearest = nearest
         self.suspicions: deque[Suspicion] = deque(maxlen=SUSPICIONS_KEPT)
         self.counts: Counter[str] = Counter()
         self._demoted_ms: dict[str, int] = {}
@@ -251,7 +263,7 @@ class Standing:
         self._demoted_ms[party] = now_ms + DEMOTED_MS
 
     def order(self, admission: Admission, parties: Sequence[str], now_ms: int) -> list[str]:
-        """Whom to ask for a batch, one after the other: those that vouched for it, then the others.
+        """Whom to ask for a batch, one after the other: the nearest, those that vouched, then the others.
 
         Those that vouched take turns, by the batch's digest, so that they share the work.
         """
@@ -259,4 +271,6 @@ class Standing:
         turn = admission.digest[0] % len(vouched)
         order = [*vouched[turn:], *vouched[:turn]]
         order += [party for party in parties if party not in order]
-        return sorted(order, key=lambda party: self._demoted_ms.get(party, 0) > now_ms)
+        return sorted(
+            order, key=lambda name: (self._demoted_ms.get(name, 0) > now_ms, name != self._nearest)
+        )

@@ -51,6 +51,17 @@ def test_a_party_that_lies_is_noted_and_the_producer_is_not_condemned(fault: Sto
     assert key is not None and key.ending is None
 
 
+@pytest.mark.parametrize("nearest", ["s0", "s1", "s2"])
+def test_a_liar_close_by_is_always_met(nearest: str) -> None:
+    """Whoever vouched: a lie is no matter of luck for a consumer that asks the liar first."""
+    cluster = make_cluster()
+    push_some(cluster)
+    cluster.parties[nearest].fault = StorageFault.TAMPERING
+    with consuming(cluster, nearest=nearest) as consumer:
+        assert values(pull(consumer, 20)) == [b"%d" % number for number in range(20)]
+        assert consumer.metrics()[f"suspicions.{nearest}"] >= 1
+
+
 def test_a_forged_receipt_is_as_good_as_none() -> None:
     cluster = make_cluster()
     cluster.parties["s0"].fault = StorageFault.FORGING

@@ -122,6 +122,17 @@ def test_those_that_vouched_are_asked_first_and_those_that_failed_us_last() -> N
     assert [(each.party, each.why) for each in standing.suspicions] == [(order[0], "it lied")]
 
 
+def test_the_nearest_is_asked_first_while_it_behaves() -> None:
+    admission, _ = admitted(("s1", "s2"))
+    parties = ["s0", "s1", "s2"]
+    others = Standing().order(admission, parties, 0)[:2]
+    standing = Standing(nearest="s0")
+    assert standing.order(admission, parties, 0) == ["s0", *others]
+    standing.suspect("s0", admission.digest, "it lied", 0)
+    assert standing.order(admission, parties, 1) == [*others, "s0"]
+    assert standing.order(admission, parties, DEMOTED_MS + 1) == ["s0", *others]
+
+
 def test_an_answer_is_held_against_the_admitted_header() -> None:
     admission, _ = admitted()
     good = batch_of(b"a", b"b").encode()

@@ -317,6 +317,10 @@ def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
         ("consume", "nothing"): "error: nothing: no such topic",
         ("consume", "orders", "--partition", "1"): "error: orders: it has 1 partitions, from 0 on",
         ("consume", "orders", "--from", "1"): "error: --from is an index of one partition",
+        ("consume", "orders", "--nearest", "storage-9"): "error: there is no storage party 'storage-9'",
+        ("consume", "orders", "--nearest", "storage-1", "--no-validate"): (
+            "error: --nearest is for a consumer that validates"
+        ),
         ("topic", "create", "orders"): "error: the topic orders exists",
         ("topic", "set", "nothing"): "error: nothing: no such topic",
         ("receipt", "export", "orders", "100000"): "error: orders-0 has no event 100000",

@@ -174,7 +174,7 @@ def test_chaos_tries_what_it_says(tmp_path: Path) -> None:
         assert all(trial["problems"] == [] for trial in trials)
         assert [trial["acknowledged"] for trial in trials[:2]] == [200, 200]
         assert trials[2]["delivered"] >= trials[2]["acknowledged"] >= 200
-        assert trials[0]["evidence"][0].endswith("bad answers of storage-1")
+        assert any(told.endswith("bad answers of storage-1") for told in trials[0]["evidence"])
         assert trials[1]["evidence"][0].startswith("validator-1 caught in block ")
         assert run.cluster.find() == {}
     assert run("chaos", "rain").told == (

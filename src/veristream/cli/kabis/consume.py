@@ -10,6 +10,7 @@ from veristream.cli.kabis.options import (
     DATA,
     DataOption,
     NameOption,
+    NearestOption,
     PartitionOption,
     SealOption,
     kabis_failures,
@@ -48,6 +49,7 @@ def consume(
     ] = None,
     seal: SealOption = None,
     name: NameOption = "consumer",
+    nearest: NearestOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the events of topics, a line each, as they come.
@@ -61,6 +63,10 @@ def consume(
     reads both kinds, and believes the one storage party that it reads from. Events with --json have key,
     value, headers, partition, index, producer, block time.
 
+    With --nearest one storage party is asked first for what is validated: one close by, or one that is to
+    be put to the test, for what it gives is held against what was signed. Without it those that vouched for
+    a batch take turns.
+
     With --seal the events of a sealed topic are opened; those that the keys do not open are left out.
 
     Exit code: 0 when it ended as asked, 2 if what was asked is wrong, 3 if the cluster does not answer.
@@ -70,5 +76,5 @@ def consume(
 
         stop = events.Stop(count_max, timeout_s)
         begin = events.Begin(from_beginning, partition, from_index)
-        sink = events.Sink(tuple(topics), validate, group, tuple(seal or ()), name, as_json)
+        sink = events.Sink(tuple(topics), validate, group, tuple(seal or ()), name, nearest, as_json)
         events.consume(data, sink, begin, stop)

@@ -21,6 +21,10 @@ DataOption = Annotated[
 NameOption = Annotated[
     str, typer.Option("--as", metavar="NAME", help="Whose key signs; `kabis client add` makes more.")
 ]
+NearestOption = Annotated[
+    str | None,
+    typer.Option("--nearest", metavar="PARTY", help="Ask this storage party first while it answers well."),
+]
 PartitionOption = Annotated[
     int | None, typer.Option("--partition", metavar="P", min=0, help="Only this partition.")
 ]

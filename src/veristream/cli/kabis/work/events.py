@@ -61,6 +61,7 @@ class Sink:
     group: str | None
     seals: tuple[Path, ...]
     name: str
+    nearest: str | None
     as_json: bool
 
 
@@ -238,6 +239,7 @@ def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
         start=Start.BEGINNING if begin.from_beginning else Start.END,
         auto_commit_ms=None,
         sealers=read_sealers(access.genesis.chain_id, sink.seals, sink.topics),
+        nearest=sink.nearest,
     )
     suspicions: dict[str, int] = {}
     try:
@@ -264,6 +266,11 @@ def _check(access: Access, sink: Sink, begin: Begin) -> None:
         )
     if begin.index is not None and begin.partition is None:
         raise ModelError("--from is an index of one partition", hint="say which: --partition 0")
+    if sink.nearest is not None and not sink.validate:
+        raise ModelError(
+            "--nearest is for a consumer that validates",
+            hint="one that does not believes the one party that keeps the topic",
+        )
 
     async def read(replica: Replica) -> dict[str, Topic]:
         return replica.ledger.topics()

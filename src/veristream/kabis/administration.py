@@ -30,7 +30,7 @@ from veristream.kabis.transactions import Author, sign_action
 PATIENCE_S = 30.0
 RETRY_S = 0.1
 SUBMIT_AGAIN_S = 2.0
-SPREAD_S = 2.0
+SPREAD_S = 10.0
 """How long an action that is on the ledger is waited for to be known to most validators."""
 
 Value = TypeVar("Value")
@@ -96,9 +96,15 @@ class Replica:
                 case _:
                     pass
             if time.monotonic() >= due_s:
-                due_s = time.monotonic() + SUBMIT_AGAIN_S
                 await self._submit(transaction)
-            await self.follow(self.ledger.height + 1)
+                due_s = time.monotonic() + SUBMIT_AGAIN_S
+            await self._follow_next(due_s)
+
+    async def _follow_next(self, until_s: float) -> None:
+        """Follows the next block; none may come before a transaction that was lost is submitted again."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(until_s - time.monotonic()):
+                await self.follow(self.ledger.height + 1)
 
     async def _submit(self, transaction: bytes) -> None:
         """Gives it to F + 1 validators, and to others in their place when some do not answer."""

@@ -11,6 +11,7 @@ from veristream.kabis import administration
 from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import act_all
 from veristream.kabis.interfaces import Channels
+from veristream.kabis.outcomes import Outcome
 from veristream.kabis.simulate.memory import MemoryCluster, MemoryOrdering
 
 NEW = SetTopic("payments", 1, validated=True)
@@ -28,6 +29,20 @@ class Slow(MemoryOrdering):
         self.waited.append(height)
         if self.stuck:
             await asyncio.sleep(1000)
+
+
+class Deaf(MemoryOrdering):
+    """Each validator hears only the second time; a transaction is lost, and no other makes a block."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        super().__init__(cluster)
+        self.asked: list[int] = []
+
+    async def submit(self, validator: int, transaction: bytes) -> Outcome:
+        self.asked.append(validator)
+        if self.asked.count(validator) == 1:
+            raise TimeoutError("the validator does not answer")
+        return await super().submit(validator, transaction)
 
 
 def act(cluster: MemoryCluster, ordering: MemoryOrdering) -> None:
@@ -51,3 +66,13 @@ def test_validators_that_lag_do_not_make_an_action_fail(monkeypatch: pytest.Monk
     ordering = Slow(cluster, stuck=True)
     act(cluster, ordering)
     assert ordering.waited == [len(cluster.blocks)]
+
+
+def test_an_action_that_no_validator_heard_of_is_submitted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(administration, "SUBMIT_AGAIN_S", 0.05)
+    cluster = make_cluster()
+    before = len(cluster.blocks)
+    ordering = Deaf(cluster)
+    act(cluster, ordering)
+    assert len(cluster.blocks) == before + 1
+    assert ordering.asked[:4] == [0, 1, 2, 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 
 from veristream.errors import ModelError
-from veristream.kabis.kafka.failures import Troubles, error_of, patiently
+from veristream.kabis.kafka.failures import RETRY_S, Troubles, error_of, patiently
 from veristream.kabis.kafka.settings import BOOTSTRAP, KafkaSettings
 
 ANSWER_S = 10.0
@@ -98,13 +99,23 @@ class Topics:
         found = self.partitions(topic)
         if found is None:
             self._create(topic, partitions, settings)
-            found = self.partitions(topic) or partitions
+            found = self._wait_for(topic)
         if found != partitions:
             raise ModelError(
                 f"the topic {topic} of Kafka at {self._settings.bootstrap} has {found} partitions,"
                 f" and Kabis counts {partitions}",
                 hint=f"give it {partitions} partitions, or name the topic of Kabis otherwise",
             )
+
+    def _wait_for(self, topic: str) -> int:
+        """How many partitions a topic has that was made just now, perhaps by another client: brokers learn
+        of it one after the other."""
+        deadline_s = time.monotonic() + ANSWER_S
+        while (found := self.partitions(topic)) is None:
+            if time.monotonic() > deadline_s:
+                raise self._troubles.explain(f"find the topic {topic}, which was made")
+            time.sleep(RETRY_S)
+        return found
 
     def _create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         replicas = min(REPLICAS, self.brokers())

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from veristream.kabis.access import Access
 from veristream.kabis.actions import SetTopic
-from veristream.kabis.administration import Replica, act_all, visit
+from veristream.kabis.administration import act_all
+from veristream.kabis.caught import wait_for_caught
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
@@ -60,6 +61,7 @@ def demonstrate(cluster: Cluster, events: int) -> Demonstration:
     began_s = time.monotonic()
     told = _push(access, events)
     read, suspected = _read(access, len(told))
+    caught = wait_for_caught(access, PATIENCE_S)
     pushed = {(each.partition, each.index): value for value, each in told}
     receipt = verify_receipt(export_receipt(told[events // 2][1].receipt()), access.genesis)
     return Demonstration(
@@ -67,7 +69,7 @@ def demonstrate(cluster: Cluster, events: int) -> Demonstration:
         len(told),
         len(read),
         suspected,
-        _caught(access),
+        tuple(f"{name} in block {height}" for name, height in caught.items()),
         receipt,
         tuple(find_problems(pushed, read)),
         time.monotonic() - began_s,
@@ -119,11 +121,3 @@ def find_problems(pushed: dict[Place, bytes], read: Sequence[tuple[Place, bytes]
         if places != sorted(places) or values != sorted(values):
             problems.append(f"partition {partition} was delivered out of order")
     return problems
-
-
-def _caught(access: Access) -> tuple[str, ...]:
-    async def read(replica: Replica) -> tuple[str, ...]:
-        found = replica.ledger.accusations().items()
-        return tuple(f"{name} in block {each.height}" for (_, name), each in found)
-
-    return visit(access.genesis, access.admin(), read)

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.kabis.session.console import opened
-from veristream.kabis import processes
+from veristream.kabis import chaos, processes
+from veristream.kabis.access import Access
 from veristream.kabis.chaos import Fault, Told, find_problems
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.folder import ClusterFolder, count_faults
@@ -111,7 +113,6 @@ def test_up_in_the_foreground_stops_its_parties(tmp_path: Path) -> None:
         assert up.stdout.readline() == b"Ctrl-C stops it\n"
         parties = list(run.cluster.find().values())
         assert len(parties) == 2
-        time.sleep(0.2)  # its handlers are set right after it has said so
         up.send_signal(signal.SIGINT)
         output, _ = up.communicate(timeout=PATIENCE_S)
         assert (up.returncode, output) == (0, b"stopped; everything is kept\n")
@@ -164,6 +165,26 @@ TRUE = {index: f"alter {index:06}".encode() for index in range(5)}
 )
 def test_chaos_notices_what_is_lost(read: dict[int, bytes], problem: str | None) -> None:
     assert find_problems(Told(TRUE), read) == ([] if problem is None else [problem])
+
+
+def test_chaos_waits_for_a_liar_that_was_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not run while events are pushed, and so has lied about none of them."""
+    push = chaos.push
+
+    def push_without_the_liar(access: Access, *more: Any) -> Told:
+        liar = Cluster(access.folder).find()["validator-1"]
+        liar.signal(signal.SIGSTOP)
+        told = push(access, *more)
+        liar.signal(signal.SIGCONT)
+        return told
+
+    monkeypatch.setattr(chaos, "push", push_without_the_liar)
+    with Cluster(ClusterFolder(tmp_path / "cluster")) as cluster:
+        cluster.create()
+        cluster.start()
+        (trial,) = chaos.run_trials(cluster, [Fault.EQUIVOCATE], 200, lambda trial: None)
+    assert (trial.acknowledged, trial.problems) == (200, ())
+    assert trial.evidence[0].startswith("validator-1 caught in block ")
 
 
 def test_chaos_tries_what_it_says(tmp_path: Path) -> None:

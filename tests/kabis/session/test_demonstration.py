@@ -24,7 +24,8 @@ def test_two_liars_change_nothing_and_are_named(tmp_path: Path) -> None:
     # On a busy machine a correct party may be late, which is a note against it too.
     assert "storage-1" in [told.split(":")[0] for told in shown.suspected]
     assert shown.receipt.event.value == f"order {EVENTS // 2:06}".encode()
-    assert len(shown.receipt.validators) == 3
+    # A validator that heard the votes before the proposal has all four in its certificate.
+    assert len(shown.receipt.validators) in (3, 4)
 
 
 def test_what_is_as_it_was_pushed_is_no_problem() -> None:

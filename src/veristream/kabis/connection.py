@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._blocked = False
-        self._made = self._heard = self._frame_begun = self._paused = self._loop.time()
+        self._made = self._heard = self._frame_begun = self._paused = self._due = self._loop.time()
         self.opened: asyncio.Future[Peer] = self._loop.create_future()
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
@@ -363,6 +363,7 @@ class Connection(asyncio.BufferedProtocol):
     def _watch(self) -> None:
         """Cuts off a peer that does not do its part in time; asks one that is silent whether it lives."""
         now, limits = self._loop.time(), self._limits
+        self._forgive(now - self._due)
         complaint = self._complaint(now)
         if complaint:
             self._fail(WireError(complaint))
@@ -370,7 +371,15 @@ class Connection(asyncio.BufferedProtocol):
         if self.opened.done() and now - self._heard > limits.idle_s / 2 and self._writable.is_set():
             self._send(_PING, 0, b"")
         period = min(limits.handshake_s, limits.stall_s, limits.idle_s) / 4
+        self._due = now + period
         self._timer = self._loop.call_later(period, self._watch)
+
+    def _forgive(self, late_s: float) -> None:
+        """Time in which we were not there to listen is not held against the peer."""
+        self._made += late_s
+        self._heard += late_s
+        self._frame_begun += late_s
+        self._paused += late_s
 
     def _complaint(self, now: float) -> str:
         limits = self._limits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -389,8 +390,9 @@ def test_a_silent_server_is_given_up(run: Run) -> None:
     async def test() -> None:
         silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
         address = Address(*silent.sockets[0].getsockname()[:2])
+        # As long as the handshake may a connection take, which is there at once unless we do not run.
         with pytest.raises(WireError, match="the handshake takes too long"):
-            await connect(address, CLIENT, SERVER.peer, limits=IMPATIENT)
+            await connect(address, CLIENT, SERVER.peer, limits=replace(SMALL, handshake_s=1.0))
         silent.close()
 
     run(test)
@@ -463,6 +465,20 @@ def test_a_peer_that_lives_is_not_taken_for_silent(run: Run) -> None:
             stream, _session = await open_session(server)  # answers no ping
             await until(lambda: len(server.connections) == 1)
             stream[1].close()
+
+    run(test)
+
+
+def test_a_peer_is_not_silent_while_we_do_not_listen(run: Run) -> None:
+    """The process did not run for longer than a peer may be silent; to the watch it looks the same."""
+
+    async def test() -> None:
+        async with serving(limits=Limits(idle_s=0.4)) as server:
+            connection = await call(server, limits=Limits(idle_s=1000))
+            for _ in range(3):
+                time.sleep(0.6)
+                await asyncio.sleep(0.05)  # the watch looks before the peer says anything
+                assert await connection.request(b"here") == b"here"
 
     run(test)
 

@@ -37,6 +37,10 @@ class Storage(Protocol):
     def name(self) -> str:
         """The party's name in the genesis."""
 
+    @property
+    def problem(self) -> Exception | None:
+        """Why the party cannot be reached, as far as is known."""
+
     async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
         """The party's good receipt for an encoded batch with this digest, given once it is durable."""
 

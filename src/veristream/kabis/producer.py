@@ -47,8 +47,9 @@ from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 from veristream.kabis.transactions import Author
 
 CLOSE_TIMEOUT_S = 30.0
-LATE_STORES_S = 1.0
-"""How long a closing producer waits for storage parties that are not needed for any acknowledgement."""
+LATE_STORES_S = 5.0
+"""How long a closing producer waits for parties that can be reached and that no acknowledgement needs."""
+LOOK_EVERY_S = 0.1
 
 
 class AsyncKabisProducer:
@@ -70,7 +71,7 @@ class AsyncKabisProducer:
         self.wanting = 0
         self._room_loop: asyncio.Event
         self._opened = False
-        self._stores: set[asyncio.Task[None]] = set()
+        self._stores: dict[asyncio.Task[None], str] = {}
         batches = None if self._journal is None else self._journal.batches
         session = os.urandom(SESSION_BYTES)
         guard = threading.Lock()
@@ -163,22 +164,27 @@ class AsyncKabisProducer:
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Flushes, then closes; what is not acknowledged by then fails.
 
-        What is acknowledged is kept by F + 1 storage parties. The others get a moment more to take it, and
-        no longer: one of them may never answer, and no promise rests on it.
+        What is acknowledged is kept by F + 1 storage parties. Others that can be reached get a moment more
+        to take it, and no longer: one of them may never answer, and no promise rests on it.
         """
         opened, self._opened = self._opened, False
         try:
             if opened:
                 with suppress(TimeoutError):
                     await self.flush(timeout)
-                    if self._stores:
-                        await asyncio.wait(self._stores, timeout=min(timeout, LATE_STORES_S))
+                    async with asyncio.timeout(min(timeout, LATE_STORES_S)):
+                        await self._late_stores()
                 self._driver.feed(lambda now_ms: self._core.close())
                 await self._driver.close()
         finally:
             await asyncio.to_thread(self.plain.close)
             if self._journal is not None:
                 self._journal.close()
+
+    async def _late_stores(self) -> None:
+        """Waits until every party that can be reached has what was sent to it."""
+        while late := [task for task, name in self._stores.items() if self._party(name).problem is None]:
+            await asyncio.wait(late, timeout=LOOK_EVERY_S)
 
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
@@ -223,8 +229,8 @@ class AsyncKabisProducer:
                     to_write.append(output)
                 case outputs.Store():
                     task = self._driver.spawn(self._store(output))
-                    self._stores.add(task)
-                    task.add_done_callback(self._stores.discard)
+                    self._stores[task] = output.party
+                    task.add_done_callback(self._stores.pop)
                 case outputs.Submit():
                     self._driver.spawn(self._submit(output))
                 case outputs.Append():

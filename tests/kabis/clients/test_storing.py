@@ -7,13 +7,14 @@ import pytest
 from tests.kabis.clients.world import author_of, make_cluster, producing
 from tests.kabis.unit.chain import CHAIN, key_of
 from veristream.kabis import producer as producers
+from veristream.kabis.connection import ConnectionLostError
 from veristream.kabis.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Store, Submit
 from veristream.kabis.receipts import sign_storage_receipt
 from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
-from veristream.kabis.simulate.memory import StorageFault
+from veristream.kabis.simulate.memory import MemoryStorage, StorageFault
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, StreamName
 
 STREAM = StreamName("orders", 0, "alice", 0)
@@ -32,6 +33,22 @@ def test_a_closing_producer_waits_a_moment_for_the_party_that_is_late() -> None:
 def test_a_closing_producer_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "LATE_STORES_S", 0.01)
     cluster = make_cluster(delay_s=3600.0)
+    cluster.parties["s2"].fault = StorageFault.LATE
+    with producing(cluster) as producer:
+        assert producer.push(Record("orders", b"x", partition=0)).result(30).index == 0
+    assert cluster.parties["s2"].core.fetch_range(STREAM, 0, 1 << 20) == ()
+
+
+def test_a_closing_producer_does_not_wait_for_a_party_that_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """If it did, the party would have the event in the end."""
+    monkeypatch.setattr(producers, "LATE_STORES_S", 25.0)
+    away = ConnectionLostError("nobody answers")
+    monkeypatch.setattr(
+        MemoryStorage, "problem", property(lambda party: away if party.name == "s2" else None)
+    )
+    cluster = make_cluster(delay_s=20.0)
     cluster.parties["s2"].fault = StorageFault.LATE
     with producing(cluster) as producer:
         assert producer.push(Record("orders", b"x", partition=0)).result(30).index == 0

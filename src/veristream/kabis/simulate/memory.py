@@ -250,6 +250,11 @@ class MemoryStorage:
         """The party's name."""
         return self._name
 
+    @property
+    def problem(self) -> Exception | None:
+        """It can always be reached, whether it answers or not."""
+        return None
+
     async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
         """The party's receipt for a batch."""
         party = await self._reach()

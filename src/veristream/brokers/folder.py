@@ -8,7 +8,9 @@ from pathlib import Path
 
 from veristream.kabis import processes
 
-STOP_PATIENCE_S = 20.0
+STOP_PATIENCE_S = 60.0
+"""A broker that stops writes out what it has, which takes a busy disk a while; killed, it checks all of it
+when it starts again, and drops what is behind the first record that is damaged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
 
+from veristream.brokers.folder import STOP_PATIENCE_S
 from veristream.errors import EnvironmentFailure
 from veristream.kabis import processes
 from veristream.kabis.processes import Running
 
 START_PATIENCE_S = 180.0
-STOP_PATIENCE_S = 20.0
 
 
 class BrokerGroup(ABC):

@@ -21,6 +21,8 @@ from veristream.kabis.storage.disk import replace
 
 POLL_S = 0.02
 LAST_WORDS_BYTES = 8_192
+KILLED_S = 60.0
+"""How long those that did not stop may take to be gone once they are killed, however short patience was."""
 
 
 @dataclass(slots=True)
@@ -113,7 +115,7 @@ def stop(running: Iterable[Running], patience_s: float) -> list[str]:
     late = wait_until(lambda: [each for each in ours if each.is_alive()], patience_s)
     for each in late:
         each.signal(signal.SIGKILL)
-    wait_until(lambda: [each for each in ours if each.is_alive()], patience_s)
+    wait_until(lambda: [each for each in ours if each.is_alive()], KILLED_S)
     for each in ours:
         if each.child is not None and each.child.stdin is not None:
             each.child.stdin.close()

@@ -104,17 +104,23 @@ def up(data: Path, wanted: Wanted) -> None:
         typer.echo("veristream kabis down stops it")
         return
     with cluster:
-        typer.echo("Ctrl-C stops it")
-        _watch(cluster)
+        stop = _stopped_by_signals()
+        typer.echo("Ctrl-C stops it")  # which from here on is so
+        _watch(cluster, stop)
     typer.echo("stopped; everything is kept")
 
 
-def _watch(cluster: Cluster) -> None:
-    """Waits for a signal, and tells of parties that end by themselves."""
-    told: set[str] = set()
+def _stopped_by_signals() -> threading.Event:
+    """What is set once somebody wants us to end."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def _watch(cluster: Cluster, stop: threading.Event) -> None:
+    """Waits until it is to stop, and tells of parties that end by themselves."""
+    told: set[str] = set()
     while not stop.wait(WATCH_S):
         for name, words in cluster.ended().items():
             if name not in told:

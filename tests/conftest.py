@@ -1,11 +1,16 @@
-"""What all tests share: `--update`, the golden files that it rewrites, and which tests one process runs."""
+"""What all tests share: `--update`, the golden files that it rewrites, which tests one process runs and
+which ports it draws, and that no property is judged by how long an example takes."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+from veristream.kabis import ports
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
@@ -16,7 +21,23 @@ OF_ZONES = (
 )
 """Tests of the engine that takes longest to compile: it is compiled once if one process runs them all."""
 
+# How long an example takes says how busy the machine is, and nothing of the property.
+settings.register_profile(
+    "veristream", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("veristream")
+
+SHARES = 8
+"""At least as many as processes run tests at once."""
+
 Golden = Callable[[str, str], None]
+
+
+def pytest_configure() -> None:
+    """Gives each process ports of its own to draw from: those of a cluster that is down stay its own."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    size = len(ports.PORTS) // SHARES
+    ports.PORTS = ports.PORTS[worker % SHARES * size :][:size]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,13 +14,15 @@ from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import Replica
+from veristream.kabis.cometbft.application import CometStatus
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.founding import found, read_network
 from veristream.kabis.genesis import Genesis, StorageMode
-from veristream.kabis.interfaces import Channels
+from veristream.kabis.interfaces import FAILURES, Channels
 from veristream.kabis.transactions import Author
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+POLL_S = 0.05
 
 Value = TypeVar("Value")
 
@@ -68,14 +70,39 @@ async def create_topics(replica: Replica, names: list[str]) -> None:
         await replica.act(admin_of(replica.follower.genesis), SetTopic(name, 1, validated=True))
 
 
+async def reach(ordering: CometOrdering, validator: int, height: int) -> CometStatus:
+    """How one node is once it is that far: nodes have a block one after the other."""
+    while True:
+        with suppress(*FAILURES):
+            status = await ordering.status_of(validator)
+            if status.height >= height:
+                return status
+        await asyncio.sleep(POLL_S)
+
+
+async def reach_all(replica: Replica) -> None:
+    """Follows the chain to where all its nodes are; every one of them then knows what any of them knew."""
+    ordering = replica.channels.ordering
+    assert isinstance(ordering, CometOrdering)
+    numbers = range(len(replica.follower.genesis.validators))
+    low = high = -1
+    while low < high or high < 0:
+        found = [await reach(ordering, number, max(high, 0)) for number in numbers]
+        low, high = min(each.height for each in found), max(each.height for each in found)
+    await replica.follow(high)
+
+
 def visit(genesis: Genesis, *works: Callable[[Replica], Awaitable[Value]]) -> list[Value]:
-    """What clients get who do their work at the same time, each over channels of its own."""
+    """What clients get who do their work at the same time, each over channels of its own.
+
+    They begin when all validators are equally far.
+    """
 
     async def bounded() -> list[Value]:
         async with asyncio.timeout(PATIENCE_S):
             replicas = [Replica(genesis, Channels((), CometOrdering(genesis))) for _ in works]
             for replica in replicas:
-                await replica.follow_to_end()
+                await reach_all(replica)
             return await asyncio.gather(
                 *(work(replica) for work, replica in zip(works, replicas, strict=True))
             )

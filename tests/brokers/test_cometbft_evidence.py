@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.brokers.comet import create_topics, make_genesis, running, visit
+from tests.brokers.comet import create_topics, make_genesis, reach_all, running, visit
 from veristream.brokers.cometbft import CometNetwork
 from veristream.kabis.administration import Replica
 from veristream.kabis.cometbft.application import address_of
@@ -78,12 +78,14 @@ def test_two_votes_of_one_validator_are_evidence_for_everybody(tmp_path: Path) -
             ordering = replica.channels.ordering
             assert isinstance(ordering, CometOrdering)
             await create_topics(replica, ["before"])
+            await reach_all(replica)
             assert [await ordering.evidence_of(number) for number in range(4)] == [Evidence((), 0)] * 4
             await convict(ordering._nodes[0], key)
             names = (f"after-{number}" for number in range(50))
             while not (await ordering.evidence_of(0)).accused:
                 await create_topics(replica, [next(names)])
-            await create_topics(replica, [next(names)])
+            await create_topics(replica, [next(names)])  # behind it: who has this block has the evidence
+            await reach_all(replica)
             return [await ordering.evidence_of(number) for number in range(4)]
 
         [said] = visit(genesis, work)

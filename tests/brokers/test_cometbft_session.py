@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.brokers.comet import addresses, running
+from tests.brokers.comet import PATIENCE_S, addresses, running
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.kabis.access import Access
@@ -55,7 +57,7 @@ def test_events_arrive_in_order_with_receipts_while_a_validator_comes_and_goes(
         producer.flush()
         network.kill("cometbft-3")
         pushed += [producer.push(Record("orders", value)) for value in values[COUNT // 2 :]]
-        done = [each.result(timeout=60) for each in pushed]
+        done = [each.result(timeout=PATIENCE_S) for each in pushed]
         network.start(["cometbft-3"])
         receipts = [export_receipt(each.receipt()) for each in (done[0], done[-1])]
     assert [each.index for each in done] == list(range(COUNT))
@@ -98,8 +100,18 @@ def test_a_receipt_needs_the_genesis_alone_and_nothing_in_it_can_be_changed(
     assert caught.value.fault is ReceiptFault.BAD_VOTE
 
 
+def wait_for_all(console: Console) -> dict[str, Any]:
+    """The status once everybody answers, or when the patience ends: it waits for nobody longer than a
+    moment, so that a party which is slow just then seems to be away."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while True:
+        status: dict[str, Any] = json.loads(console.do("status", "--json").output)
+        if all(party["answers"] for party in status["parties"]) or time.monotonic() > deadline_s:
+            return status
+
+
 def test_status_and_a_restart_of_the_storage_parties(console: Console) -> None:
-    status = json.loads(console.do("status", "--json").output)
+    status = wait_for_all(console)
     validators = [party for party in status["parties"] if party["role"] == "validator"]
     assert [(party["answers"], party["pid"]) for party in validators] == [(True, None)] * 4
     assert status["makes_progress"] is True
@@ -108,7 +120,7 @@ def test_status_and_a_restart_of_the_storage_parties(console: Console) -> None:
     console.do("produce", "nuts", given="almonds\nwalnuts\n")
     assert console.do("down").output == "stopped storage-1, storage-2, storage-3\n"
     console.do("up", "--detach")
-    read = console.do("consume", "nuts", "--from-beginning", "--max", 2, "--timeout", 60).lines()
+    read = console.do("consume", "nuts", "--from-beginning", "--max", 2, "--timeout", PATIENCE_S).lines()
     assert read == ["almonds", "walnuts"]
 
 
@@ -120,12 +132,6 @@ def fails(ended: Ended, code: int, message: str) -> None:
     assert ended.told.splitlines()[1].startswith("hint: ")
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 def copied(console: Console, folder: Path) -> Console:
     """The same cluster's genesis and keys elsewhere, where no party runs."""
     shutil.copytree(console.data, folder, ignore=shutil.ignore_patterns("process.json"))
@@ -133,8 +139,10 @@ def copied(console: Console, folder: Path) -> Console:
 
 
 def test_a_node_that_is_not_there(tmp_path: Path) -> None:
-    nowhere = free_address()
-    ended = Console(tmp_path / "data")("up", "--detach", "--ordering", f"cometbft={nowhere}")
+    with socket.socket() as taken:  # by who does not listen: nobody else can
+        taken.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = Console(tmp_path / "data")("up", "--detach", "--ordering", f"cometbft={nowhere}")
     assert ended.code == 3
     assert ended.told.startswith(f"error: no CometBFT answers at {nowhere}: ")
     assert not (tmp_path / "data").exists()

@@ -12,7 +12,7 @@ from tests.brokers.proxy import Proxy, call_duplicate, keep_back, pass_on
 from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.kafka.log import KafkaLog
+from veristream.kabis.kafka.log import KafkaLog, KafkaLogOptions
 from veristream.kabis.kafka.pushing import KafkaPusher
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
@@ -24,6 +24,8 @@ from veristream.kabis.routes import ProducerOptions
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
 PATIENCE_S = 120.0
+PATIENT = KafkaLogOptions(read_patience_s=PATIENCE_S, replay_patience_s=PATIENCE_S)
+"""What was acknowledged without an offset is read, and a slow broker is waited for."""
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +130,7 @@ def test_it_is_found_among_events_of_others(
 def test_a_log_reads_what_it_was_not_told(
     proxy: Proxy, settings: KafkaSettings, topic: str, folder: Path
 ) -> None:
-    with KafkaLog(settings, topic, folder) as log:
+    with KafkaLog(settings, topic, folder, PATIENT) as log:
         log.append(b"0")
         assert log.sync(now=True) == 1
         proxy.produced = call_duplicate(topic)
@@ -138,7 +140,7 @@ def test_a_log_reads_what_it_was_not_told(
         proxy.produced = pass_on
         log.append(b"4")
         assert log.sync(now=True) == 5
-    with KafkaLog(settings, topic, folder) as log:
+    with KafkaLog(settings, topic, folder, PATIENT) as log:
         assert [log.read(number) for number in range(5)] == [b"%d" % number for number in range(5)]
 
 
@@ -154,7 +156,7 @@ def restart(proxied: tuple[Proxy, KafkaClusters], settings: KafkaSettings, topic
 def test_a_log_outlives_a_restart_of_a_broker_whose_answers_were_lost(
     proxied: tuple[Proxy, KafkaClusters], settings: KafkaSettings, topic: str, folder: Path
 ) -> None:
-    with KafkaLog(settings, topic, folder) as log:
+    with KafkaLog(settings, topic, folder, PATIENT) as log:
         log.append(b"0")
         assert log.sync(now=True) == 1
         proxied[0].produced = keep_back
@@ -163,7 +165,7 @@ def test_a_log_outlives_a_restart_of_a_broker_whose_answers_were_lost(
             assert log.sync() == 1
         restart(proxied, settings, topic)
         assert log.sync(now=True) == 6
-    with KafkaLog(settings, topic, folder) as log:
+    with KafkaLog(settings, topic, folder, PATIENT) as log:
         assert [log.read(number) for number in range(6)] == [b"%d" % number for number in range(6)]
 
 

@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 from tests.kabis.session.console import Ended, opened
 from veristream.brokers.kafka import KafkaClusters, answers
 from veristream.cli.app import app
+from veristream.kabis.processes import wait_until
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
+PATIENCE_S = 120.0
 NOBODY = "kafka=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
 
@@ -30,7 +32,7 @@ def test_a_cluster_is_started_shown_and_stopped(tmp_path: Path) -> None:
             assert up.code == 0, up.told
             address = clusters.address("kafka-1")
             assert up.lines()[0] == f"1 Kafka clusters in {tmp_path}: {address}"
-            assert answers(address)
+            assert wait_until(lambda: [] if answers(address) else [address], PATIENCE_S) == []
             (running,) = clusters.find().values()
             status = broker(tmp_path, "status")
             assert status.code == 0

@@ -24,6 +24,9 @@ from veristream.verdict import Result
 
 Watch = Callable[[SharedExploration], None]
 
+GATHER_SECONDS = 600.0
+"""Threads are not lost on their way; but the first to come may have much to compile, on a busy machine."""
+
 
 def _quietly(meeting: Meeting, order: Order, number: int) -> None:
     """A worker whose driver may go away."""
@@ -58,7 +61,7 @@ def opening_with_threads(
         exploration = SharedExploration(crew, 256 * part_count * MIB, signs)
 
         def start() -> SharedExploration:
-            crew.gather(60, lambda: True, folder or "", manifest, start_states is not None)
+            crew.gather(GATHER_SECONDS, lambda: True, folder or "", manifest, start_states is not None)
             if folder is not None:
                 exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
             return exploration
@@ -94,7 +97,7 @@ def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str
             thread.start()
         try:
             manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
-            crew.gather(60, lambda: True, folder or "", manifest)
+            crew.gather(GATHER_SECONDS, lambda: True, folder or "", manifest)
             exploration = SharedExploration(crew, memory_max_mib * part_count * MIB)
             if folder is not None:
                 exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from veristream.kabis.ports import draw_ports
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -79,7 +81,7 @@ def standalone(java: Path, folder: Path) -> Iterator[Standalone]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
     }
-    port = _free_port()
+    (port,) = draw_ports(1)
     address = f"spark://127.0.0.1:{port}"
     place = ["--host", "127.0.0.1", "--webui-port", "0"]
     room = ["--cores", "1", "--memory", "1g", "--work-dir", str(folder)]
@@ -98,11 +100,6 @@ def standalone(java: Path, folder: Path) -> Iterator[Standalone]:
         for process in reversed(processes):
             process.terminate()
             process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _wait_for(port: int) -> None:

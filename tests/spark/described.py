@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from urllib.request import urlopen
 
 from tests.parity.test_shared import safety_of
@@ -13,6 +14,11 @@ from veristream.search import handover
 from veristream.search.limits import Limits, Progress, SparkOptions
 from veristream.search.spark import engine
 from veristream.spark import open_session
+
+
+def _read(address: str) -> list[dict[str, object]]:
+    with urlopen(address, timeout=120) as answer:
+        return list(json.load(answer))
 
 
 def main() -> None:
@@ -25,8 +31,9 @@ def main() -> None:
         """Looks at the running job once it has begun to explore."""
         if progress.depth > 3 and not found:
             address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/jobs"
-            with urlopen(address, timeout=20) as answer:
-                (job,) = json.load(answer)
+            while not (jobs := _read(address)):  # Spark tells of a job a moment after it has begun
+                time.sleep(0.05)
+            (job,) = jobs
             found.update({key: job[key] for key in ("description", "status")})
 
     network = load(ROOT / "models/philosophers/philosophers.net", {"N": 8, "ORDERED": 1})

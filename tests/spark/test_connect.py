@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.missing import is_missing
-from tests.spark.cluster import ROOT, _free_port, _wait_for, veristream
+from tests.spark.cluster import ROOT, _wait_for, veristream
+from veristream.kabis.ports import draw_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -31,7 +32,8 @@ def server(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
         check_dependencies()
     except ImportError as missing:
         is_missing(str(missing))
-    home, folder, port = Path(pyspark.__file__).parent, tmp_path_factory.mktemp("connect"), _free_port()
+    home, folder = Path(pyspark.__file__).parent, tmp_path_factory.mktemp("connect")
+    (port,) = draw_ports(1)
     environment = {
         **os.environ,
         "JAVA_HOME": str(java),

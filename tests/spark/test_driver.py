@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
+import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.spark.cluster import ROOT, Ended, Standalone, kill, run, veristream
+from tests.spark.cluster import ROOT, Ended, Standalone, run, veristream
 from tests.spark.conftest import LOCAL
-from veristream.search.checkpoint import MANIFEST
+from tests.spark.dying import depth_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 MODEL = ("check", "models/philosophers/philosophers.net", "-D", "ORDERED=1", "-p", "no_deadlock", "--json")
 KILLED_AT = (22, 27, 32)
-"""Depths of the checkpoints that the driver is killed after; the search is 39 deep."""
+"""Depths of the checkpoints that the driver is killed after."""
+DEPTH = 37
 
 
 def _result(ended: Ended) -> dict[str, Any]:
@@ -29,25 +29,13 @@ def _result(ended: Ended) -> dict[str, Any]:
     return dict(found)
 
 
-def _depth_in(folder: Path) -> int:
-    """The depth of the checkpoint; -1 where there is none yet."""
-    for manifest in folder.rglob(MANIFEST):
-        return int(json.loads(manifest.read_text())["depth"])
-    return -1
-
-
-def _kill_after(words: list[str], folder: Path, depth: int) -> None:
-    """Starts the command, and kills it once its checkpoint is so deep."""
-    process = subprocess.Popen([sys.executable, "-m", "veristream.cli", *words], cwd=ROOT)
-    try:
-        deadline = time.monotonic() + 150
-        while _depth_in(folder) < depth:
-            assert process.poll() is None, "it ended before it was killed"
-            assert time.monotonic() < deadline, "it saved nothing"
-            time.sleep(0.01)
-    finally:
-        kill(process.pid)
-        process.wait(timeout=30)
+def _die_after(words: list[str], folder: Path, depth: int) -> None:
+    """Runs the command, which is killed once its checkpoint is so deep."""
+    script = str(ROOT / "tests/spark/dying.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    ended = run([sys.executable, script, str(folder), str(depth), *words], environment)
+    assert (ended.code, ended.output) == (-signal.SIGKILL, ""), ended.told
+    assert depth <= depth_in(folder) < DEPTH
 
 
 @pytest.mark.usefixtures("java")
@@ -56,14 +44,14 @@ def test_a_killed_driver_is_resumed(tmp_path: Path) -> None:
     on_spark = [*large, "--engine", "spark", "--master", LOCAL, "--parts", "2", "--checkpoint-seconds", "0"]
     where = "--checkpoint"
     for depth in KILLED_AT:
-        _kill_after([*on_spark, where, str(tmp_path)], tmp_path, depth)
+        _die_after([*on_spark, where, str(tmp_path)], tmp_path, depth)
         where = "--resume"
     resumed = veristream(*on_spark, where, str(tmp_path))
     here = veristream(*large)
     assert (resumed.code, here.code) == (0, 0)
     keys = ("property", "verdict", "states", "transitions", "depth")
     assert [_result(resumed)[key] for key in keys] == [_result(here)[key] for key in keys]
-    assert _result(resumed)["states"] == 3**13
+    assert (_result(resumed)["states"], _result(resumed)["depth"]) == (3**13, DEPTH)
 
 
 @pytest.mark.usefixtures("java")

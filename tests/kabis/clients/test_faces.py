@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.kabis.clients.world import (
+    FOR_EVER_MS,
     author_of,
     connect_to,
     consuming,
@@ -63,7 +64,7 @@ def test_one_event_larger_than_the_buffer_still_goes() -> None:
 
 def test_a_consumer_holds_little_more_than_its_buffer() -> None:
     cluster = make_cluster()
-    with producing(cluster, batch_events=10) as producer:
+    with producing(cluster, batch_events=10, linger_ms=FOR_EVER_MS) as producer:
         for _ in range(300):
             producer.push(Record("orders", b"x" * 1000, partition=0))
         producer.flush(30)
@@ -244,7 +245,8 @@ def test_sealed_events_open_for_those_who_have_the_key() -> None:
         assert event.key is None and event.value is not None and b"secret" not in event.value
     with consuming(cluster, sealers={"orders": other}) as stranger:
         assert stranger.pull(0.1) == []
-        wait_until(lambda: stranger.position(("orders", 0)) == 1 or stranger.pull(0.01) != [])
+        wait_until(lambda: stranger.pull(0.01) == [] and stranger.position(("orders", 0)) == 1)
+        assert stranger.metrics()["delivered"] == 0
     for party in cluster.parties.values():
         assert b"secret" not in b"".join(record.payload for record in party.log.records())  # type: ignore[union-attr]
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kabis.clients.world import consuming, make_cluster, producing, pull, values, wait_until
+from tests.kabis.clients.world import (
+    FOR_EVER_MS,
+    consuming,
+    make_cluster,
+    producing,
+    pull,
+    values,
+    wait_until,
+)
 from veristream.kabis.actions import SetTopic
 from veristream.kabis.client_errors import (
     CommitRefusedError,
@@ -109,7 +117,8 @@ def test_a_member_that_has_gone_silent_is_taken_out_by_the_others() -> None:
     gone = consuming(cluster, group="g", instance="1", session_ms=60_000)
     with gone as silent, consuming(cluster, group="g", instance="2", session_ms=2_000_000) as other:
         wait_until(lambda: len(silent.assignment()) == 1 == len(other.assignment()))
-        silent._inner._core._topics = ()  # it neither speaks nor leaves
+        with silent._inner._driver.lock:
+            silent._inner._core._topics = ()  # it neither speaks nor leaves
         cluster.clock_ms += 70_000
         assert cluster.act("admin", SetTopic("tick", 1, validated=True)) == Done()
         wait_until(lambda: other.assignment() == EVERYTHING)
@@ -184,6 +193,7 @@ def test_positions_can_be_moved(validate: bool) -> None:
         assert pull(consumer, 1)[0].index == 0
         consumer.seek_to_end()
         consumer.resume([there])
+        wait_until(lambda: consumer.position(here) == 10 == consumer.position(there))
         assert consumer.pull(0.1) == []
         push_both(cluster, 1, b"late")
         assert sorted((event.index, event.value) for event in pull(consumer, 2)) == [(10, b"late0")] * 2
@@ -206,7 +216,10 @@ def test_a_consumer_may_begin_at_the_end() -> None:
 def test_offsets_for_times_go_by_the_time_of_the_block() -> None:
     cluster = make_cluster()
     place = ("orders", 0)
-    with producing(cluster, batch_events=2) as producer, consuming(cluster) as consumer:
+    with (
+        producing(cluster, batch_events=2, linger_ms=FOR_EVER_MS) as producer,
+        consuming(cluster) as consumer,
+    ):
         times = []
         for number in range(3):
             cluster.clock_ms += 1000

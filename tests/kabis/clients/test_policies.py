@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kabis.clients.world import (
+    FOR_EVER_MS,
     author_of,
     connect_to,
     consuming,
@@ -75,7 +76,7 @@ def test_keys_choose_the_partition_as_they_do_in_kafka() -> None:
 
 def test_events_without_a_key_go_to_all_partitions_in_turn() -> None:
     cluster = make_cluster()
-    with producing(cluster, batch_events=2) as producer:
+    with producing(cluster, batch_events=2, linger_ms=FOR_EVER_MS) as producer:
         pushed = [producer.push(Record("orders", b"x")) for _ in range(8)]
         assert sorted(each.result(30).partition for each in pushed) == [0] * 4 + [1] * 4
 
@@ -94,8 +95,8 @@ def test_a_text_is_not_a_list_of_topics() -> None:
 def test_the_largest_batches_still_fit() -> None:
     cluster = make_cluster()
     largest = ProducerOptions(batch_events=10_000, batch_bytes=8_300_000)
-    options = {"batch_events": largest.batch_events, "batch_bytes": largest.batch_bytes, "linger_ms": 1000}
-    with producing(cluster, **options) as producer, consuming(cluster) as consumer:
+    sizes = {"batch_events": largest.batch_events, "batch_bytes": largest.batch_bytes}
+    with producing(cluster, **sizes, linger_ms=FOR_EVER_MS) as producer, consuming(cluster) as consumer:
         for _ in range(10_000):
             producer.push(Record("orders", b"x" * 800, partition=0))
         producer.flush(30)

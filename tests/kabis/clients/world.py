@@ -8,7 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.kabis.unit.chain import CHAIN, STORAGE, VALIDATORS, key_of, make_genesis
+from veristream.kabis import driver, producer
 from veristream.kabis.actions import SetTopic
 from veristream.kabis.consumed import Consumed
 from veristream.kabis.consumer import KabisConsumer
@@ -23,6 +26,8 @@ from veristream.kabis.transactions import Author
 
 NAMES = (*VALIDATORS, *STORAGE, "admin", "alice", "bob")
 PATIENCE_S = 30.0
+FOR_EVER_MS = 3_600_000
+"""Longer than any test runs: what waits so long waits for what the test does, on a busy machine too."""
 
 
 def author_of(name: str, key_epoch: int = 0) -> Author:
@@ -70,6 +75,24 @@ def consuming(
         if topics:
             consumer.subscribe(topics)
         yield consumer
+
+
+class Clock:
+    """The clock of the clients: it runs as the machine's does, and ahead of it where a test says so."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._ahead_ms = 0
+        self._monotonic_ms = driver.monotonic_ms
+        for module in (driver, producer):
+            patch.setattr(module, "monotonic_ms", self._now_ms)
+
+    def _now_ms(self) -> int:
+        return self._monotonic_ms() + self._ahead_ms
+
+    def jump(self, client: KabisProducer, passed_ms: int) -> None:
+        """So much time has passed, and the client's alarm, which was set by the machine's clock, rings."""
+        self._ahead_ms += passed_ms
+        client._inner._driver.call_soon(client._inner._driver._ring)
 
 
 def pull(consumer: KabisConsumer, count: int) -> list[Consumed]:

@@ -246,8 +246,8 @@ def test_changed_bytes_decode_to_nothing_that_verifies(message: Message, data: s
 def test_random_bytes_are_no_message(data: bytes) -> None:
     with pytest.raises(DecodeError):
         decode_message(data)
-    with pytest.raises(DecodeError):
-        decode_message(encode_message(GOOD[0])[:30] + data)
+    with pytest.raises((DecodeError, MessageError)):  # with zeros behind it, it can be read: of nobody
+        VERIFIER.verify(decode_message(encode_message(GOOD[0])[:30] + data))
 
 
 VALUES = st.sampled_from([None, A, B, other(1), other(2)])

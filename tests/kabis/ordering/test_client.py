@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.kabis.ordering.cluster import draw_genesis, run
+from tests.kabis.ordering.cluster import draw_genesis
+from tests.kabis.ordering.steady import run_steadily
 from tests.kabis.unit.chain import (
     CHAIN,
     VALIDATORS,
@@ -169,7 +170,7 @@ def test_who_lies_or_is_silent_is_left_for_another(liar: Answer | None) -> None:
             assert await client.read(2, 4) == BLOCKS[1:4]
         assert first is None or first.reads == 1
 
-    run(test)
+    run_steadily(test)
 
 
 def test_who_keeps_new_blocks_back_is_left_for_another() -> None:
@@ -181,7 +182,7 @@ def test_who_keeps_new_blocks_back_is_left_for_another() -> None:
             client._preferred = 0
             assert await client.read(1, 100) == BLOCKS
 
-    run(test)
+    run_steadily(test)
 
 
 def test_a_block_that_is_decided_later_is_waited_for() -> None:
@@ -198,7 +199,7 @@ def test_a_block_that_is_decided_later_is_waited_for() -> None:
             assert await client.read(1, 2) == BLOCKS[:2]
             assert await client.read(3, 4) == []
 
-    run(test)
+    run_steadily(test)
 
 
 def test_what_one_validator_expects_of_a_transaction_is_told_or_is_a_lie() -> None:
@@ -208,7 +209,7 @@ def test_what_one_validator_expects_of_a_transaction_is_told_or_is_a_lie() -> No
             with pytest.raises(LyingPartyError, match="cannot be read"):
                 await client.submit(1, b"transaction")
 
-    run(test)
+    run_steadily(test)
 
 
 def test_status_waits_for_no_more_than_three_and_believes_no_single_one() -> None:
@@ -225,7 +226,7 @@ def test_status_waits_for_no_more_than_three_and_believes_no_single_one() -> Non
             with pytest.raises(FAILURES):
                 await client.status()
 
-    run(test)
+    run_steadily(test)
 
 
 def test_who_claims_more_than_others_is_believed_if_it_gives_the_block() -> None:
@@ -238,7 +239,7 @@ def test_who_claims_more_than_others_is_believed_if_it_gives_the_block() -> None
             ahead.known = [*BLOCKS[:5], replace(BLOCKS[5], certificate=BLOCKS[4].certificate)]
             assert (await client.status()).height == 4
 
-    run(test)
+    run_steadily(test)
 
 
 def test_a_block_is_spread_when_three_give_it() -> None:
@@ -252,7 +253,7 @@ def test_a_block_is_spread_when_three_give_it() -> None:
             validators[2].known = BLOCKS
             await asyncio.wait_for(spreading, 10)
 
-    run(test)
+    run_steadily(test)
 
 
 def test_an_answer_that_cannot_be_read_is_a_lie() -> None:
@@ -263,7 +264,7 @@ def test_an_answer_that_cannot_be_read_is_a_lie() -> None:
             with pytest.raises(LyingPartyError):
                 await client.evidence_of(0)
 
-    run(test)
+    run_steadily(test)
 
 
 def test_who_is_refused_is_told_why() -> None:
@@ -277,4 +278,4 @@ def test_who_is_refused_is_told_why() -> None:
                 await client.submit(2, b"transaction")
         await server.close()
 
-    run(test)
+    run_steadily(test)

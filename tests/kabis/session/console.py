@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from typer.testing import CliRunner
 from veristream.cli.app import app
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.folder import ClusterFolder
+
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,19 @@ class Console:
         ended = self(*words, given=given)
         assert ended.code == 0, ended.output + ended.told
         return ended
+
+    def look(self, is_so: Callable[[Ended], bool], *words: object) -> Ended:
+        """Looks, with a command that changes nothing, until it is so; gives what was seen last.
+
+        On a busy machine a party may answer later than `status` waits, and what one reader of the ledger
+        has seen comes to the others a moment later.
+        """
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            seen = self(*words)
+            if is_so(seen) or time.monotonic() > deadline_s:
+                return seen
+            time.sleep(0.1)
 
     @property
     def cluster(self) -> Cluster:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kabis.session.console import Console, opened
+from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.handshake import Identity, Role
@@ -58,7 +58,7 @@ def test_a_sealed_topic_is_read_by_who_has_its_keys(run: Console, tmp_path: Path
     assert alone("seal", "rotate", file)[0] == 0
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     run.do("produce", "secrets", "--seal", file, "--key", "anna-k", given="plum-wine\n")
-    read = ("consume", "secrets", "--from-beginning", "--timeout", 2)
+    read = ("consume", "secrets", "--from-beginning", "--timeout", PATIENCE_S)
     found = run.do(*read, "--max", 2, "--seal", file, "--json").objects()
     assert [(each["key"], each["value"]) for each in found] == [
         ("anna-k", "pear-wine"),
@@ -78,9 +78,9 @@ def test_other_keys_open_nothing(run: Console, tmp_path: Path) -> None:
         alone("seal", "new", "closed", file)
     run.do("topic", "create", "closed")
     run.do("produce", "closed", "--seal", good, given="a\n")
-    read = ("consume", "closed", "--from-beginning", "--timeout", 2, "--max", 1)
-    assert run.do(*read, "--seal", other).output == ""
-    assert run.do(*read, "--seal", good).output == "a\n"
+    read = ("consume", "closed", "--from-beginning", "--max", 1)
+    assert run.do(*read, "--timeout", 2, "--seal", other).output == ""
+    assert run.do(*read, "--timeout", PATIENCE_S, "--seal", good).output == "a\n"
 
 
 def test_what_is_wrong_with_seals(run: Console, tmp_path: Path) -> None:
@@ -244,13 +244,22 @@ def test_nobody_has_no_key(run: Console, word: str) -> None:
 # Groups.
 
 
-def groups(run: Console) -> list[tuple[object, ...]]:
-    listed = json.loads(run.do("status", "--json").output)["groups"]
-    return [
+Lag = tuple[str, int, int, int, int]
+
+
+def billing(seen: Ended) -> list[Lag] | None:
+    """How far the group is in each partition, as the status has it; None if it was not known in time."""
+    listed = json.loads(seen.output)["groups"]
+    return listed and [
         (each["topic"], each["partition"], each["committed"], each["end"], each["lag"])
         for each in listed
         if each["group"] == "billing"
     ]
+
+
+def require_billing(run: Console, *expected: Lag) -> None:
+    seen = run.look(lambda seen: billing(seen) == [*expected], "status", "--json")
+    assert billing(seen) == [*expected]
 
 
 def test_status_shows_how_far_groups_are(run: Console) -> None:
@@ -258,13 +267,14 @@ def test_status_shows_how_far_groups_are(run: Console) -> None:
     for partition, count in ((0, 5), (1, 3)):
         lines = "".join(f"bill {number}\n" for number in range(count))
         run.do("produce", "bills", "--partition", partition, given=lines)
-    assert groups(run) == []
-    read = ("consume", "bills", "--group", "billing", "--from-beginning", "--timeout", 20)
+    require_billing(run)
+    read = ("consume", "bills", "--group", "billing", "--from-beginning", "--timeout", PATIENCE_S)
     assert len(run.do(*read, "--max", 8).lines()) == 8
-    assert groups(run) == [("bills", 0, 5, 5, 0), ("bills", 1, 3, 3, 0)]
+    require_billing(run, ("bills", 0, 5, 5, 0), ("bills", 1, 3, 3, 0))
     run.do("produce", "bills", "--partition", 1, given="bill 3\nbill 4\n")
-    assert groups(run) == [("bills", 0, 5, 5, 0), ("bills", 1, 3, 5, 2)]
-    (line,) = [line.split() for line in run.do("status").lines() if "bills-1" in line]
+    require_billing(run, ("bills", 0, 5, 5, 0), ("bills", 1, 3, 5, 2))
+    seen = run.look(lambda seen: " bills-1 " in seen.output, "status")
+    (line,) = [line.split() for line in seen.lines() if "bills-1" in line]
     assert line == ["billing", "bills-1", "nobody", "3", "5", "2"]
 
 

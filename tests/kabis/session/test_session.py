@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.kabis.session.console import Console, opened, to_lines
+from tests.kabis.session.console import Console, Ended, opened, to_lines
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.interfaces import party_of
 
@@ -117,8 +117,15 @@ def lies_without_validation(run: Console, data: Path) -> None:
     assert told == [line[:-1] + chr(ord(line[-1]) ^ 1) for line in true]
 
 
+def all_answer_and_one_is_caught(seen: Ended) -> bool:
+    status = json.loads(seen.output)
+    return all(party["answers"] for party in status["parties"]) and bool(status["evidence"])
+
+
 def caught(run: Console) -> None:
-    status = json.loads(run.do("status", "--json").output)
+    seen = run.look(all_answer_and_one_is_caught, "status", "--json")
+    status = json.loads(seen.output)
+    assert seen.code == 0
     assert [(each["role"], each["name"]) for each in status["evidence"]] == [("validator", "validator-2")]
     assert status["makes_progress"]
     assert [party["name"] for party in status["parties"] if party["answers"]] == [
@@ -127,10 +134,9 @@ def caught(run: Console) -> None:
     ]
     # On a busy machine a correct party may be late, which is a note against it too.
     assert "storage-1" in {each["party"] for each in status["suspicions"]}
-    shown = run.do("status").output
     height = status["evidence"][0]["height"]
     line = f"evidence: validator validator-2 contradicted itself, block {height}"
-    assert line in shown.splitlines()
+    assert line in run.look(lambda seen: line in seen.lines(), "status").lines()
 
 
 def export(run: Console, tmp_path: Path) -> None:
@@ -170,7 +176,8 @@ def start_again(run: Console, events: list[dict[str, object]]) -> None:
     told = run.do("produce", "orders", "--json", given=to_lines(pushed(COUNT, PARTITIONS))).objects()
     assert {each["index"] for each in told} == {COUNT // PARTITIONS}
     assert by_partition(consume_all(run, COUNT + PARTITIONS)) == by_partition(pushed(0, COUNT + PARTITIONS))
-    evidence = json.loads(run.do("status", "--json").output)["evidence"]
+    seen = run.look(all_answer_and_one_is_caught, "status", "--json")
+    evidence = json.loads(seen.output)["evidence"]
     assert [each["name"] for each in evidence] == ["validator-2"]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kabis.clients.world import make_cluster, producing
+from tests.kabis.clients.world import make_cluster, producing, wait_until
 from tests.kabis.spark.test_fetch import read_all, watching
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client_errors import UnknownTopicError
@@ -20,6 +20,7 @@ from veristream.kabis.simulate.memory import MemoryCluster
 from veristream.kabis.spark import deliver as delivery
 from veristream.kabis.spark.deliver import Check, Staged, check_there, deliver
 from veristream.kabis.spark.outbox import Epoch, Outbox, Posted
+from veristream.kabis.transactions import Submit, decode_transaction
 
 
 class Died(BaseException):
@@ -106,6 +107,13 @@ def two_digits() -> list[Staged]:
     return [Staged("orders", 0, encode_leaf(b"k", b"%d" % number)) for number in range(10, 30)]
 
 
+def submitted(cluster: MemoryCluster) -> set[int]:
+    """The first sequence numbers of the batches that wait for a block."""
+    with cluster.lock:
+        waiting = [decode_transaction(each) for each in cluster.mempool]
+    return {each.signed.header.first_sequence for each in waiting if isinstance(each, Submit)}
+
+
 def test_what_was_signed_and_not_yet_admitted_is_not_pushed_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +125,8 @@ def test_what_was_signed_and_not_yet_admitted_is_not_pushed_twice(
             event = delivery.decode_leaf(leaf)
             producer.push(Record(topic, event.value, event.key, partition=partition))
         with pytest.raises(TimeoutError):
-            producer.flush(timeout=0.3)
+            producer.flush(timeout=0.0)
+        wait_until(lambda: submitted(cluster) == {0, 2, 4})  # all are signed, and have left
         raise Died
 
     with monkeypatch.context() as patched:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+AMOUNT = 400
+"""Copied in twenty epochs, so that a driver is met in one of them however seldom it is looked at."""
+
 
 def to_files(frame: DataFrame, folder: Path) -> StreamingQuery:
     """Appends what is there now to files, which Spark does exactly once."""
@@ -108,7 +111,7 @@ def test_drivers_killed_while_they_push_lose_nothing_and_repeat_nothing(lake: La
     """One topic is copied to another by drivers that are killed; in the end each event is there once."""
     lake.set_topic("source", 2)
     lake.set_topic("target", 2)
-    pushed = lake.fill("source", 2, 0, 200)
+    pushed = lake.fill("source", 2, 0, AMOUNT)
     checkpoint = tmp_path / "checkpoint"
     for epoch_min in (1, 4):
         with copying(lake, "source", "target", checkpoint) as driver:
@@ -118,8 +121,8 @@ def test_drivers_killed_while_they_push_lose_nothing_and_repeat_nothing(lake: La
                 assert time.monotonic() < deadline_s, "it never pushes"
                 time.sleep(0.005)
     before = lake.read("target").count()
-    assert before < 200
-    stream = lake.read_stream("source", maxRowsPerTrigger=20).select("partition", "key", "value")
+    assert before < AMOUNT
+    stream = lake.read_stream("source", maxRowsPerTrigger=200).select("partition", "key", "value")
     writer = stream.writeStream.format("kabis").option("cluster", lake.data).option("topic", "target")
     writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
     assert sum(finish(writer.start())) > 0

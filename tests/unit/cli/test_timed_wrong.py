@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,6 +220,7 @@ LIMITED = """
 import resource, sys
 limit = 1 << 31
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 from veristream.cli.app import app
 app(["check", sys.argv[1]])
 """
@@ -229,12 +229,10 @@ app(["check", sys.argv[1]])
 def test_entities_that_grow_without_bound_end_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     path.write_text(BOMB, encoding="utf-8")
-    started = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 2
-    assert time.monotonic() - started < 20
+    assert done.returncode == 2, "it was ended for the memory or the seconds of a processor that it took"
     assert done.stderr.splitlines()[0] == f"{path}:2:1: error: the file declares entities, such as `a`"
     assert done.stderr.splitlines()[-1] == f"hint: {NO_ENTITIES}"
 

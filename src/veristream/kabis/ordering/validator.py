@@ -4,9 +4,9 @@ Every method takes the time and returns what is to be done, in that order; a `Pe
 before what follows it leaves.
 
 *A height begins* when there is something to order: a transaction of ours that takes effect, a proposal with
-such, or F + 1 validators that are at it already. So an idle chain makes no blocks, and no Byzantine
-validator alone can have it make empty ones. But where somebody keeps speaking of a height, it begins after
-a while, for we may have missed what the others know.
+such, or F + 1 validators that are at it already. So an idle chain makes no blocks. Where somebody keeps
+speaking of a height, it begins after a while, for we may have missed what the others know: a Byzantine
+validator alone can have an empty block made every second or so, and no more.
 
 *Catching up.* Who does not get on asks one validator after the other for decided blocks, and who hears of a
 height much later than its own asks at once. A decided block counts by its certificate, whoever sends it.

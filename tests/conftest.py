@@ -37,7 +37,8 @@ def pytest_configure() -> None:
     """Gives each process ports of its own to draw from: those of a cluster that is down stay its own."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     size = len(ports.PORTS) // SHARES
-    ports.PORTS = ports.PORTS[worker % SHARES * size :][:size]
+    share = ports.PORTS[worker % SHARES * size :][:size]
+    os.environ[ports.VARIABLE] = f"{share[0]}-{share[-1]}"  # for what it starts, too
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,14 +5,13 @@ Each kind of broker is a command of `up`, in a file of its own; `status` and `do
 
 from __future__ import annotations
 
-import signal
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from veristream.cli.failure import failures
+from veristream.cli.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from veristream.brokers.group import BrokerGroup
@@ -114,20 +113,13 @@ def run_brokers(found: BrokerGroup, what: str, *, detach: bool, remove: bool) ->
         typer.echo("veristream broker down stops them")
         return
     with found:
+        stop = stopped_by_signals()
         typer.echo(f"Ctrl-C stops {', '.join(started) or 'nothing: they ran before'}")
-        wait_for_signal()
+        while not stop.wait(WATCH_S):
+            pass
     if remove:
         found.remove()
     typer.echo("stopped; " + ("nothing is kept" if remove else "everything is kept"))
-
-
-def wait_for_signal() -> None:
-    """Returns at Ctrl-C, or when the process is asked to end."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    while not stop.wait(WATCH_S):
-        pass
 
 
 @app.command()

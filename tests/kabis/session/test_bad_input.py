@@ -18,7 +18,7 @@ from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.keys import SEED_BYTES, make_key, save_key
-from veristream.kabis.ports import PORTS
+from veristream.kabis.ports import find_range
 from veristream.kabis.records import LEAF_BYTES_MAX, Record
 
 pytestmark = pytest.mark.xdist_group("kabis-bad-input")
@@ -259,7 +259,7 @@ def test_a_consumer_below_retention(run: Console) -> None:
 def find_ports(count: int) -> int:
     """The first of so many ports in a row on which nobody listens."""
     while True:
-        first = random.choice(PORTS[:-count])
+        first = random.choice(find_range()[:-count])
         with ExitStack() as stack:
             try:
                 for port in range(first, first + count):

@@ -6,16 +6,31 @@ import socket
 
 import pytest
 
-from veristream.errors import EnvironmentFailure
-from veristream.kabis import ports
-from veristream.kabis.ports import HOST, draw_ports
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.ports import HOST, PORTS, VARIABLE, draw_ports, find_range
 
 
 def test_what_was_drawn_is_not_drawn_again_and_a_server_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process may draw between the first draw and the server that it was for."""
     (port,) = draw_ports(1)
-    monkeypatch.setattr(ports, "PORTS", range(port, port + 1))
-    with pytest.raises(EnvironmentFailure, match="no 1 ports are free"):
+    monkeypatch.setenv(VARIABLE, f"{port}-{port}")
+    with pytest.raises(EnvironmentFailure, match=f"no 1 ports are free on {HOST} from {port} to {port}"):
         draw_ports(1)
     with socket.create_server((HOST, port)) as server:
         assert server.getsockname() == (HOST, port)
+
+
+def test_a_range_is_named_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert find_range() == PORTS
+    monkeypatch.setenv(VARIABLE, "21000-21999")
+    assert find_range() == range(21_000, 22_000)
+    assert set(draw_ports(20)) < set(range(21_000, 22_000))
+
+
+@pytest.mark.parametrize("given", ["", "21000", "21999-21000", "0-5", "60000-65536", "a-b", "1-2-3"])
+def test_a_range_that_is_none(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv(VARIABLE, given)
+    with pytest.raises(ModelError, match=f"^{VARIABLE} is {given!r}$") as caught:
+        draw_ports(1)
+    assert caught.value.hint == "give the first and the last port: 20000-20999"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ import typer
 
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table, show_bytes
+from veristream.cli.stopping import stopped_by_signals
 from veristream.errors import ModelError
 from veristream.kabis.administration import GroupLag
 from veristream.kabis.cluster import Cluster, Start
@@ -104,18 +104,10 @@ def up(data: Path, wanted: Wanted) -> None:
         typer.echo("veristream kabis down stops it")
         return
     with cluster:
-        stop = _stopped_by_signals()
+        stop = stopped_by_signals()
         typer.echo("Ctrl-C stops it")  # which from here on is so
         _watch(cluster, stop)
     typer.echo("stopped; everything is kept")
-
-
-def _stopped_by_signals() -> threading.Event:
-    """What is set once somebody wants us to end."""
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    return stop
 
 
 def _watch(cluster: Cluster, stop: threading.Event) -> None:

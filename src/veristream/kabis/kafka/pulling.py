@@ -30,6 +30,9 @@ from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import PartitionName
 
 EVENTS_MAX = 2_000
+"""How many events are read before those who wait for them are told."""
+AT_ONCE = 200
+"""How many messages are there at once: so few are gone again before the collector of garbage looks."""
 MANY = 100
 LINGER_S = 0.003
 """How long to wait for company where many events arrive: each handing over costs as much as some events."""
@@ -145,19 +148,33 @@ class _Stream:
     def _read_always(self) -> None:
         linger_s = 0.0
         while not self._closed:
-            messages: list[Message] = []
             try:
                 self._turn()
-                if not self._has_room():
-                    continue
-                messages = self._consumer.consume(1, POLL_S)
-                if messages:
-                    messages += self._consumer.consume(EVENTS_MAX - 1, linger_s)
+                if self._has_room():
+                    linger_s = LINGER_S if self._read(linger_s) > MANY else 0.0
             except KafkaException as exception:
                 self._complain(error_of(exception), None)
                 time.sleep(POLL_S)
-            self._share_out(messages)
-            linger_s = LINGER_S if len(messages) > MANY else 0.0
+
+    def _read(self, linger_s: float) -> int:
+        """Reads what has arrived, a part after the other, and tells who waits for it; gives how much."""
+        count = size_bytes = 0
+        among: set[_Source] = set()
+        try:
+            wanted, wait_s = 1, POLL_S
+            while count < EVENTS_MAX and size_bytes < HELD_BYTES:
+                messages = self._consumer.consume(wanted, wait_s)
+                among |= self._share_out(messages)
+                count += len(messages)
+                size_bytes += sum(map(len, messages))
+                if len(messages) < wanted:
+                    break
+                wanted, wait_s = AT_ONCE, linger_s
+        finally:
+            with self._lock:
+                for source in among:
+                    source.wake()
+        return count
 
     def _has_room(self) -> bool:
         """Whether to read on; waits for it, and lets go of what nobody takes."""
@@ -187,12 +204,14 @@ class _Stream:
                 places = [TopicPartition(*source.place, source.next_offset) for source in turned]
                 self._consumer.incremental_assign(places)
 
-    def _share_out(self, messages: list[Message]) -> None:
+    def _share_out(self, messages: list[Message]) -> set[_Source]:
+        """Adds events to their partitions; gives which these are."""
         if any(map(Message.error, messages)):
             for message in messages:
                 if (error := message.error()) is not None:
                     self._complain(error, (message.topic(), message.partition()))
             messages = [message for message in messages if message.error() is None]
+        among: set[_Source] = set()
         with self._lock:
             for place, run in _runs(messages):
                 source = self._sources[place]
@@ -201,7 +220,8 @@ class _Stream:
                 source.events += _show(run, source.origin)
                 source.next_offset = source.events[-1].index + 1
                 source.size_bytes += sum(map(len, run))
-                source.wake()
+                among.add(source)
+        return among
 
     def _complain(self, error: KafkaError | None, place: tuple[str | None, int | None] | None) -> None:
         """Keeps an error for whoever reads its partition, or for everybody if it is about none."""

@@ -363,7 +363,7 @@ class Connection(asyncio.BufferedProtocol):
     def _watch(self) -> None:
         """Cuts off a peer that does not do its part in time; asks one that is silent whether it lives."""
         now, limits = self._loop.time(), self._limits
-        self._forgive(now - self._due)
+        self._forgive(now)
         complaint = self._complaint(now)
         if complaint:
             self._fail(WireError(complaint))
@@ -374,12 +374,13 @@ class Connection(asyncio.BufferedProtocol):
         self._due = now + period
         self._timer = self._loop.call_later(period, self._watch)
 
-    def _forgive(self, late_s: float) -> None:
+    def _forgive(self, now: float) -> None:
         """Time in which we were not there to listen is not held against the peer."""
-        self._made += late_s
-        self._heard += late_s
-        self._frame_begun += late_s
-        self._paused += late_s
+        late_s = now - self._due
+        self._made = min(now, self._made + late_s)
+        self._heard = min(now, self._heard + late_s)
+        self._frame_begun = min(now, self._frame_begun + late_s)
+        self._paused = min(now, self._paused + late_s)
 
     def _complaint(self, now: float) -> str:
         limits = self._limits

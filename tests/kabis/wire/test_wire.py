@@ -483,6 +483,21 @@ def test_a_peer_is_not_silent_while_we_do_not_listen(run: Run) -> None:
     run(test)
 
 
+def test_what_came_while_we_did_not_listen_is_heard_now(run: Run) -> None:
+    """And not at a time to come: else a peer that is gone would be taken for a living one until then."""
+
+    async def test() -> None:
+        async with serving() as server:
+            connection = await call(server)
+            connection._timer.cancel()
+            connection._due -= 1000.0  # the watch comes so late, and the peer has spoken just now
+            connection._watch()
+            now = asyncio.get_running_loop().time()
+            assert max(connection._heard, connection._frame_begun, connection._paused) <= now
+
+    run(test)
+
+
 def test_when_there_are_too_many_those_who_proved_nothing_go_first(run: Run) -> None:
     async def test() -> None:
         async with serving(limits=Limits(connections_max=3)) as server:

@@ -35,10 +35,12 @@ Golden = Callable[[str, str], None]
 
 def pytest_configure() -> None:
     """Gives each process ports of its own to draw from: those of a cluster that is down stay its own."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    size = len(ports.PORTS) // SHARES
-    share = ports.PORTS[worker % SHARES * size :][:size]
-    os.environ[ports.VARIABLE] = f"{share[0]}-{share[-1]}"  # for what it starts, too
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is not None:
+        among = ports.find_range()
+        size = len(among) // SHARES
+        share = among[int(worker.removeprefix("gw")) % SHARES * size :][:size]
+        os.environ[ports.VARIABLE] = f"{share[0]}-{share[-1]}"  # for what it starts, too
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

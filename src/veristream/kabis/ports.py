@@ -13,6 +13,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)
 """Where free ports are looked for: below those that systems give to outgoing connections."""
+CONNECT_S = 1.0
 VARIABLE = "VERISTREAM_PORTS"
 """What names another range, such as 20000-20999."""
 
@@ -39,6 +40,7 @@ def draw_ports(count: int) -> list[int]:
                 each.bind((HOST, port))
                 _keep(each)
             except OSError:
+                each.close()
                 continue
             ports.append(port)
             if len(ports) == count:
@@ -56,6 +58,6 @@ def _keep(bound: socket.socket) -> None:
     not get it.
     """
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    bound.listen(1)
-    with socket.create_connection(bound.getsockname()):
+    bound.listen()
+    with socket.create_connection(bound.getsockname(), CONNECT_S):
         bound.accept()[0].close()  # the side that closes first is the one that the system remembers

@@ -162,6 +162,7 @@ class _Stream:
         among: set[_Source] = set()
         try:
             wanted, wait_s = 1, POLL_S
+            until_s = 0.0
             while count < EVENTS_MAX and size_bytes < HELD_BYTES:
                 messages = self._consumer.consume(wanted, wait_s)
                 among |= self._share_out(messages)
@@ -169,7 +170,8 @@ class _Stream:
                 size_bytes += sum(map(len, messages))
                 if len(messages) < wanted:
                     break
-                wanted, wait_s = AT_ONCE, linger_s
+                until_s = until_s or time.monotonic() + linger_s
+                wanted, wait_s = AT_ONCE, max(0.0, until_s - time.monotonic())
         finally:
             with self._lock:
                 for source in among:

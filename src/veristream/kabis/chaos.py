@@ -107,24 +107,27 @@ def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
     caught: dict[str, int] = {}
     if fault is Fault.KILL_PRODUCER:
         told = push_and_die(access, events)
-        read, evidence = read_back(access, first, told)
+        read, suspects = read_back(access, first, told)
     else:
         with injected(cluster, fault) as strike:
             told = push(access, fault, events, strike)
-            read, evidence = read_back(access, first, told, LYING_STORAGE.get(fault))
+            read, suspects = read_back(access, first, told, LYING_STORAGE.get(fault))
             if fault is Fault.EQUIVOCATE:
                 caught = wait_for_caught(access, PATIENCE_S)
     problems = find_problems(told, read)
     if fault is Fault.EQUIVOCATE and not caught:
         problems.append("no evidence against the validator is on the ledger")
-    if not evidence and _is_noticeable(access, fault, first):
+    if LYING_STORAGE.get(fault) not in suspects and _is_noticeable(access, fault, first):
         problems.append("the consumer did not notice the storage party")
     return Trial(
         fault,
         len(told.indices),
         len(read),
         time.monotonic() - began_s,
-        (*(f"{name} caught in block {height}" for name, height in caught.items()), *evidence),
+        (
+            *(f"{name} caught in block {height}" for name, height in caught.items()),
+            *(f"{count} bad answers of {name}" for name, count in suspects.items()),
+        ),
         tuple(problems),
     )
 
@@ -214,8 +217,9 @@ def end_index(access: Access) -> int:
 
 def read_back(
     access: Access, first: int, told: Told, nearest: str | None = None
-) -> tuple[dict[int, bytes], tuple[str, ...]]:
-    """All events from an index on, as a consumer that validates gets them, and what it has to say."""
+) -> tuple[dict[int, bytes], dict[str, int]]:
+    """All events from an index on, as a consumer that validates gets them, and how often it got bad answers
+    from whom."""
     read: dict[int, bytes] = {}
     last = max(told.indices, default=first - 1)
     with access.consumer(options=ConsumerOptions(nearest=nearest)) as consumer:
@@ -231,8 +235,8 @@ def read_back(
             if (not found and last in read) or time.monotonic() > deadline_s:
                 break
         metrics = consumer.metrics()
-    suspects = [name.removeprefix("suspicions.") for name in metrics if name.startswith("suspicions.")]
-    return read, tuple(f"{metrics['suspicions.' + name]} bad answers of {name}" for name in suspects)
+    prefix = "suspicions."
+    return read, {name.removeprefix(prefix): metrics[name] for name in metrics if name.startswith(prefix)}
 
 
 def find_problems(told: Told, read: Mapping[int, bytes]) -> list[str]:

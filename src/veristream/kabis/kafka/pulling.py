@@ -165,9 +165,8 @@ class _Stream:
             until_s = 0.0
             while count < EVENTS_MAX and size_bytes < HELD_BYTES:
                 messages = self._consumer.consume(wanted, wait_s)
-                among |= self._share_out(messages)
+                size_bytes += self._share_out(messages, among)
                 count += len(messages)
-                size_bytes += sum(map(len, messages))
                 if len(messages) < wanted:
                     break
                 until_s = until_s or time.monotonic() + linger_s
@@ -206,14 +205,14 @@ class _Stream:
                 places = [TopicPartition(*source.place, source.next_offset) for source in turned]
                 self._consumer.incremental_assign(places)
 
-    def _share_out(self, messages: list[Message]) -> set[_Source]:
-        """Adds events to their partitions; gives which these are."""
+    def _share_out(self, messages: list[Message], among: set[_Source]) -> int:
+        """Adds events to their partitions, which are noted; gives how many bytes that are."""
         if any(map(Message.error, messages)):
             for message in messages:
                 if (error := message.error()) is not None:
                     self._complain(error, (message.topic(), message.partition()))
             messages = [message for message in messages if message.error() is None]
-        among: set[_Source] = set()
+        size_bytes = 0
         with self._lock:
             for place, run in _runs(messages):
                 source = self._sources[place]
@@ -221,9 +220,11 @@ class _Stream:
                     continue
                 source.events += _show(run, source.origin)
                 source.next_offset = source.events[-1].index + 1
-                source.size_bytes += sum(map(len, run))
+                run_bytes = sum(map(len, run))
+                source.size_bytes += run_bytes
+                size_bytes += run_bytes
                 among.add(source)
-        return among
+        return size_bytes
 
     def _complain(self, error: KafkaError | None, place: tuple[str | None, int | None] | None) -> None:
         """Keeps an error for whoever reads its partition, or for everybody if it is about none."""

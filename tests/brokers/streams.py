@@ -11,6 +11,7 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
+from tests.brokers.patience import PATIENCE_S
 from tests.kabis.session.console import Console
 from veristream.kabis.access import Access
 from veristream.kabis.consumed import Consumed
@@ -18,7 +19,6 @@ from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.pushes import Pushed
 from veristream.kabis.records import Record
 
-PATIENCE_S = 120.0
 PACE_S = 0.01
 VALIDATED = ConsumerOptions()
 UNVALIDATED = ConsumerOptions(validate=False)

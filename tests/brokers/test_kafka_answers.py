@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from tests.brokers.patience import PATIENCE_S, PATIENT
 from tests.brokers.proxy import Proxy, call_duplicate, keep_back, pass_on
 from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.kafka.log import KafkaLog, KafkaLogOptions
+from veristream.kabis.kafka.log import KafkaLog
 from veristream.kabis.kafka.pushing import KafkaPusher
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
@@ -22,10 +23,6 @@ from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
-
-PATIENCE_S = 120.0
-PATIENT = KafkaLogOptions(read_patience_s=PATIENCE_S, replay_patience_s=PATIENCE_S)
-"""What was acknowledged without an offset is read, and a slow broker is waited for."""
 
 
 @pytest.fixture(scope="module")

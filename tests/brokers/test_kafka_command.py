@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.brokers.patience import PATIENCE_S
 from tests.kabis.session.console import Ended, opened
 from veristream.brokers.kafka import KafkaClusters, answers
 from veristream.cli.app import app
@@ -14,7 +15,6 @@ from veristream.kabis.processes import wait_until
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
-PATIENCE_S = 120.0
 NOBODY = "kafka=127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"
 
 

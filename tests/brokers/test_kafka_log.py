@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from tests.brokers.patience import PATIENCE_S, PATIENT
 from veristream.brokers.kafka import KafkaClusters
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.kafka.failures import DamagedRecord, KafkaFailure
-from veristream.kabis.kafka.log import KafkaLog, KafkaLogOptions
+from veristream.kabis.kafka.log import KafkaLog
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.processes import wait_until
@@ -19,10 +20,6 @@ from veristream.kabis.storage.disk import InUse
 from veristream.kabis.storage.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
-
-PATIENCE_S = 120.0
-PATIENT = KafkaLogOptions(read_patience_s=PATIENCE_S, replay_patience_s=PATIENCE_S)
-"""A party does not wait long for a Kafka that is slow; what it would say then is nothing of these tests."""
 
 
 def payload(number: int) -> bytes:

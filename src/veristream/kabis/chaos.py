@@ -234,9 +234,7 @@ def read_back(
                 read[event.index] = event.value or b""
             if (not found and last in read) or time.monotonic() > deadline_s:
                 break
-        metrics = consumer.metrics()
-    prefix = "suspicions."
-    return read, {name.removeprefix(prefix): metrics[name] for name in metrics if name.startswith(prefix)}
+        return read, consumer.suspicions()
 
 
 def find_problems(told: Told, read: Mapping[int, bytes]) -> list[str]:

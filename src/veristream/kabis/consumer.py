@@ -226,15 +226,18 @@ class AsyncKabisConsumer:
 
         def read() -> dict[str, int]:
             core = self._core
-            suspicions = {f"suspicions.{party}": count for party, count in core.standing.counts.items()}
             return {
                 "delivered": core.delivered,
                 "buffered_bytes": core.buffered_bytes,
                 "height": core.follower.ledger.height,
-                **suspicions,
             }
 
-        return self._ask(read)
+        suspicions = {f"suspicions.{party}": count for party, count in self.suspicions().items()}
+        return {**self._ask(read), **suspicions}
+
+    def suspicions(self) -> dict[str, int]:
+        """How often which storage parties gave a wrong answer, or none in time."""
+        return self._ask(lambda: dict(self._core.standing.counts))
 
     # Opening and closing.
 
@@ -447,6 +450,10 @@ class KabisConsumer(Blocking):
     def metrics(self) -> Mapping[str, int]:
         """What the consumer has done so far, and how the storage parties behaved towards it."""
         return self._inner.metrics()
+
+    def suspicions(self) -> dict[str, int]:
+        """How often which storage parties gave a wrong answer, or none in time."""
+        return self._inner.suspicions()
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Commits what was pulled, if commits are automatic, leaves the group, and lets go of all."""

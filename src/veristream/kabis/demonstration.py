@@ -101,11 +101,8 @@ def _read(access: Access, count: int) -> tuple[list[tuple[Place, bytes]], tuple[
             read += [((event.partition, event.index), event.value or b"") for event in found]
             if not found and len(read) >= count:
                 break
-        metrics = consumer.metrics()
-    suspicions = {
-        name.removeprefix("suspicions."): metrics[name] for name in metrics if "suspicions." in name
-    }
-    return read, tuple(f"{name}: {number:.0f} bad answers" for name, number in suspicions.items())
+        suspicions = consumer.suspicions()
+    return read, tuple(f"{name}: {number} bad answers" for name, number in suspicions.items())
 
 
 def find_problems(pushed: dict[Place, bytes], read: Sequence[tuple[Place, bytes]]) -> list[str]:

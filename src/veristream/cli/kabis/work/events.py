@@ -248,7 +248,7 @@ def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
                 _begin(consumer, sink, begin)
                 _copy(consumer, sink, stop)
             finally:
-                suspicions = _suspicions(consumer)
+                suspicions = consumer.suspicions()
     except KeyboardInterrupt:
         pass
     except BrokenPipeError:  # whoever read our output has had enough; nothing more can be said there
@@ -334,12 +334,3 @@ def _lines(events: Iterable[Consumed], *, as_json: bool) -> Iterator[bytes]:
             if as_json
             else (event.value or b"") + b"\n"
         )
-
-
-def _suspicions(consumer: KabisConsumer) -> dict[str, int]:
-    prefix = "suspicions."
-    return {
-        name.removeprefix(prefix): count
-        for name, count in consumer.metrics().items()
-        if name.startswith(prefix)
-    }

@@ -137,7 +137,7 @@ class Cluster:
             return ours if ours.is_alive() else None
         return processes.find(self.folder.party(name))
 
-    def start(self, how: Start = Start(), names: Iterable[str] | None = None) -> None:  # noqa: B008 (frozen)
+    def start(self, how: Start = Start(), names: Iterable[str] | None = None) -> None:
         """Starts parties, by default all, and returns when they answer; if one fails, none is left."""
         chosen = self.names() if names is None else list(names)
         check_faults(self.genesis, how.faults or {})
@@ -231,7 +231,7 @@ class Cluster:
             processes.kill(running, STOP_PATIENCE_S)
         self.running.pop(name, None)
 
-    def restart(self, name: str, how: Start = Start()) -> None:  # noqa: B008 (frozen)
+    def restart(self, name: str, how: Start = Start()) -> None:
         """Stops a party and starts it again, perhaps with a fault."""
         self.stop([name])
         self.start(how, [name])

@@ -196,7 +196,7 @@ class Client:
         self,
         call: Callable[[], Coroutine[Any, Any, Connection]],
         random: Callable[[], float],
-        backoff: Backoff = Backoff(),  # noqa: B008 (frozen)
+        backoff: Backoff = Backoff(),
     ) -> None:
         self._call = call
         self._random = random

@@ -67,7 +67,7 @@ class KafkaLog:
         settings: KafkaSettings,
         topic: str,
         folder: Path,
-        options: KafkaLogOptions = KafkaLogOptions(),  # noqa: B008 (frozen)
+        options: KafkaLogOptions = KafkaLogOptions(),
     ) -> None:
         self._settings = settings
         self._topic = topic

@@ -142,7 +142,7 @@ class Log:
     def __init__(
         self,
         folder: Path,
-        options: LogOptions = LogOptions(),  # noqa: B008 (frozen)
+        options: LogOptions = LogOptions(),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._folder = folder

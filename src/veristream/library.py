@@ -316,7 +316,7 @@ def _reader(path: Path) -> Reader:
 
 
 def _csp_reader() -> Reader:
-    from veristream.languages.csp.lower import read_models
+    from veristream.languages.csp.lower.network import read_models
 
     return read_models
 

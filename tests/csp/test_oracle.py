@@ -15,7 +15,7 @@ import pytest
 from tests.csp import oracle, oracle_claims
 from tests.csp.oracle_cases import FOLDER, CaseFile, Expected, Known, case_files
 from veristream.languages.csp import syntax as csp
-from veristream.languages.csp.parse import read_specification
+from veristream.languages.csp.read.parse import read_specification
 from veristream.source import read_source
 
 STOP, SKIP = csp.Stop(), csp.Skip()

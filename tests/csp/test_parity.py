@@ -18,10 +18,10 @@ from tests.csp.strategies import specifications
 from veristream.errors import ModelError
 from veristream.ir.interpret import explore
 from veristream.ir.verify import verify
-from veristream.languages.csp import automata, slots
 from veristream.languages.csp import syntax as csp
-from veristream.languages.csp.lower import lower
-from veristream.languages.csp.parse import read_specification
+from veristream.languages.csp.lower import automata, slots
+from veristream.languages.csp.lower.network import lower
+from veristream.languages.csp.read.parse import read_specification
 from veristream.source import read_source
 
 LIMIT = 5_000

@@ -13,8 +13,8 @@ from tests.peers.test_spin import FLAGS, compare
 from veristream.export.peers import run_spin
 from veristream.export.promela import to_promela
 from veristream.ir.interpret import explore
-from veristream.languages.csp.lower import lower
-from veristream.languages.csp.parse import read_specification
+from veristream.languages.csp.lower.network import lower
+from veristream.languages.csp.read.parse import read_specification
 from veristream.source import read_source
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("spin")]

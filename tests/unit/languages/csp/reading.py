@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veristream.errors import ModelError
-from veristream.languages.csp.parse import read_specification
+from veristream.languages.csp.read.parse import read_specification
 from veristream.languages.csp.syntax import (
     Assertion,
     Expr,

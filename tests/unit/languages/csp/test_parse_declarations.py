@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.languages.csp.reading import error, read
 from veristream.errors import ModelError
-from veristream.languages.csp.parse import read_specification
+from veristream.languages.csp.read.parse import read_specification
 from veristream.languages.csp.syntax import (
     Bound,
     Channel,

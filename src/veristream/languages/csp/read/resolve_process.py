@@ -8,14 +8,14 @@ from typing import TypeAlias, cast
 from lark import Token, Tree
 
 from veristream.ir.read_syntax import Branch, Node, child, children, maybe, optional, suggest, token
-from veristream.languages.csp.names import Scope
-from veristream.languages.csp.resolve_expr import (
+from veristream.languages.csp.read.names import Scope
+from veristream.languages.csp.read.resolve_expr import (
     resolve_channel,
     resolve_expr,
     resolve_indices,
     uses_globals,
 )
-from veristream.languages.csp.resolve_program import resolve_program
+from veristream.languages.csp.read.resolve_program import resolve_program
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from veristream.errors import ModelError
-from veristream.languages.csp.expressions import bound_names, names_of_program, put_in, reads_state
+from veristream.languages.csp.lower.expressions import bound_names, names_of_program, put_in, reads_state
+from veristream.languages.csp.lower.terms import Forked, Running, Term, instantiate
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -33,7 +34,6 @@ from veristream.languages.csp.syntax import (
     Skip,
     Stop,
 )
-from veristream.languages.csp.terms import Forked, Running, Term, instantiate
 
 NESTING_MAX = 60
 

@@ -11,14 +11,14 @@ from veristream.ir import property as prop
 from veristream.ir.network import Network, Variable
 from veristream.ir.verify import verify
 from veristream.languages.csp import syntax
-from veristream.languages.csp.automata import Automata, build
-from veristream.languages.csp.claims import write_claim
-from veristream.languages.csp.components import Writer
-from veristream.languages.csp.expressions import Translator
-from veristream.languages.csp.parse import read_specification
-from veristream.languages.csp.ranges import narrow
-from veristream.languages.csp.spell import spell_term
-from veristream.languages.csp.terms import COPIES_MAX
+from veristream.languages.csp.lower.automata import Automata, build
+from veristream.languages.csp.lower.claims import write_claim
+from veristream.languages.csp.lower.components import Writer
+from veristream.languages.csp.lower.expressions import Translator
+from veristream.languages.csp.lower.ranges import narrow
+from veristream.languages.csp.lower.spell import spell_term
+from veristream.languages.csp.lower.terms import COPIES_MAX
+from veristream.languages.csp.read.parse import read_specification
 from veristream.source import Source
 
 

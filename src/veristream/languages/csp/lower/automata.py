@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veristream.errors import ModelError
-from veristream.languages.csp.alphabet import Alphabets, start
-from veristream.languages.csp.moves import (
+from veristream.languages.csp.lower.alphabet import Alphabets, start
+from veristream.languages.csp.lower.moves import (
     Happens,
     Move,
     Sends,
@@ -35,9 +35,21 @@ from veristream.languages.csp.moves import (
     split,
     split_sent,
 )
-from veristream.languages.csp.slots import Widened, canonical, forked_number, refuse_growth
-from veristream.languages.csp.spell import spell_term
-from veristream.languages.csp.steps import Steps, shared_events
+from veristream.languages.csp.lower.slots import Widened, canonical, forked_number, refuse_growth
+from veristream.languages.csp.lower.spell import spell_term
+from veristream.languages.csp.lower.steps import Steps, shared_events
+from veristream.languages.csp.lower.terms import (
+    COPIES_MAX,
+    Alphabet,
+    Forked,
+    Name,
+    Running,
+    Term,
+    begin,
+    end_name,
+    first_end_name,
+    names_of,
+)
 from veristream.languages.csp.syntax import (
     Atomic,
     Bound,
@@ -50,18 +62,6 @@ from veristream.languages.csp.syntax import (
     Ref,
     Sequence,
     Specification,
-)
-from veristream.languages.csp.terms import (
-    COPIES_MAX,
-    Alphabet,
-    Forked,
-    Name,
-    Running,
-    Term,
-    begin,
-    end_name,
-    first_end_name,
-    names_of,
 )
 from veristream.source import Span
 

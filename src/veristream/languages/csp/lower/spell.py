@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from veristream.languages.csp.lower.terms import Forked, Running, Term
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -30,7 +31,6 @@ from veristream.languages.csp.syntax import (
     Stop,
     Unary,
 )
-from veristream.languages.csp.terms import Forked, Running, Term
 
 WIDTH = 40
 

@@ -9,10 +9,10 @@ from lark import Token, Tree
 
 from veristream.errors import ModelError
 from veristream.ir.read_syntax import Node, child, children, maybe, optional, span_of, token
-from veristream.languages.csp.constant import evaluate
-from veristream.languages.csp.include import Piece
-from veristream.languages.csp.names import Constant, Define, Names, Scope, declare
-from veristream.languages.csp.resolve_expr import resolve_constant, resolve_expr, value_body
+from veristream.languages.csp.read.constant import evaluate
+from veristream.languages.csp.read.include import Piece
+from veristream.languages.csp.read.names import Constant, Define, Names, Scope, declare
+from veristream.languages.csp.read.resolve_expr import resolve_constant, resolve_expr, value_body
 from veristream.languages.csp.syntax import Channel, Variable
 from veristream.source import NOWHERE, Span
 

@@ -14,11 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from veristream.errors import ModelError
-from veristream.languages.csp.expressions import (
-    Values,
-    put_in,
-    put_in_program,
-)
+from veristream.languages.csp.lower.expressions import Values, put_in, put_in_program
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,

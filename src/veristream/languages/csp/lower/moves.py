@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from veristream.languages.csp.expressions import put_in
+from veristream.languages.csp.lower.expressions import put_in
+from veristream.languages.csp.lower.terms import Alphabet, Name, Term
 from veristream.languages.csp.syntax import Binary, Binder, Event, Expr, Number, Program, Unary
-from veristream.languages.csp.terms import Alphabet, Name, Term
 from veristream.source import NOWHERE, Span
 
 

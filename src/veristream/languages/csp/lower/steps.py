@@ -12,9 +12,9 @@ from itertools import count, product
 from typing import cast
 
 from veristream.errors import ModelError
-from veristream.languages.csp.alphabet import Alphabets, start
-from veristream.languages.csp.expressions import put_in
-from veristream.languages.csp.moves import (
+from veristream.languages.csp.lower.alphabet import Alphabets, start
+from veristream.languages.csp.lower.expressions import put_in
+from veristream.languages.csp.lower.moves import (
     Act,
     Happens,
     Meets,
@@ -30,7 +30,24 @@ from veristream.languages.csp.moves import (
     split_sent,
     when,
 )
-from veristream.languages.csp.rendezvous import may_meet
+from veristream.languages.csp.lower.rendezvous import may_meet
+from veristream.languages.csp.lower.terms import (
+    Alphabet,
+    Forked,
+    Name,
+    Running,
+    Term,
+    atomic,
+    begin,
+    end_name,
+    external,
+    go_on,
+    hide,
+    instantiate,
+    is_skip,
+    names_of,
+    sequence,
+)
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -60,23 +77,6 @@ from veristream.languages.csp.syntax import (
     Skip,
     Stop,
     Unary,
-)
-from veristream.languages.csp.terms import (
-    Alphabet,
-    Forked,
-    Name,
-    Running,
-    Term,
-    atomic,
-    begin,
-    end_name,
-    external,
-    go_on,
-    hide,
-    instantiate,
-    is_skip,
-    names_of,
-    sequence,
 )
 from veristream.source import Span
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from veristream.ir import expr as ir
 from veristream.ir import network as net
-from veristream.languages.csp.automata import (
+from veristream.languages.csp.lower.automata import (
     BAG,
     Arc,
     Automata,
@@ -19,9 +19,9 @@ from veristream.languages.csp.automata import (
     Start,
     participants,
 )
-from veristream.languages.csp.channels import Channels
-from veristream.languages.csp.expressions import Translator
-from veristream.languages.csp.moves import (
+from veristream.languages.csp.lower.channels import Channels
+from veristream.languages.csp.lower.expressions import Translator
+from veristream.languages.csp.lower.moves import (
     Happens,
     Meets,
     Move,
@@ -32,11 +32,11 @@ from veristream.languages.csp.moves import (
     hidden_name,
     show,
 )
-from veristream.languages.csp.slots import slot_name
-from veristream.languages.csp.spell import spell_term
-from veristream.languages.csp.steps import meet
+from veristream.languages.csp.lower.slots import slot_name
+from veristream.languages.csp.lower.spell import spell_term
+from veristream.languages.csp.lower.steps import meet
+from veristream.languages.csp.lower.terms import Forked, Name, Term, end_name, first_end_name
 from veristream.languages.csp.syntax import Binder, Expr, Number, Skip, Specification, Stop
-from veristream.languages.csp.terms import Forked, Name, Term, end_name, first_end_name
 from veristream.source import Span
 
 ENDED = "✓"

@@ -9,13 +9,14 @@ from lark import Token
 
 from veristream.errors import ModelError
 from veristream.ir.read_syntax import Node, child, children, maybe, optional, suggest, token
-from veristream.languages.csp.declarations import declare_all, range_of
-from veristream.languages.csp.formula import resolve_formula
-from veristream.languages.csp.include import Piece
-from veristream.languages.csp.names import Names, Scope, check_fresh
-from veristream.languages.csp.resolve_expr import resolve_expr, uses_globals
-from veristream.languages.csp.resolve_process import resolve_events, resolve_process, resolve_ref
-from veristream.languages.csp.resolve_program import check_define
+from veristream.languages.csp.read.declarations import declare_all, range_of
+from veristream.languages.csp.read.formula import resolve_formula
+from veristream.languages.csp.read.include import Piece
+from veristream.languages.csp.read.names import Names, Scope, check_fresh
+from veristream.languages.csp.read.resolve_expr import resolve_expr, uses_globals
+from veristream.languages.csp.read.resolve_process import resolve_events, resolve_process, resolve_ref
+from veristream.languages.csp.read.resolve_program import check_define
+from veristream.languages.csp.read.tokens import blank
 from veristream.languages.csp.syntax import (
     Assertion,
     Claim,
@@ -28,7 +29,6 @@ from veristream.languages.csp.syntax import (
     Simple,
     Specification,
 )
-from veristream.languages.csp.tokens import blank
 from veristream.source import Source, Span
 
 

@@ -15,8 +15,8 @@ from lark import Token
 
 from veristream.errors import ModelError
 from veristream.ir.read_syntax import suggest
-from veristream.languages.csp.names import Scope
-from veristream.languages.csp.resolve_expr import expand_value
+from veristream.languages.csp.read.names import Scope
+from veristream.languages.csp.read.resolve_expr import expand_value
 from veristream.languages.csp.syntax import (
     Formula,
     Holds,

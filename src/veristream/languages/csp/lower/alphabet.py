@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veristream.errors import ModelError
-from veristream.languages.csp.expressions import reads_state
+from veristream.languages.csp.lower.expressions import reads_state
+from veristream.languages.csp.lower.terms import (
+    Alphabet,
+    Forked,
+    Name,
+    Running,
+    Term,
+    instantiate,
+    names_of,
+    write_out,
+)
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -29,16 +39,6 @@ from veristream.languages.csp.syntax import (
     Sequence,
     Skip,
     Stop,
-)
-from veristream.languages.csp.terms import (
-    Alphabet,
-    Forked,
-    Name,
-    Running,
-    Term,
-    instantiate,
-    names_of,
-    write_out,
 )
 
 INSTANCES_MAX = 10_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veristream.errors import ModelError
-from veristream.languages.csp.include import gather
-from veristream.languages.csp.resolve import resolve
+from veristream.languages.csp.read.include import gather
+from veristream.languages.csp.read.resolve import resolve
 from veristream.languages.csp.syntax import Specification
 from veristream.source import Source, Span
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from veristream.errors import ModelError
 from veristream.ir.read_syntax import Node, children, span_of, token
-from veristream.languages.csp.read_tree import parse
+from veristream.languages.csp.read.tree import parse
 from veristream.source import Source, Span, read_source
 
 

@@ -11,7 +11,14 @@ from lark.exceptions import UnexpectedToken
 
 from veristream.errors import ModelError
 from veristream.ir.read_syntax import Node
-from veristream.languages.csp.tokens import CLAIMS, DIRECTIVES, KEYWORDS, SYMBOLS, span_of_token, tokens_of
+from veristream.languages.csp.read.tokens import (
+    CLAIMS,
+    DIRECTIVES,
+    KEYWORDS,
+    SYMBOLS,
+    span_of_token,
+    tokens_of,
+)
 from veristream.source import Source, Span
 
 _EXPECTED_MAX = 6
@@ -75,7 +82,7 @@ _BEGINNINGS = {"NAME", "_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
 
 @cache
 def _parser() -> Lark:
-    grammar = files("veristream.languages.csp").joinpath("grammar.lark").read_text(encoding="utf-8")
+    grammar = files("veristream.languages.csp.read").joinpath("grammar.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from veristream.languages.csp.alphabet import parts_of
+from veristream.languages.csp.lower.alphabet import parts_of
+from veristream.languages.csp.lower.terms import Forked, Term
 from veristream.languages.csp.syntax import (
     Assert,
     Atomic,
@@ -20,7 +21,6 @@ from veristream.languages.csp.syntax import (
     Skip,
     Stop,
 )
-from veristream.languages.csp.terms import Forked, Term
 
 Half = tuple[str, bool]
 """A channel, and whether it is the output."""

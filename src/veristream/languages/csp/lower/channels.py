@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from veristream.ir import expr as ir
 from veristream.ir import network as net
-from veristream.languages.csp.automata import Automata
-from veristream.languages.csp.moves import Receives, Sends
+from veristream.languages.csp.lower.automata import Automata
+from veristream.languages.csp.lower.moves import Receives, Sends
 from veristream.languages.csp.syntax import Channel, Specification
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from veristream.ir import expr as ir
 from veristream.ir import property as prop
-from veristream.languages.csp.expressions import Translator
+from veristream.languages.csp.lower.expressions import Translator
 from veristream.languages.csp.syntax import (
     Claim,
     Formula,

@@ -1,0 +1,1 @@
+"""From CSP# text to syntax: tokens, trees, included files, and every name resolved."""

@@ -328,7 +328,7 @@ def _actions_reader() -> Reader:
 
 
 def _timed_reader() -> Reader:
-    from veristream.languages.timed.lower import read_models
+    from veristream.languages.timed.lower.network import read_models
 
     return read_models
 

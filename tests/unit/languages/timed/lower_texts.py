@@ -12,7 +12,7 @@ from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Component, Edge, Network, all_variables
 from veristream.ir.property import Property
 from veristream.ir.state import State
-from veristream.languages.timed.lower import read_models
+from veristream.languages.timed.lower.network import read_models
 from veristream.source import Source
 
 

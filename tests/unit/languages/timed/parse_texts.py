@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 import pytest
 
 from veristream.errors import ModelError
-from veristream.languages.timed.parse import read_system
+from veristream.languages.timed.read.parse import read_system
 from veristream.languages.timed.syntax import (
     Declaration,
     Edge,

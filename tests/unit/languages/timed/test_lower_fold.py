@@ -10,7 +10,7 @@ from veristream.ir import expr as ir
 from veristream.ir.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.network import Network, Variable
 from veristream.ir.state import name_parts
-from veristream.languages.timed.fold import condition_of, fold
+from veristream.languages.timed.lower.programs.fold import condition_of, fold
 from veristream.source import NOWHERE
 
 X = ir.Load("x")

@@ -150,7 +150,7 @@ def test_priorities_of_processes() -> None:
 
 
 def _xml(text: str) -> Network:
-    from veristream.languages.timed.lower import read_models
+    from veristream.languages.timed.lower.network import read_models
 
     (found,) = read_models(Source("folder/model.xml", text), {})
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.languages.timed.parse_texts import PROCESS, error, formula, marked, nta, read
-from veristream.languages.timed.parse import read_system
+from veristream.languages.timed.read.parse import read_system
 from veristream.languages.timed.syntax import (
     Binary,
     Call,

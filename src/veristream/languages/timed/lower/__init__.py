@@ -1,0 +1,1 @@
+"""From UPPAAL's syntax to one timed Network: types, processes, clocks, queries."""

@@ -1,0 +1,93 @@
+"""Queries, lowered to properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from veristream.ir import expr as ir
+from veristream.ir import property as prop
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.kinds import is_clock, type_of, written
+from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.programs import access
+from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.scope import LocalNames, Ref, Scope
+
+_DIRECTIONS: dict[str, tuple[Literal["min", "max"], ...]] = {
+    "sup": ("max",),
+    "inf": ("min",),
+    "bounds": ("min", "max"),
+}
+
+
+def lower_queries(
+    queries: tuple[syntax.Query, ...], model: Model, scope: Scope
+) -> tuple[prop.Property, ...]:
+    """The properties; no two have the same name."""
+    names = _Names()
+    return tuple(
+        prop.Property(names.unique(name), claim, span=query.span)
+        for query in queries
+        for name, claim in _claims(query, model, scope)
+    )
+
+
+class _Names:
+    """Names given so far, with how often they were asked for."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+
+    def unique(self, name: str) -> str:
+        """The name, or with a number where it was given before."""
+        self.counts[name] = self.counts.get(name, 0) + 1
+        return name if self.counts[name] == 1 else f"{name} ({self.counts[name]})"
+
+
+def _claims(query: syntax.Query, model: Model, scope: Scope) -> Iterator[tuple[str, prop.Claim]]:
+    reader = Reader(model, scope, LocalNames(), queries=True)
+    match query:
+        case syntax.PathQuery(quantifier=quantifier, condition=condition, text=text):
+            yield text, _path(quantifier, reader.value(condition))
+        case syntax.LeadsToQuery(cause=cause, effect=effect, text=text):
+            yield text, prop.LeadsTo(reader.value(cause), reader.value(effect))
+        case syntax.ExtremeQuery():
+            yield from _extremes(query, reader)
+
+
+def _path(quantifier: str, condition: ir.Expr) -> prop.Claim:
+    match quantifier:
+        case "A[]":
+            return prop.Always(condition)
+        case "E<>":
+            return prop.Reachable(condition)
+        case "E[]":
+            return prop.PotentiallyAlways(condition)
+        case _:
+            return prop.Inevitable(condition)
+
+
+def _extremes(query: syntax.ExtremeQuery, reader: Reader) -> Iterator[tuple[str, prop.Claim]]:
+    """One property for each value and extreme."""
+    condition = ir.TRUE if query.condition is None else reader.value(query.condition)
+    directions = _DIRECTIONS[query.extreme]
+    alone = len(query.values) * len(directions) == 1
+    for expr in query.values:
+        value = _value(expr, reader)
+        for direction in directions:
+            word = {"max": "sup", "min": "inf"}[direction]
+            name = query.text if alone else f"{word}{_goal(query)}: {written(expr.span)}"
+            yield name, prop.Reachable(condition, prop.Optimise(direction, value))
+
+
+def _value(expr: syntax.Expression, reader: Reader) -> ir.Expr:
+    if not is_clock(type_of(expr, reader.scope)):
+        return reader.value(expr)
+    place = reader.place(expr)
+    assert isinstance(place, Ref)
+    return ir.ClockValue(access.clock(place, expr.span), expr.span)
+
+
+def _goal(query: syntax.ExtremeQuery) -> str:
+    return "" if query.condition is None else f"{{{written(query.condition.span)}}}"

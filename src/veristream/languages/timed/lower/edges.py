@@ -1,0 +1,207 @@
+"""Processes, lowered to components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from veristream.errors import ModelError
+from veristream.ir import network as net
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.constant import bounded, numbers
+from veristream.languages.timed.lower.constraints import check_invariant, split
+from veristream.languages.timed.lower.declare import declare_all
+from veristream.languages.timed.lower.instances import Instance
+from veristream.languages.timed.lower.kinds import mentions_clock
+from veristream.languages.timed.lower.listeners import add_listening
+from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.programs import access
+from veristream.languages.timed.lower.programs.changes import assigned
+from veristream.languages.timed.lower.programs.effects import perform
+from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.fold import condition_of
+from veristream.languages.timed.lower.scope import Fixed, Home, LocalNames, Process, Ref, Scope, stored
+from veristream.languages.timed.lower.types import Channel, describe
+from veristream.source import Span
+
+_KINDS = {
+    "normal": net.LocationKind.NORMAL,
+    "urgent": net.LocationKind.URGENT,
+    "committed": net.LocationKind.COMMITTED,
+}
+
+
+def lower_process(instance: Instance, model: Model, outer: Scope) -> tuple[net.Component, Process]:
+    """The component, and the process as queries see it."""
+    writer = ComponentWriter(instance, model, Scope(outer, f"{instance.name}."))
+    return writer.component(), writer.process()
+
+
+@dataclass(slots=True)
+class ComponentWriter:
+    """Lowers one process."""
+
+    instance: Instance
+    model: Model
+    scope: Scope
+    variables: list[net.Variable] = field(default_factory=list)
+    locations: dict[str, str] = field(default_factory=dict)  # names by key
+
+    def component(self) -> net.Component:
+        """The component."""
+        template = self.instance.template
+        self._bind_parameters()
+        declare_all(template.declarations, self.scope, self.model, self.variables)
+        self._name_locations()
+        if template.initial is None:
+            raise ModelError(
+                f"template `{template.name}` has no initial location", template.span, "mark one as initial"
+            )
+        locations = tuple(self._location(one) for one in template.locations)
+        edges = [edge for one in self._whole_edges() for edge in self._edges(one)]
+        committed = {one.name for one in locations if one.kind is net.LocationKind.COMMITTED}
+        broadcasts = {one.name for one in self.model.channels if one.kind is net.ChannelKind.BROADCAST}
+        return net.Component(
+            self.instance.name,
+            locations,
+            add_listening(edges, broadcasts, committed),
+            self._end(template.initial, template.span),
+            variables=tuple(self.variables),
+            priority=self.instance.priority,
+            span=template.span,
+        )
+
+    def _bind_parameters(self) -> None:
+        """A parameter by value is a constant, or a variable that begins with it where it is assigned."""
+        changing = assigned(self.instance.template)
+        for one in self.instance.template.parameters:
+            entity = self.instance.bound[one.name]
+            if isinstance(entity, Fixed) and not one.constant and one.name in changing:
+                name = self.scope.owner + one.name
+                self.variables.append(net.Variable(name, entity.type, (), (entity.value,), one.span))
+                entity = stored(name, entity.type)
+            self.scope.declare(one.name, entity, one.span)
+
+    def process(self) -> Process:
+        """The process as queries see it."""
+        named = {one.name: self.locations[one.key] for one in self.instance.template.locations if one.name}
+        return Process(self.instance.name, named, self.scope)
+
+    def _name_locations(self) -> None:
+        taken: set[str] = set()
+        for one in self.instance.template.locations:
+            if one.name and (one.name in taken or one.name in self.scope.names):
+                raise ModelError(f"`{one.name}` is declared twice", one.span, "rename the location")
+            taken.add(one.name)
+        names = LocalNames(taken)
+        for one in self.instance.template.locations:
+            self.locations[one.key] = one.name or names.fresh(f"_{one.key}")
+
+    def _end(self, key: str, span: Span) -> str:
+        if key not in self.locations:
+            raise ModelError(f"there is no location `{key}` here", span, "an edge joins two locations")
+        return self.locations[key]
+
+    def _location(self, location: syntax.Location) -> net.Location:
+        conditions = split(Reader(self.model, self.scope, LocalNames()), location.invariant)
+        check_invariant(conditions)
+        return net.Location(
+            self.locations[location.key],
+            _KINDS[location.kind],
+            invariant=condition_of(conditions.discrete),
+            clock_invariant=tuple(conditions.clocks),
+            span=location.span,
+        )
+
+    def _whole_edges(self) -> Iterator[syntax.Edge]:
+        """The edges from location to location: those through a branchpoint are joined."""
+        points = {one.key for one in self.instance.template.branchpoints}
+        edges = self.instance.template.edges
+        for edge in edges:
+            if edge.source in points:
+                continue
+            if edge.target not in points:
+                yield edge
+                continue
+            for branch in edges:
+                if branch.source == edge.target:
+                    yield _join(edge, branch, points)
+
+    def _edges(self, edge: syntax.Edge) -> Iterator[net.Edge]:
+        """The edge; a listener with a clock guard is taken apart by what it selects."""
+        scope = self.scope.inner()
+        names = LocalNames()
+        selects: list[net.Select] = []
+        for one in edge.select:
+            type_ = bounded(one.type, scope)
+            name = names.fresh(one.name)
+            scope.declare(one.name, Ref(name, type_, Home.LOCAL, writable=False), one.span)
+            selects.append(net.Select(name, type_.low, type_.high, one.span))
+        reader = Reader(self.model, scope, names)
+        listens = edge.sync is not None and edge.sync.direction == "?" and edge.guard is not None
+        if selects and listens and edge.sync and edge.guard and mentions_clock(edge.guard, scope):
+            channel = self._channel(reader, edge.sync)
+            if isinstance(channel.type, Channel) and channel.type.broadcast:
+                yield from self._taken_apart(edge)
+                return
+        yield self._edge(edge, reader, tuple(selects))
+
+    def _taken_apart(self, edge: syntax.Edge) -> Iterator[net.Edge]:
+        types = [bounded(one.type, self.scope) for one in edge.select]
+        for values in product(*map(numbers, types)):
+            scope = self.scope.inner()
+            for one, type_, value in zip(edge.select, types, values, strict=True):
+                scope.declare(one.name, Fixed(value, type_), one.span)
+            yield self._edge(edge, Reader(self.model, scope, LocalNames()), ())
+
+    def _edge(self, edge: syntax.Edge, reader: Reader, selects: tuple[net.Select, ...]) -> net.Edge:
+        conditions = split(reader, edge.guard)
+        sync: net.Sync | None = None
+        if edge.sync is not None:
+            channel = self._channel(reader, edge.sync)
+            assert isinstance(channel.type, Channel)
+            if channel.type.urgent and conditions.clocks:
+                raise ModelError(
+                    f"a clock guard on the urgent channel `{channel.name}`",
+                    conditions.clocks[0].span,
+                    "test clocks on another edge, or make the channel not urgent",
+                )
+            kind = net.Send if edge.sync.direction == "!" else net.Receive
+            sync = kind(channel.name, access.places(channel), span=edge.sync.span)
+        updating = replace(reader, effects=[])
+        for expr in edge.update:
+            perform(updating, expr)
+        return net.Edge(
+            self._end(edge.source, edge.span),
+            self._end(edge.target, edge.span),
+            select=selects,
+            guard=condition_of(conditions.discrete),
+            clock_guard=tuple(conditions.clocks),
+            sync=sync,
+            update=tuple(updating.effects or ()),
+            span=edge.span,
+        )
+
+    def _channel(self, reader: Reader, sync: syntax.Sync) -> Ref:
+        channel = reader.place(sync.channel)
+        if isinstance(channel, Ref) and isinstance(channel.type, Channel):
+            return channel
+        raise ModelError(
+            f"{describe(channel.type)} stands where a channel belongs",
+            sync.channel.span,
+            "declare it with `chan`, and choose an element where it is an array",
+        )
+
+
+def _join(edge: syntax.Edge, branch: syntax.Edge, points: set[str]) -> syntax.Edge:
+    """An edge into a branchpoint and one out of it, as one."""
+    if branch.target in points:
+        raise ModelError("a branch that leads to a branchpoint", branch.span, "lead it to a location")
+    if branch.select or branch.guard is not None or branch.sync is not None:
+        raise ModelError(
+            "a branch has an update alone",
+            branch.span,
+            "put selection, guard and synchronisation on the edge into the branchpoint",
+        )
+    return replace(edge, target=branch.target, update=(*edge.update, *branch.update))

@@ -1,0 +1,115 @@
+"""Receivers of a broadcast whose guards speak of clocks.
+
+A broadcast takes along every component that has an enabled receiving edge, and the network decides that
+by the guards without clocks: clocks are compared only when the movers are known. So a component whose
+discrete guards hold would be made to follow where its clocks forbid it, and the broadcast would not
+happen at all. We let it follow by staying where it is: at each location with such edges, for every set
+of them whose discrete guards hold (and no others' do), there are loops on the same channel that test
+that the clocks satisfy none of the set. Where an edge without a clock guard is enabled, too, the
+component must take one of the edges, so the loops ask that none is.
+
+Such a loop leaves its location as the IR sees it, so it must not stand at a committed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from veristream.errors import ModelError
+from veristream.ir import expr as ir
+from veristream.ir import network as net
+from veristream.languages.timed.lower.constraints import negate
+from veristream.languages.timed.lower.programs.fold import conjunction, negation
+
+GUARDED_MAX = 6
+"""How many receiving edges with clock guards one location may have for a channel."""
+
+
+def add_listening(
+    edges: Sequence[net.Edge], broadcasts: set[str], committed: set[str]
+) -> tuple[net.Edge, ...]:
+    """The edges of a component, with the loops of those that do not take part."""
+    groups: dict[tuple[str, str], list[net.Edge]] = {}
+    for edge in edges:
+        if isinstance(edge.sync, net.Receive) and edge.sync.channel in broadcasts:
+            groups.setdefault((edge.source, edge.sync.channel), []).append(edge)
+    loops: list[net.Edge] = []
+    for (source, _), group in groups.items():
+        guarded = [edge for edge in group if edge.clock_guard]
+        if guarded:
+            _check(guarded, source in committed)
+            loops += _loops(guarded, [edge for edge in group if not edge.clock_guard])
+    return (*edges, *loops)
+
+
+def _check(guarded: list[net.Edge], committed: bool) -> None:
+    if committed:
+        raise ModelError(
+            "a clock guard on a broadcast that is received at a committed location is not supported",
+            guarded[0].span,
+            "make the location urgent, or test the clock on another edge",
+        )
+    if len(guarded) > GUARDED_MAX:
+        raise ModelError(
+            f"{len(guarded)} receiving edges with clock guards at one location",
+            guarded[0].span,
+            f"at most {GUARDED_MAX} are supported for one broadcast channel",
+        )
+
+
+def _loops(guarded: list[net.Edge], plain: list[net.Edge]) -> Iterator[net.Edge]:
+    """The loops of a location, for each channel of the array that an edge with a clock guard names."""
+    for indices in dict.fromkeys(_indices(edge) for edge in guarded):
+        none_plain = [negation(_enabled(edge, indices)) for edge in plain]
+        possible = [edge for edge in guarded if _enabled(edge, indices) != ir.FALSE]
+        for chosen in product((False, True), repeat=len(possible)):
+            enabled = [edge for edge, one in zip(possible, chosen, strict=True) if one]
+            if not enabled:
+                continue
+            tests = [
+                _enabled(edge, indices) if one else negation(_enabled(edge, indices))
+                for edge, one in zip(possible, chosen, strict=True)
+            ]
+            for failing in product(*(edge.clock_guard for edge in enabled)):
+                yield from _staying(enabled[0], [*tests, *none_plain], failing)
+
+
+def _staying(
+    edge: net.Edge, tests: list[ir.Expr], failing: tuple[ir.ClockConstraint, ...]
+) -> Iterator[net.Edge]:
+    """Loops that test that each of the constraints fails."""
+    guard = conjunction([*tests, *(one.when for one in failing if one.when is not None)])
+    if guard == ir.FALSE:
+        return
+    for clocks in product(*(negate(one) for one in failing)):
+        yield net.Edge(
+            edge.source,
+            edge.source,
+            guard=None if guard == ir.TRUE else guard,
+            clock_guard=clocks,
+            sync=edge.sync,
+            span=edge.span,
+        )
+
+
+def _indices(edge: net.Edge) -> tuple[ir.Expr, ...]:
+    assert isinstance(edge.sync, net.Receive)
+    return edge.sync.indices
+
+
+def _enabled(edge: net.Edge, indices: tuple[ir.Expr, ...]) -> ir.Expr:
+    """Whether the edge, clocks aside, could receive on the channel of these indices."""
+    same = [_equal(one, other) for one, other in zip(_indices(edge), indices, strict=True)]
+    condition = conjunction([*same, ir.TRUE if edge.guard is None else edge.guard])
+    for select in reversed(edge.select):
+        condition = ir.Fold("any", select.name, select.low, select.high, condition, select.span)
+    return condition
+
+
+def _equal(one: ir.Expr, other: ir.Expr) -> ir.Expr:
+    if one == other:
+        return ir.TRUE
+    if isinstance(one, ir.Const) and isinstance(other, ir.Const):
+        return ir.FALSE
+    return ir.Binary("==", one, other, one.span)

@@ -1,0 +1,41 @@
+"""What a model has been lowered to so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from veristream.ir import network as net
+from veristream.languages.timed.lower.scope import FunctionName, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A function that something calls: its IR's name, and what its reference parameters stand for.
+
+    The indices of such a reference that are not known are parameters of the copy, named in `hidden`.
+    """
+
+    name: str
+    function: FunctionName
+    references: Mapping[str, Ref]
+    hidden: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Model:
+    """The parts of the network that declarations and calls have asked for."""
+
+    variables: list[net.Variable] = field(default_factory=list)
+    clocks: list[net.Clock] = field(default_factory=list)
+    channels: list[net.Channel] = field(default_factory=list)
+    functions: dict[str, net.Function] = field(default_factory=dict)
+    requests: dict[str, Request] = field(default_factory=dict)
+    pending: list[Request] = field(default_factory=list)
+    priorities: dict[str, int] = field(default_factory=dict)  # of channels
+
+    def request(self, request: Request) -> None:
+        """Asks for a function, once."""
+        if request.name not in self.requests:
+            self.requests[request.name] = request
+            self.pending.append(request)

@@ -1,0 +1,112 @@
+"""From an UPPAAL model to a Network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from veristream.errors import ModelError
+from veristream.ir import network as net
+from veristream.ir.verify import verify
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.builtin import builtin_scope
+from veristream.languages.timed.lower.claims import lower_queries
+from veristream.languages.timed.lower.declare import declare_all
+from veristream.languages.timed.lower.edges import lower_process
+from veristream.languages.timed.lower.instances import Definition, Instance, Instances
+from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.programs.statements import lower_functions
+from veristream.languages.timed.lower.scope import Family, Process, Scope
+from veristream.languages.timed.read.parse import read_system
+from veristream.source import Source
+
+
+def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Network, ...]:
+    """The one Network of a file, verified; `constants` replace those it declares."""
+    system = read_system(source, constants)
+    network = lower(system, Path(source.name).stem or "system")
+    verify(network)
+    return (network,)
+
+
+def lower(system: syntax.System, name: str) -> net.Network:
+    """The system as a Network."""
+    model, outer = Model(), builtin_scope().inner()
+    declare_all(system.declarations, outer, model, model.variables)
+    line = outer.inner()
+    declare_all(system.system_declarations, line, model, model.variables)
+    instances = _instances(system, model, line)
+    lowered = [(one, *lower_process(one, model, outer)) for one in instances]
+    _check_priorities(system, model)
+    queries = line.inner()
+    _declare_processes([(one, process) for one, _, process in lowered], queries)
+    properties = lower_queries(system.queries, model, queries)
+    lower_functions(model)
+    return net.Network(
+        name,
+        variables=tuple(model.variables),
+        channels=tuple(replace(one, priority=model.priorities.get(one.name, 0)) for one in model.channels),
+        clocks=tuple(model.clocks),
+        functions=tuple(model.functions.values()),
+        components=tuple(component for _, component, _ in lowered),
+        properties=properties,
+        timed=True,
+        remark=_remark(system),
+        span=system.span,
+    )
+
+
+def _remark(system: syntax.System) -> str:
+    """What the verdicts must not hide: some queries are not answered."""
+    count = len(system.skipped)
+    if not count:
+        return ""
+    return (
+        f"{count} quer{'y' if count == 1 else 'ies'} of the file, by simulation, a game or reals, left out"
+    )
+
+
+def _instances(system: syntax.System, model: Model, scope: Scope) -> list[Instance]:
+    definitions: dict[str, Definition] = {}
+    named: list[Definition] = [*system.templates, *system.instantiations]
+    for one in named:
+        if one.name in definitions:
+            raise ModelError(f"`{one.name}` is declared twice", one.span, "rename one of them")
+        definitions[one.name] = one
+    if not any(system.processes):
+        raise ModelError("the system has no process", system.span, "write `system Name;` at the end")
+    found = Instances(definitions, model, scope)
+    instances: list[Instance] = []
+    for priority, group in enumerate(system.processes):
+        for process in group:
+            if any(one.line_name == process.name for one in instances):
+                raise ModelError(
+                    f"`{process.name}` stands twice on the system line", process.span, "leave one out"
+                )
+            instances += found.of(process, priority)
+    return instances
+
+
+def _check_priorities(system: syntax.System, model: Model) -> None:
+    """Which processes a broadcast takes along may depend on clocks, and so would its priority."""
+    if len(system.processes) < 2:
+        return
+    for channel in model.channels:
+        if channel.kind is net.ChannelKind.BROADCAST:
+            raise ModelError(
+                "priorities of processes together with broadcast channels are not supported",
+                channel.span,
+                "separate the processes of the system line by commas",
+            )
+
+
+def _declare_processes(processes: list[tuple[Instance, Process]], scope: Scope) -> None:
+    families: dict[str, dict[tuple[int, ...], Process]] = {}
+    for instance, process in processes:
+        if instance.values is None:
+            scope.declare(instance.line_name, process, instance.span)
+        else:
+            families.setdefault(instance.line_name, {})[instance.values] = process
+    for name, members in families.items():
+        scope.names[name] = Family(name, members)

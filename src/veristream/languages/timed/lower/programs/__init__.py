@@ -1,0 +1,1 @@
+"""C-like expressions, statements and functions as the IR's."""

@@ -1,0 +1,134 @@
+"""How stored data is read, as the IR says it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+
+from veristream.ir import expr as ir
+from veristream.languages.timed.lower.constant import look_up
+from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.scope import Home, Ref
+from veristream.languages.timed.lower.tables import write_table
+from veristream.languages.timed.lower.types import Dimension, Leaf, Range, lay_out, leaves
+from veristream.source import Span
+
+
+def read(ref: Ref, model: Model, span: Span) -> ir.Expr:
+    """The number kept there; it is a leaf."""
+    match ref.home:
+        case Home.STATE:
+            return ir.Load(ref.name, places(ref), span)
+        case Home.LOCAL:
+            return ir.Local(ref.name, local_place(ref), span)
+        case Home.FIXED:
+            if all(isinstance(index, ir.Const) for index in ref.indices):
+                return ir.Const(look_up(ref, span), span)
+            if ref.name not in model.functions:
+                model.functions[ref.name] = write_table(ref.name, ref.tables[ref.name], span)
+            return ir.Call(ref.name, ref.indices, span)
+
+
+def target(ref: Ref, span: Span) -> ir.Load | ir.Local:
+    """Where a number can be stored; it is a leaf of a variable."""
+    if ref.home is Home.STATE:
+        return ir.Load(ref.name, places(ref), span)
+    return ir.Local(ref.name, local_place(ref), span)
+
+
+def clock(ref: Ref, span: Span) -> ir.ClockRef:
+    """The clock."""
+    return ir.ClockRef(ref.name, places(ref), span)
+
+
+def places(ref: Ref) -> tuple[ir.Expr, ...]:
+    """The indices, counted from 0."""
+    return tuple(
+        subtract(index, lay_out(dimension, ref.padded).shift)
+        for index, dimension in zip(ref.indices, ref.dimensions, strict=True)
+    )
+
+
+def local_place(ref: Ref) -> ir.Expr | None:
+    """The position in a local array, which has one dimension, row by row."""
+    position: ir.Expr | None = None
+    for index, dimension in zip(ref.indices, ref.dimensions, strict=True):
+        step = subtract(index, dimension.low)
+        position = step if position is None else add(scale(position, dimension.size), step)
+    return position
+
+
+def confine(ref: Ref, index: ir.Expr, values: Range, dimension: Dimension) -> ir.Expr:
+    """The index, made to fault out of bounds where its place would be another element's or nobody's.
+
+    An array that keeps its indices has places below the first; one row of a local array follows another.
+    """
+    if dimension.low <= values.low and values.high <= dimension.high:
+        return index
+    below = ir.Binary("<", index, ir.Const(dimension.low))
+    if ref.home is Home.STATE and lay_out(dimension, ref.padded).shift < dimension.low:
+        return ir.Conditional(below, ir.Const(-1), index, index.span)
+    if ref.home is Home.LOCAL and _rank(ref) > 1:
+        above = ir.Binary(">", index, ir.Const(dimension.high))
+        outside = ir.Const(dimension.low + _extent(ref))
+        return ir.Conditional(ir.Binary("or", below, above), outside, index, index.span)
+    return index
+
+
+def _rank(ref: Ref) -> int:
+    return max(len(ref.dimensions) + len(leaf.dimensions) for leaf in leaves(ref.type))
+
+
+def _extent(ref: Ref) -> int:
+    """At least as many places as any leaf of the whole array has."""
+    outer = prod(one.size for one in ref.dimensions)
+    return max(outer * leaf.count for leaf in leaves(ref.type))
+
+
+def elements(ref: Ref) -> list[tuple[Leaf, Ref]]:
+    """All leaves' elements of the data, each with the leaf it belongs to."""
+    return [
+        (leaf, element(ref, leaf, tuple(ir.Const(index) for index in place)))
+        for leaf in leaves(ref.type)
+        for place in leaf.places()
+    ]
+
+
+def element(ref: Ref, leaf: Leaf, indices: tuple[ir.Expr, ...]) -> Ref:
+    """One element of a leaf."""
+    return replace(
+        ref,
+        name=ref.name + leaf.path,
+        type=leaf.type,
+        indices=(*ref.indices, *indices),
+        dimensions=(*ref.dimensions, *leaf.dimensions),
+    )
+
+
+def subtract(value: ir.Expr, number: int) -> ir.Expr:
+    """`value - number`, the shortest way."""
+    if number == 0:
+        return value
+    if isinstance(value, ir.Const):
+        return ir.Const(value.value - number, value.span)
+    return ir.Binary("-", value, ir.Const(number), value.span)
+
+
+def scale(value: ir.Expr, number: int) -> ir.Expr:
+    """`value * number`, the shortest way."""
+    if isinstance(value, ir.Const):
+        return ir.Const(value.value * number, value.span)
+    return ir.Binary("*", value, ir.Const(number), value.span)
+
+
+def add(left: ir.Expr, right: ir.Expr) -> ir.Expr:
+    """`left + right`, the shortest way."""
+    match left, right:
+        case ir.Const(value=one, span=span), ir.Const(value=other):
+            return ir.Const(one + other, span)
+        case ir.Const(value=0), _:
+            return right
+        case _, ir.Const(value=0):
+            return left
+        case _:
+            return ir.Binary("+", left, right, left.span)

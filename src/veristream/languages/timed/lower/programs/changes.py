@@ -1,0 +1,64 @@
+"""What functions and templates do to their parameters, and where functions end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.builtin import BUILTIN_FUNCTIONS
+from veristream.languages.timed.lower.scope import FunctionName
+from veristream.source import Span
+
+
+def changes(function: FunctionName, parameter: str) -> bool:
+    """Whether the function assigns the parameter, or passes it on by reference to one that might."""
+    for node in nodes(function.declaration.body):
+        match node:
+            case syntax.Assignment(target=target) | syntax.Increment(target=target):
+                if root(target) == parameter:
+                    return True
+            case syntax.Call(name=name, arguments=arguments):
+                entity = function.scope.look_up(name)
+                if entity is None and name in BUILTIN_FUNCTIONS:
+                    continue
+                if not isinstance(entity, FunctionName):
+                    return True
+                taken = entity.declaration.parameters
+                for one, argument in zip(taken, arguments, strict=False):
+                    if one.reference and not one.constant and root(argument) == parameter:
+                        return True
+    return False
+
+
+def assigned(template: syntax.Template) -> frozenset[str]:
+    """The names that are assigned somewhere in the template, whatever they stand for there."""
+    found: set[str | None] = set()
+    for node in nodes((template.declarations, template.edges)):
+        match node:
+            case syntax.Assignment(target=target) | syntax.Increment(target=target):
+                found.add(root(target))
+    return frozenset(name for name in found if name is not None)
+
+
+def count_returns(function: syntax.Function) -> int:
+    """How many `return` statements the function has."""
+    return sum(isinstance(node, syntax.Return) for node in nodes(function.body))
+
+
+def root(expr: syntax.Expression) -> str | None:
+    """The name that the expression names a part of, or None."""
+    while isinstance(expr, syntax.Index | syntax.Member):
+        expr = expr.base
+    return expr.name if isinstance(expr, syntax.Name) else None
+
+
+def nodes(node: object) -> Iterator[object]:
+    """The node and all within it."""
+    yield node
+    if isinstance(node, tuple):
+        for part in node:
+            yield from nodes(part)
+    elif is_dataclass(node) and not isinstance(node, Span):
+        for part in fields(node):
+            yield from nodes(getattr(node, part.name))

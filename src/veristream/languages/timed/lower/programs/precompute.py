@@ -1,0 +1,35 @@
+"""Functions that are called before the model runs, as in `const int N = size(3);`."""
+
+from __future__ import annotations
+
+from veristream.errors import ModelError
+from veristream.ir import expr as ir
+from veristream.ir import network as net
+from veristream.ir.evaluate import Environment, ModelFault, evaluate
+from veristream.ir.state import name_parts
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.programs.changes import nodes
+from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.statements import lower_functions
+from veristream.languages.timed.lower.scope import LocalNames, Scope
+
+
+def call_value(expr: syntax.Call, scope: Scope) -> int:
+    """What the call gives; raises ModelError where that is known only when the model runs."""
+    model = Model()
+    call = Reader(model, scope, LocalNames()).value(expr)
+    lower_functions(model)
+    functions = tuple(model.functions.values())
+    for part in nodes((call, functions)):
+        if isinstance(part, ir.Load | ir.Reset):
+            raise ModelError(
+                f"`{expr.name}` uses variables, which have no values yet",
+                expr.span,
+                "a function that is called here uses constants, its parameters and its own variables alone",
+            )
+    names = name_parts(net.Network("", functions=functions))
+    try:
+        return evaluate(call, Environment(names, [], [], []), {})
+    except ModelFault as fault:
+        raise ModelError(fault.message, fault.span, f"`{expr.name}` fails when it is called here") from None

@@ -1,0 +1,340 @@
+"""Functions and their statements, lowered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from veristream.errors import ModelError
+from veristream.ir import expr as ir
+from veristream.ir import network as net
+from veristream.languages.timed import syntax
+from veristream.languages.timed.lower.constant import bounded, check_range, resolve_type
+from veristream.languages.timed.lower.declare import declare_constant
+from veristream.languages.timed.lower.initial import initial_values, record_items
+from veristream.languages.timed.lower.kinds import type_of
+from veristream.languages.timed.lower.model import Model, Request
+from veristream.languages.timed.lower.programs import access
+from veristream.languages.timed.lower.programs.calls import pass_by_value, refer
+from veristream.languages.timed.lower.programs.changes import count_returns
+from veristream.languages.timed.lower.programs.effects import as_type, assign, perform
+from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.scope import FunctionName, Home, LocalNames, Ref, Scope, TypeName
+from veristream.languages.timed.lower.types import (
+    Array,
+    Range,
+    Record,
+    Type,
+    Void,
+    default,
+    describe,
+    leaves,
+)
+from veristream.source import Span
+
+ITERATIONS_MAX = 1_000_000
+NO_VALUE = Range(0, 0)
+"""The result of a function that gives none."""
+
+
+def lower_functions(model: Model) -> None:
+    """All functions that were asked for, and those that they ask for."""
+    while model.pending:
+        request = model.pending.pop(0)
+        model.functions[request.name] = _function(model, request)
+
+
+def _function(model: Model, request: Request) -> net.Function:
+    declaration, outer = request.function.declaration, request.function.scope
+    names = LocalNames(set(request.hidden))
+    reader = FunctionReader(model, outer.inner(), names, [], path=(declaration.name,))
+    parameters = [net.Parameter(name, ir.INT, declaration.span) for name in request.hidden]
+    for parameter in declaration.parameters:
+        if parameter.name in request.references:
+            reader.scope.declare(parameter.name, request.references[parameter.name], parameter.span)
+        else:
+            parameters += _take(reader, parameter)
+    result = _result(request.function)
+    body = Body(reader, result, request.name)
+    statements = (*(reader.effects or ()), *body.block(declaration.body))
+    given = NO_VALUE if isinstance(result, Void) else result
+    return net.Function(request.name, tuple(parameters), given, statements, declaration.span)
+
+
+def _result(function: FunctionName) -> Range | Void:
+    declaration = function.declaration
+    result = resolve_type(declaration.result, (), function.scope)
+    if not isinstance(result, Range | Void):
+        raise ModelError(
+            f"`{declaration.name}` gives {describe(result)}",
+            declaration.span,
+            "a function gives a number: pass a variable by reference, with `&`, to be filled",
+        )
+    return result
+
+
+def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
+    """The numbers that a parameter by value is passed as; with parts it is put together from them."""
+    type_ = resolve_type(parameter.type, parameter.shape, reader.scope)
+    name = reader.names.fresh(parameter.name)
+    ref = Ref(name, type_, Home.LOCAL, writable=not parameter.constant)
+    reader.scope.declare(parameter.name, ref, parameter.span)
+    if isinstance(type_, Range):
+        return [net.Parameter(name, type_, parameter.span)]
+    passed: list[net.Parameter] = []
+    declare_locals(reader, ref, parameter.span)
+    for leaf, part in access.elements(ref):
+        if not isinstance(leaf.type, Range):
+            raise ModelError(
+                f"{describe(leaf.type)} is passed by reference", parameter.span, "write `&` before its name"
+            )
+        passed.append(net.Parameter(reader.names.fresh(f"{name}_of"), leaf.type, parameter.span))
+        value = ir.Local(passed[-1].name, None, parameter.span)
+        reader.emit(ir.Assign(access.target(part, parameter.span), value, parameter.span))
+    return passed
+
+
+def declare_locals(reader: Reader, ref: Ref, span: Span) -> None:
+    """The locals of a variable, one a leaf, with what they begin with where nothing is said."""
+    for leaf in leaves(ref.type):
+        if not isinstance(leaf.type, Range):
+            raise ModelError(
+                f"{describe(leaf.type)} cannot be local to a function", span, "declare it outside"
+            )
+        size = leaf.count if leaf.dimensions else None
+        reader.emit(ir.Let(ref.name + leaf.path, leaf.type, ir.Const(default(leaf.type)), size, span))
+
+
+def _is_known(type_: Type, declaration: syntax.Variable, scope: Scope) -> bool:
+    """Whether a local constant is the same in every call."""
+    try:
+        initial_values(type_, declaration.initial, scope, declaration.span)
+    except ModelError:
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class FunctionReader(Reader):
+    """Lowers expressions in a function; `path` has the functions that are being written out."""
+
+    path: tuple[str, ...] = ()
+
+    def write_out(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
+        """The function's statements in the place of its call, and what it gives."""
+        declaration = function.declaration
+        if declaration.name in self.path:
+            raise ModelError(f"function `{declaration.name}` calls itself", call.span, "use a loop")
+        if self.effects is None:
+            raise ModelError("this has an effect, and nothing may change here", call.span, "call it before")
+        scope = function.scope.inner()
+        for parameter, argument in zip(declaration.parameters, call.arguments, strict=True):
+            scope.declare(parameter.name, self._argument(function, parameter, argument), parameter.span)
+        inside = replace(self, scope=scope.inner(), path=(*self.path, declaration.name))
+        body = Body(inside, _result(function), self.path[0])
+        return body.write_out(declaration)
+
+    def _argument(
+        self, function: FunctionName, parameter: syntax.Parameter, argument: syntax.Expression
+    ) -> Ref:
+        type_ = resolve_type(parameter.type, parameter.shape, function.scope)
+        if parameter.reference:
+            place = refer(self, parameter, type_, argument)
+            return replace(place, indices=tuple(self.keep(list(place.indices), self.mark())))
+        values = pass_by_value(self, type_, argument)
+        ref = Ref(self.names.fresh(parameter.name), type_, Home.LOCAL, writable=not parameter.constant)
+        declare_locals(self, ref, parameter.span)
+        for (_, part), value in zip(access.elements(ref), values, strict=True):
+            self.emit(ir.Assign(access.target(part, parameter.span), value, argument.span))
+        return ref
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """Lowers the statements of a function with the given result."""
+
+    reader: Reader
+    result: Range | Void
+    function: str
+
+    def block(self, block: syntax.Block) -> ir.Block:
+        """The statements, with the block's own names."""
+        inner = self._inner(self.reader.scope.inner())
+        for declaration in block.declarations:
+            inner.declare(declaration)
+        for statement in block.statements:
+            inner.statement(statement)
+        return tuple(inner.reader.effects or ())
+
+    def write_out(self, declaration: syntax.Function) -> ir.Expr:
+        """The function's statements, here; it may return at its very end alone."""
+        statements = declaration.body.statements
+        last = statements[-1] if statements and isinstance(statements[-1], syntax.Return) else None
+        if count_returns(declaration) > (last is not None):
+            raise ModelError(
+                f"`{declaration.name}` changes a local of its caller and returns early",
+                declaration.span,
+                "let it return once, at its end",
+            )
+        for one in declaration.body.declarations:
+            self.declare(one)
+        for statement in statements if last is None else statements[:-1]:
+            self.statement(statement)
+        if last is None or last.value is None or isinstance(self.result, Void):
+            return ir.Const(0, declaration.span)
+        return self.reader.keep([self._typed(last.value, self.result)], self.reader.mark())[0]
+
+    def _inner(self, scope: Scope) -> Body:
+        return replace(self, reader=replace(self.reader, scope=scope, effects=[]))
+
+    def _nested(self, statement: syntax.Statement | None) -> ir.Block:
+        """A statement as a block."""
+        match statement:
+            case None:
+                return ()
+            case syntax.Block():
+                return self.block(statement)
+            case _:
+                inner = self._inner(self.reader.scope)
+                inner.statement(statement)
+                return tuple(inner.reader.effects or ())
+
+    def declare(self, declaration: syntax.Variable | syntax.TypeDefinition) -> None:
+        """One more local."""
+        scope = self.reader.scope
+        type_ = resolve_type(declaration.type, declaration.shape, scope)
+        if isinstance(declaration, syntax.TypeDefinition):
+            scope.declare(declaration.name, TypeName(type_), declaration.span)
+            return
+        name = self.reader.names.fresh(declaration.name)
+        if declaration.constant and _is_known(type_, declaration, scope):
+            declare_constant(declaration, type_, scope, f"{self.function}.{name}")
+            return
+        ref = Ref(name, type_, Home.LOCAL, writable=not declaration.constant)
+        if isinstance(type_, Range) and declaration.initial is not None:
+            self._begin(ref, type_, declaration.initial, declaration.span)
+        else:
+            declare_locals(self.reader, ref, declaration.span)
+            self._fill(replace(ref, writable=True), declaration.initial, declaration.span)
+        scope.declare(declaration.name, ref, declaration.span)
+
+    def _begin(self, ref: Ref, type_: Range, initial: syntax.Initial, span: Span) -> None:
+        if isinstance(initial, syntax.InitialList):
+            raise ModelError("a list where one number belongs", initial.span, "leave the braces out")
+        value = self._typed(initial, type_)
+        self.reader.emit(ir.Let(ref.name, type_, value, None, span))
+
+    def _typed(self, expr: syntax.Expression, type_: Range) -> ir.Expr:
+        value = as_type(self.reader.value(expr), type_, type_of(expr, self.reader.scope) == ir.BOOL)
+        if isinstance(value, ir.Const):
+            check_range(value.value, type_, expr.span)
+        return value
+
+    def _fill(self, ref: Ref, initial: syntax.Initial | None, span: Span) -> None:
+        """Assigns the parts of a local array or struct."""
+        match ref.type:
+            case _ if initial is None:
+                return
+            case Range() as type_ if not isinstance(initial, syntax.InitialList):
+                value = self._typed(initial, type_)
+                self.reader.emit(ir.Assign(access.target(ref, span), value, span))
+            case Record() as type_ if isinstance(initial, syntax.InitialList):
+                for name, item in record_items(type_, initial, span).items():
+                    part = ref.part(name)
+                    assert part is not None
+                    self._fill(part, item, span)
+            case Array(dimension=dimension) if isinstance(initial, syntax.InitialList):
+                if len(initial.items) != dimension.size:
+                    raise ModelError(
+                        f"{len(initial.items)} values for an array of {dimension.size}",
+                        initial.span,
+                        "give one value for each element",
+                    )
+                for number, (_, item) in enumerate(initial.items, dimension.low):
+                    self._fill(ref.at(ir.Const(number)), item, span)
+            case _ if not isinstance(initial, syntax.InitialList):
+                inner = self.reader.within(self.reader.scope.bind("=", ref))
+                assign(inner, syntax.Assignment("=", syntax.Name("=", span), initial, span))
+            case _:
+                raise ModelError("a list where one number belongs", initial.span, "leave the braces out")
+
+    def statement(self, statement: syntax.Statement) -> None:
+        """Adds the statement to what the block does."""
+        reader = self.reader
+        match statement:
+            case syntax.Block():
+                for inner in self.block(statement):
+                    reader.emit(inner)
+            case syntax.Evaluate(value=value):
+                perform(reader, value)
+            case syntax.For(begin=begin, condition=condition, after=after, body=body, span=span):
+                for expr in begin:
+                    perform(reader, expr)
+                tail = tuple(syntax.Evaluate(expr, expr.span) for expr in after)
+                self._loop(condition or syntax.Number(1, span), body, tail, span)
+            case syntax.While(condition=condition, body=body, body_first=False, span=span):
+                self._loop(condition, body, (), span)
+            case syntax.While(condition=condition, body=body, span=span):
+                self._repeat(condition, body, span)
+            case syntax.ForEach():
+                self._for_each(statement)
+            case syntax.If(condition=condition, then=then, otherwise=otherwise, span=span):
+                chosen = reader.value(condition)
+                reader.emit(ir.If(chosen, self._nested(then), self._nested(otherwise), span))
+            case syntax.Return():
+                self._return(statement)
+            case syntax.Nothing():
+                pass
+
+    def _for_each(self, loop: syntax.ForEach) -> None:
+        type_ = bounded(loop.type, self.reader.scope)
+        name = self.reader.names.fresh(loop.name)
+        counter = Ref(name, type_, Home.LOCAL, writable=False)
+        inner = replace(self, reader=self.reader.within(self.reader.scope.bind(loop.name, counter)))
+        self.reader.emit(ir.For(name, type_.low, type_.high, inner._nested(loop.body), loop.span))
+
+    def _loop(
+        self,
+        condition: syntax.Expression,
+        body: syntax.Statement,
+        tail: tuple[syntax.Statement, ...],
+        span: Span,
+    ) -> None:
+        """`while`, with what follows each round; a condition with effects moves into the loop."""
+        test = self._inner(self.reader.scope)
+        value = test.reader.value(condition)
+        before = tuple(test.reader.effects or ())
+        after = self._nested(syntax.Block((), tail, span))
+        rounds = (*self._nested(body), *after)
+        if not before:
+            self.reader.emit(ir.While(value, rounds, ITERATIONS_MAX, span))
+            return
+        again = self.reader.names.fresh("again")
+        stop = ir.Assign(ir.Local(again), ir.FALSE, span)
+        self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, None, span))
+        inside = (*before, ir.If(value, rounds, (stop,), span))
+        self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span))
+
+    def _repeat(self, condition: syntax.Expression, body: syntax.Statement, span: Span) -> None:
+        """`do ... while`."""
+        again = self.reader.names.fresh("again")
+        self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, None, span))
+        rounds = self._nested(body)
+        test = self._inner(self.reader.scope)
+        value = as_type(
+            test.reader.value(condition), ir.BOOL, type_of(condition, test.reader.scope) == ir.BOOL
+        )
+        inside = (*rounds, *(test.reader.effects or ()), ir.Assign(ir.Local(again), value, span))
+        self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span))
+
+    def _return(self, statement: syntax.Return) -> None:
+        if isinstance(self.result, Void):
+            if statement.value is not None:
+                raise ModelError(
+                    "this function gives no value", statement.value.span, "write `return;` alone"
+                )
+            self.reader.emit(ir.Return(ir.Const(0), statement.span))
+            return
+        if statement.value is None:
+            raise ModelError("the value is missing", statement.span, "write `return value;`")
+        value = self._typed(statement.value, self.result)
+        self.reader.emit(ir.Return(value, statement.span))

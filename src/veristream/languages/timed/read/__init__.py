@@ -1,0 +1,1 @@
+"""From UPPAAL's files to syntax: XML, tokens, trees, queries; names as written."""

@@ -1,0 +1,210 @@
+"""From UPPAAL's XML files, of any version of their document type, to what they declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Literal
+
+from veristream.errors import ModelError
+from veristream.ir.read_syntax import Node, children, suggest
+from veristream.languages.timed.read.declarations import read_declarations, read_parameters
+from veristream.languages.timed.read.expressions import Scope
+from veristream.languages.timed.read.labels import read_conditions, read_selects, read_sync, read_updates
+from veristream.languages.timed.read.tokens import SKIPPED, Fragment
+from veristream.languages.timed.read.tree import Start, parse
+from veristream.languages.timed.read.world import World, both, read_world
+from veristream.languages.timed.read.xml import Element
+from veristream.languages.timed.syntax import (
+    Branchpoint,
+    Declaration,
+    Edge,
+    Location,
+    Parameter,
+    Template,
+)
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_EMPTY = re.compile(rf"(?:{SKIPPED})*", re.DOTALL)
+_OF_LOCATIONS = {"invariant"}
+_OF_EDGES = {"select", "guard", "synchronisation", "assignment"}
+_IGNORED = {"exponentialrate", "probability", "comments", "testcode", "testcodeEnter", "testcodeExit"}
+
+
+def read_nta(scope: Scope, root: Element) -> tuple[World, World]:
+    """What the file says: its declarations and templates, and what stands beside the system line."""
+    if root.tag != "nta":
+        hint = "a model of UPPAAL begins with `<nta>`"
+        raise ModelError(f"this is no model of UPPAAL: it begins with `<{root.tag}>`", root.span, hint)
+    world, system = World(), World()
+    for part in root.all("declaration"):
+        world = both(world, read_world(scope, part.text, "model"))
+    for part in root.all("template"):
+        world = both(world, World(templates=(_read_template(scope, part),)))
+    for part in [*root.all("instantiation"), *root.all("system")]:
+        system = both(system, read_world(scope, part.text, "model"))
+    return world, _without_charts(root, system)
+
+
+def _without_charts(root: Element, system: World) -> World:
+    """The system without instances of live sequence charts, which no process of it may be."""
+    named = [(part, part.first("name")) for part in root.all("lsc")]
+    charts = {_read_name(name): part for part, name in named if name is not None}
+    for one in system.instantiations:
+        if one.template in charts:
+            charts[one.name] = charts[one.template]
+    for process in [one for _, line in system.lines for group in line for one in group]:
+        if process.name in charts:
+            hint = "write it as a template, or ask for what it says in a query"
+            span = charts[process.name].span
+            raise ModelError("live sequence charts, `<lsc>`, are not supported", span, hint)
+    kept = tuple(one for one in system.instantiations if one.name not in charts)
+    return replace(system, instantiations=kept)
+
+
+def _read_template(scope: Scope, element: Element) -> Template:
+    name, inner = element.first("name"), scope.inner()
+    if name is None or not name.text.text.strip():
+        raise ModelError("this template has no name", element.span, "write `<name>P</name>` in it")
+    title, span = _read_name(name), name.text.stripped()
+    parameters = _read_parameters(inner, element)
+    declarations = _read_declarations(inner, element)
+    locations = tuple(_read_location(inner, part) for part in element.all("location"))
+    branchpoints = tuple(Branchpoint(_key(part), part.span) for part in element.all("branchpoint"))
+    keys = _distinct([*locations, *branchpoints])
+    if not locations:
+        hint = "a template has at least one `<location>`, and an `<init>` that refers to it"
+        raise ModelError(f"the template `{title}` has no locations", span, hint)
+    initial = element.first("init")
+    if initial is None:
+        hint = f'mark one, for instance with `<init ref="{locations[0].key}"/>` after the locations'
+        raise ModelError(f"the template `{title}` has no initial location", span, hint)
+    start = _reference(initial, keys)
+    edges = tuple(_read_edge(inner, part, keys) for part in element.all("transition"))
+    return Template(title, parameters, declarations, locations, branchpoints, start, edges, span)
+
+
+def _read_parameters(scope: Scope, element: Element) -> tuple[Parameter, ...]:
+    part = element.first("parameter")
+    if part is None or _is_empty(part.text):
+        return ()
+    return read_parameters(scope, parse(part.text, "parameters"))
+
+
+def _read_declarations(scope: Scope, element: Element) -> tuple[Declaration, ...]:
+    found: tuple[Declaration, ...] = ()
+    for part in element.all("declaration"):
+        nodes = children(parse(part.text, "world"))
+        for node in nodes:
+            if node.data in {"instantiation", "system"}:
+                hint = "instances and the system line stand in `<system>`"
+                raise ModelError("this cannot stand in a template", scope.span(node), hint)
+        found += read_declarations(scope, nodes)
+    return found
+
+
+def _read_name(element: Element) -> str:
+    name = element.text.text.strip()
+    if not _NAME.fullmatch(name):
+        hint = "names consist of letters, digits and `_`"
+        raise ModelError(f"`{name}` is not a name", element.text.stripped(), hint)
+    return name
+
+
+def _is_empty(fragment: Fragment) -> bool:
+    """Whether there is nothing but blanks and comments."""
+    return _EMPTY.fullmatch(fragment.text) is not None
+
+
+# --- Locations and edges
+
+
+def _key(element: Element) -> str:
+    key = element.attributes.get("id", "")
+    if not key:
+        hint = f'write `<{element.tag} id="id0">`'
+        raise ModelError(f"this {element.tag} has no id", element.span, hint)
+    return key
+
+
+def _distinct(places: list[Location | Branchpoint]) -> Collection[str]:
+    """The keys; raises ModelError where two are the same."""
+    keys: dict[str, None] = {}
+    for place in places:
+        if place.key in keys:
+            hint = "give each an id of its own"
+            raise ModelError(f"two locations have the id `{place.key}`", place.span, hint)
+        keys[place.key] = None
+    return keys.keys()
+
+
+def _reference(element: Element, keys: Collection[str]) -> str:
+    key = element.attributes.get("ref", "")
+    if key not in keys:
+        hint = suggest(key, list(keys), "it must be the id of a location of the same template")
+        raise ModelError(f"there is no location with the id `{key}`", element.span, hint)
+    return key
+
+
+def _read_location(scope: Scope, element: Element) -> Location:
+    labels = _labels(element, _OF_LOCATIONS)
+    invariant = labels.get("invariant")
+    name = element.first("name")
+    named = name is not None and bool(name.text.text.strip())
+    kind: Literal["normal", "urgent", "committed"] = "normal"
+    if element.first("committed") is not None:
+        kind = "committed"
+    elif element.first("urgent") is not None:
+        kind = "urgent"
+    return Location(
+        _key(element),
+        _read_name(name) if name is not None and named else "",
+        None if invariant is None else read_conditions(scope, _parse(invariant, "conditions")),
+        kind,
+        name.text.stripped() if name is not None and named else element.span,
+    )
+
+
+def _read_edge(scope: Scope, element: Element, keys: Collection[str]) -> Edge:
+    ends = []
+    for tag in ("source", "target"):
+        end = element.first(tag)
+        if end is None:
+            raise ModelError(f"this transition has no {tag}", element.span, f'write `<{tag} ref="id0"/>`')
+        ends.append(_reference(end, keys))
+    labels, inner = _labels(element, _OF_EDGES), scope.inner()
+    select, guard = labels.get("select"), labels.get("guard")
+    sync, update = labels.get("synchronisation"), labels.get("assignment")
+    return Edge(
+        ends[0],
+        ends[1],
+        () if select is None else read_selects(inner, _parse(select, "selects")),
+        None if guard is None else read_conditions(inner, _parse(guard, "conditions")),
+        None if sync is None else read_sync(inner, _parse(sync, "sync")),
+        () if update is None else read_updates(inner, _parse(update, "updates")),
+        element.span,
+    )
+
+
+def _parse(label: Element, start: Start) -> Node:
+    return parse(label.text, start)
+
+
+def _labels(element: Element, known: set[str]) -> dict[str, Element]:
+    """The labels that mean something, by their kinds."""
+    found: dict[str, Element] = {}
+    for label in element.all("label"):
+        kind = label.attributes.get("kind", "")
+        if kind in _IGNORED:
+            continue
+        if kind not in known:
+            others = ", ".join(f"`{name}`" for name in sorted(known))
+            message = f"a {element.tag} has no label of the kind `{kind}`"
+            raise ModelError(message, label.span, suggest(kind, sorted(known), f"there are {others}"))
+        if kind in found and not _is_empty(label.text) and not _is_empty(found[kind].text):
+            message = f"this {element.tag} has two labels of the kind `{kind}`"
+            raise ModelError(message, label.span, "join them")
+        if kind not in found or _is_empty(found[kind].text):
+            found[kind] = label
+    return found

@@ -1,0 +1,170 @@
+"""Queries, from XML files and from `.q` files.
+
+A query that is answered by simulation or by playing a game is left out, with its text remembered, as long
+as the model has queries of the other kind too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from veristream.errors import ModelError
+from veristream.ir.read_syntax import Node, child, optional, token
+from veristream.languages.timed.read.expressions import (
+    Scope,
+    maybe_expression,
+    read_expression,
+    read_expressions,
+    refuse_assignment,
+)
+from veristream.languages.timed.read.tokens import SKIPPED, Fragment, whole
+from veristream.languages.timed.read.tree import parse
+from veristream.languages.timed.read.xml import Element
+from veristream.languages.timed.syntax import Expression, ExtremeQuery, LeadsToQuery, PathQuery, Query
+from veristream.source import Source
+
+PathQuantifier = Literal["A[]", "E<>", "E[]", "A<>"]
+Extreme = Literal["sup", "inf", "bounds"]
+
+_SPACE = re.compile(rf"(?:{SKIPPED})+", re.DOTALL)
+_LINE_PARTS = re.compile(r"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<joined>\\[ \t\r]*\n)|(?P<end>\n)", re.DOTALL)
+_GENERATED = "This file was generated"
+_UNSUPPORTED = (
+    (re.compile(r"(Pr|Pmax|minPr|maxPr|minE|maxE)\s*[\[(#]"), "statistical"),
+    (re.compile(r"(simulate)\s*[\[\d]"), "statistical"),
+    (re.compile(r"(E)\s*\[[^\]]*<=[^\]]*\]\s*\("), "statistical"),
+    (re.compile(r"(strategy)\s+\w+\s*="), "strategy"),
+    (re.compile(r"(loadStrategy|saveStrategy)\b"), "strategy"),
+    (re.compile(r".*\b(under)\s+\w+$", re.DOTALL), "strategy"),
+    (re.compile(r"(?:E\s*<>\s*|\{[^}]*\}\s*)?(control)\s*:"), "game"),
+    (re.compile(r"(control_t)\s*\*"), "game"),
+    (re.compile(r"(A)\s*\[.*\s[UW]\s.*\]$", re.DOTALL), "game"),
+    (re.compile(r".*?(?<![\w.])(\d+\.\d+)", re.DOTALL), "hybrid"),
+    (re.compile(r"(sat|simulation|refinement|consistency|specification|implementation)\s*:"), "scenario"),
+)
+"""What makes a query one that is not supported, mostly how it begins, and of which kind it is then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query as it is written, with the comment that goes with it."""
+
+    fragment: Fragment
+    comment: str = ""
+
+    @property
+    def text(self) -> str:
+        """The query without comments, its runs of blanks made single."""
+        return squeeze(self.fragment.text)
+
+
+def squeeze(text: str) -> str:
+    """The text without comments, its runs of blanks made single."""
+    return _SPACE.sub(" ", text).strip()
+
+
+def queries_of_nta(root: Element) -> list[Asked]:
+    """The queries of an XML file, without those that are empty."""
+    found = []
+    for query in [query for part in root.all("queries") for query in part.all("query")]:
+        formula, comment = query.first("formula"), query.first("comment")
+        if formula is not None:
+            found.append(Asked(formula.text, "" if comment is None else comment.text.text.strip()))
+    return [asked for asked in found if asked.text]
+
+
+def queries_of_file(source: Source) -> list[Asked]:
+    """The queries of a `.q` file: one a line, a backslash joins lines, comments go with what follows."""
+    fragment, comments, found = whole(source), list[str](), list[Asked]()
+    for start, end, comment in _lines(fragment.text):
+        if squeeze(fragment.text[start:end]):
+            found.append(Asked(_trimmed(fragment, start, end), "\n".join(comments)))
+            comments = []
+        elif comment and not comment.startswith(_GENERATED):
+            comments.append(comment)
+    return found
+
+
+def _lines(text: str) -> Iterator[tuple[int, int, str]]:
+    """Where each query, or comment between queries, begins and ends, and what the comment says."""
+    start = position = 0
+    while position < len(text):
+        part = _LINE_PARTS.search(text, position)
+        if part is None:
+            break
+        position = part.end()
+        alone = part.lastgroup == "comment" and not squeeze(text[start : part.start()])
+        if alone:
+            yield start, position, _said(part[0])
+        elif part.lastgroup == "end":
+            yield start, part.start(), ""
+        else:
+            continue
+        start = position
+    yield start, len(text), ""
+
+
+def _said(comment: str) -> str:
+    """What a comment says; inside comments UPPAAL writes their own signs with backslashes."""
+    inside = comment[2:] if comment.startswith("//") else comment[2:-2]
+    return inside.replace("\\/*", "/*").replace("*\\/", "*/").strip()
+
+
+def _trimmed(fragment: Fragment, start: int, end: int) -> Fragment:
+    text = fragment.text[start:end]
+    return fragment.part(start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
+
+def read_queries(types: set[str], asked: Sequence[Asked]) -> tuple[tuple[Query, ...], tuple[str, ...]]:
+    """The queries, and the texts of those left out; raises ModelError where all would be left out."""
+    supported = [query for query in asked if _unsupported(query) is None]
+    if asked and not supported:
+        raise _refusal(asked[0])
+    skipped = tuple(query.text for query in asked if _unsupported(query) is not None)
+    return tuple(_read_query(types, query) for query in supported), skipped
+
+
+def _unsupported(asked: Asked) -> tuple[str, str] | None:
+    """The word that makes the query one that is not supported, and its kind."""
+    for pattern, kind in _UNSUPPORTED:
+        found = pattern.match(asked.text)
+        if found is not None:
+            return found[1], kind
+    return None
+
+
+def _refusal(asked: Asked) -> ModelError:
+    word, kind = _unsupported(asked) or ("", "")
+    hint = "ask with `A[]`, `E<>`, `E[]`, `A<>`, `-->`, `sup`, `inf` or `bounds`"
+    makes = "belongs to" if kind == "hybrid" else "begins"
+    return ModelError(
+        f"`{word}` {makes} a {kind} query, which is not supported", asked.fragment.stripped(), hint
+    )
+
+
+def _read_query(types: set[str], asked: Asked) -> Query:
+    scope = Scope(asked.fragment.source, set(types))
+    node = parse(asked.fragment, "query", "query")
+    text, comment, span = asked.text, asked.comment, scope.span(node)
+    match node.data:
+        case "path":
+            condition = _read_condition(scope, child(node, 1))
+            quantifier = cast("PathQuantifier", str(token(node, 0)))
+            return PathQuery(quantifier, condition, text, comment, span)
+        case "leads_to":
+            cause, effect = (_read_condition(scope, child(node, place)) for place in (0, 1))
+            return LeadsToQuery(cause, effect, text, comment, span)
+        case _:
+            within = maybe_expression(scope, optional(node, 1))
+            values = read_expressions(scope, child(node, 2))
+            extreme = cast("Extreme", str(token(node, 0)))
+            return ExtremeQuery(extreme, within, values, text, comment, span)
+
+
+def _read_condition(scope: Scope, node: Node) -> Expression:
+    condition = read_expression(scope, node)
+    refuse_assignment(condition)
+    return condition

@@ -1,0 +1,184 @@
+"""From one text of a model to its parse tree, with errors in plain words."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedToken
+
+from veristream.errors import ModelError
+from veristream.ir.read_syntax import Node
+from veristream.languages.timed.read.tokens import (
+    KEYWORDS,
+    SYMBOLS,
+    Fragment,
+    Mode,
+    span_of_token,
+    tokens_of,
+)
+
+Start = Literal["world", "parameters", "conditions", "updates", "selects", "sync", "query"]
+_STARTS = ["world", "parameters", "conditions", "updates", "selects", "sync", "query"]
+_EXPECTED_MAX = 6
+_SILENT = {"NOT", "QUANTIFIER", "TRUE", "FALSE", "OPERATOR", "SIGN", "STEP", "PLAIN"}
+_WORDS = {
+    **{kind: f"`{word}`" for word, kind in KEYWORDS["xta"].items() if kind not in _SILENT},
+    **{kind: f"`{word}`" for word, kind in SYMBOLS.items() if kind not in _SILENT},
+    "NAME": "a name",
+    "INT": "a number",
+    "OPERATOR": "an operator",
+    "CHANGE": "an operator",
+    "STEP": "`++`, `--`",
+    "SIGN": "a sign",
+    "ASSIGN": "`=`",
+    "_ARROW": "`->`",
+    "_PRIORITY": "`priority`",
+    "PATH": "`A[]`, `E<>`, `E[]`, `A<>`",
+    "EXTREME": "`sup`, `inf`, `bounds`",
+    "DEADLOCK": "`deadlock`",
+    "_OLD_CONST": "`const`",
+    "$END": "the end of the text",
+}
+_EXPRESSION = {
+    *("NAME", "INT", "TRUE", "FALSE", "DEADLOCK", "_LPAR"),
+    *("NOT", "BANG", "SIGN", "STEP", "QUANTIFIER"),
+}
+_BETWEEN = {
+    *("OPERATOR", "SIGN", "AMP", "LT", "ASSIGN", "CHANGE"),
+    *("QUERY", "_LSQB", "_DOT", "STEP", "_LPAR"),
+}
+_TYPE = {
+    *("CONST", "_OLD_CONST", "META", "URGENT", "BROADCAST"),
+    *("_INT", "_SCALAR", "PLAIN", "_CHAN", "_STRUCT", "NAME"),
+}
+_DECLARATION = {*_TYPE, "_TYPEDEF", "_SYSTEM", "_PROCESS", "_END"}
+_STATEMENT = {
+    *_EXPRESSION,
+    *_TYPE,
+    "_TYPEDEF",
+    "_LBRACE",
+    "_FOR",
+    "_WHILE",
+    "_DO",
+    "_IF",
+    "_RETURN",
+    "_END",
+}
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files("veristream.languages.timed.read").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="basic",
+        start=_STARTS,
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+def parse(fragment: Fragment, start: Start, mode: Mode = "model") -> Node:
+    """The parse tree of a text; raises ModelError at the first word that does not fit."""
+    tokens = tokens_of(fragment, mode)
+    state = _parser().parse_interactive(start=start)
+    before: Token | None = None
+    try:
+        for token in tokens:
+            state.feed_token(token)
+            before = token
+        tree: Node = state.feed_token(Token.new_borrow_pos("$END", "", before or Token("$END", "", 0)))
+    except UnexpectedToken as error:
+        accepts = _accepted(tokens, error.token, start)
+        raise _unexpected(fragment, before, error.token, _in_mode(accepts, mode)) from None
+    return tree
+
+
+def _accepted(tokens: list[Token], wrong: Token, start: Start) -> set[str]:
+    """What could have stood in place of the wrong word, which has already moved the parser on."""
+    state = _parser().parse_interactive(start=start)
+    for token in tokens:
+        if token is wrong:
+            break
+        state.feed_token(token)
+    return set(state.accepts())  # type: ignore[no-untyped-call]
+
+
+def _in_mode(accepts: set[str], mode: Mode) -> set[str]:
+    """What can be written where only some words are keywords."""
+    absent = set(KEYWORDS["xta"].values()) - set(KEYWORDS[mode].values()) - set(SYMBOLS.values())
+    return accepts - absent - ({"_OLD_CONST"} if mode == "query" else {"DEADLOCK"})
+
+
+def _unexpected(fragment: Fragment, before: Token | None, found: Token, accepts: set[str]) -> ModelError:
+    expected = f"expected {_expected(accepts)}"
+    if before is not None and accepts >= {"BANG", "QUERY"} and found.type in {"_END", "$END"}:
+        hint = "write `c!` to send or `c?` to receive; that all take part, as in CSP, is not supported"
+        message = "this synchronisation has neither `!` nor `?`"
+        return ModelError(message, span_of_token(fragment, before), hint)
+    if found.type == "$END":
+        hint = "declarations and statements end with `;`" if "_END" in accepts else expected
+        span = fragment.place if before is None else span_of_token(fragment, before)
+        return ModelError("the text ends too early", span, hint)
+    hint = _hint_for(before, found, accepts) or expected
+    return ModelError(f"unexpected `{found}`", span_of_token(fragment, found), hint)
+
+
+def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
+    """What was probably meant, or nothing."""
+    last = "" if before is None else str(before)
+    match last, found.type, str(found):
+        case "=" | ":=", "LT", _:
+            return "at most is written `<=`"
+        case _, "OPERATOR", ">" if last in {"=", ":="}:
+            return "at least is written `>=`"
+        case _, "OPERATOR", "==" if "ASSIGN" in accepts:
+            return "a first value is given with one `=`"
+        case _, "_LPAR", _ if {"_COMMA", "LT", "_END"} == accepts:
+            return "the system line has names only: write `P1 = P(1);` before it, and `system P1;`"
+        case _, "BANG" | "QUERY", _ if "$END" in accepts:
+            return "a synchronisation has one channel, `c!` or `c?`"
+        case _, "_ARROW", _ if "_LEADSTO" in accepts:
+            return "leads to is written `-->`, implies is written `imply`"
+        case "AG" | "AF" | "EF" | "EG", _, _ if "_LEADSTO" in accepts:
+            return "a query begins with `A[]`, `E<>`, `E[]`, `A<>`, `sup`, `inf` or `bounds`, or has `-->`"
+        case "struct", _, _:
+            return "the fields of a struct stand in braces"
+        case "=" | ":=", _, _ if accepts == {"NAME"}:
+            return "an instance is written `P1 = P(1);`; assignments stand on edges and in functions"
+    return _hint_for_word(found, accepts)
+
+
+def _hint_for_word(found: Token, accepts: set[str]) -> str:
+    is_word = found[:1].isalpha() or found.startswith("_")
+    if "_END" in accepts and "NAME" not in accepts and (is_word or found.type in {"_LBRACE", "_RBRACE"}):
+        return "is a `;` missing before it?"
+    if found.type == "_END" and "$END" in accepts and "_END" not in accepts:
+        return "labels and queries end without `;`, and `,` stands between their parts"
+    if "NAME" in accepts and is_word and not accepts & {"INT", "_TYPEDEF"}:
+        return f"`{found}` is a word of the language; choose another name"
+    return ""
+
+
+def _expected(accepts: set[str]) -> str:
+    """What may stand here, in words; the most telling first, and not more than a few."""
+    words, rest = [], set(accepts)
+    for group, name in (
+        (_STATEMENT, "a statement"),
+        (_DECLARATION - {"_PROCESS", "_SYSTEM"}, "a declaration"),
+        (_EXPRESSION - {"DEADLOCK"}, "an expression"),
+        (_TYPE - {"CONST", "_OLD_CONST", "META", "URGENT", "BROADCAST"}, "a type"),
+        (_BETWEEN - {"_LPAR", "_DOT", "_LSQB", "STEP"}, "an operator"),
+    ):
+        if rest >= group:
+            words.append(name)
+            rest -= group | (_BETWEEN if name == "an operator" else _EXPRESSION | _TYPE - {"_LPAR"})
+    known = {_WORDS.get(kind, "") for kind in rest}
+    words += sorted(known - {"", *words}, key=lambda word: (word[0] != "a", word[1:2].isalpha(), word))
+    if len(words) > _EXPECTED_MAX:
+        words = [*words[:_EXPECTED_MAX], "or more"]
+    return ", ".join(words)

@@ -322,7 +322,7 @@ def _csp_reader() -> Reader:
 
 
 def _actions_reader() -> Reader:
-    from veristream.languages.actions.lower import read_model
+    from veristream.languages.actions.lower.network import read_model
 
     return lambda source, constants: (read_model(source, constants),)
 

@@ -12,7 +12,7 @@ from veristream.ir.network import Network
 from veristream.ir.read import read_network
 from veristream.ir.symmetry import list_permutations, orbit, permute
 from veristream.ir.text import print_network
-from veristream.languages.actions.lower import read_model
+from veristream.languages.actions.lower.network import read_model
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.source import Source, read_source

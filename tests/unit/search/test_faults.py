@@ -6,7 +6,7 @@ import pytest
 
 from veristream.ir.network import Network
 from veristream.ir.read import read_network
-from veristream.languages.actions.lower import read_model
+from veristream.languages.actions.lower.network import read_model
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.source import Source

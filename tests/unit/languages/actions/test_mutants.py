@@ -17,7 +17,7 @@ from tests.unit.languages.actions.execute import Execution
 from tests.unit.languages.actions.test_semantics import key_of, show
 from veristream.errors import ModelError
 from veristream.ir.interpret import explore
-from veristream.languages.actions.lower import read_model
+from veristream.languages.actions.lower.network import read_model
 from veristream.source import Source
 
 MODELS = Path(__file__).parents[3] / "actions"

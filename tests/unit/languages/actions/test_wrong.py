@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import Golden
 from veristream.errors import ModelError
 from veristream.ir.interpret import explore
-from veristream.languages.actions.lower import read_model
+from veristream.languages.actions.lower.network import read_model
 from veristream.source import Source
 
 MODELS = Path(__file__).parents[3] / "actions"

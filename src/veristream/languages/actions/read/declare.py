@@ -6,9 +6,9 @@ import ast
 from collections.abc import Mapping
 
 from veristream.errors import ModelError
-from veristream.languages.actions.annotations import shape_of
-from veristream.languages.actions.constants import constant_value
-from veristream.languages.actions.module import (
+from veristream.languages.actions.read.annotations import shape_of
+from veristream.languages.actions.read.constants import constant_value
+from veristream.languages.actions.read.module import (
     DECORATORS,
     PROPERTIES,
     RESERVED,
@@ -17,8 +17,8 @@ from veristream.languages.actions.module import (
     Routine,
     StateVariable,
 )
-from veristream.languages.actions.parse import Text
-from veristream.languages.actions.types import Record, Shape
+from veristream.languages.actions.read.parse import Text
+from veristream.languages.actions.read.types import Record, Shape
 
 INSTANCE_COUNT_MAX = 1000
 

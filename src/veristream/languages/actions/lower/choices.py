@@ -7,16 +7,13 @@ from dataclasses import dataclass, field
 
 from veristream.ir.expr import Binary, Const, Expr, Local, Statement, Unary
 from veristream.ir.network import Edge, FairnessMark, Label, Select
-from veristream.languages.actions.annotations import shape_of
-from veristream.languages.actions.collections import domain_of
-from veristream.languages.actions.convert import compile_condition, compile_open, compile_value
-from veristream.languages.actions.expressions import new_scope
-from veristream.languages.actions.functions import merge_chosen
-from veristream.languages.actions.module import Module, Routine
-from veristream.languages.actions.names import Body, assigned_names, hold_all, used_names
-from veristream.languages.actions.statements import compile_block
-from veristream.languages.actions.types import Scalar, SeqOf
-from veristream.languages.actions.values import (
+from veristream.languages.actions.lower.collections import domain_of
+from veristream.languages.actions.lower.convert import compile_condition, compile_open, compile_value
+from veristream.languages.actions.lower.expressions import new_scope
+from veristream.languages.actions.lower.functions import merge_chosen
+from veristream.languages.actions.lower.names import Body, assigned_names, hold_all, used_names
+from veristream.languages.actions.lower.statements import compile_block
+from veristream.languages.actions.lower.values import (
     Listed,
     Plain,
     Scope,
@@ -27,6 +24,9 @@ from veristream.languages.actions.values import (
     item_at,
     reads_state,
 )
+from veristream.languages.actions.read.annotations import shape_of
+from veristream.languages.actions.read.module import Module, Routine
+from veristream.languages.actions.read.types import Scalar, SeqOf
 
 HERE = "here"
 """The one location of every component."""

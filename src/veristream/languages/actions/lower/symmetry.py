@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from veristream.ir.network import Sorted, SymmetricValues, SymmetricVariable, Symmetry
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.types import MapOf, Record, Scalar, SeqOf, SetOf, Shape
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.types import MapOf, Record, Scalar, SeqOf, SetOf, Shape
 
 Part = tuple[str, tuple[Scalar | None, ...], Scalar | SetOf | None]
 """A leaf: what its name ends in, what each dimension counts, what its values are."""

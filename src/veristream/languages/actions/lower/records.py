@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from veristream.languages.actions.convert import compile_value, describe_value
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.types import Record
-from veristream.languages.actions.values import Fields, Scope, Value, part_of
+from veristream.languages.actions.lower.convert import compile_value, describe_value
+from veristream.languages.actions.lower.values import Fields, Scope, Value, part_of
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.types import Record
 
 
 def compile_record(node: ast.Call, scope: Scope, name: str) -> Value:

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, FoldOp, Local
-from veristream.languages.actions.constants import constant_value, is_constant
-from veristream.languages.actions.convert import (
+from veristream.languages.actions.lower.convert import (
     compile_condition,
     compile_number,
     compile_open,
@@ -17,7 +16,18 @@ from veristream.languages.actions.convert import (
     element_of,
     shifted,
 )
-from veristream.languages.actions.types import (
+from veristream.languages.actions.lower.values import (
+    Listed,
+    Plain,
+    Scope,
+    Stored,
+    Value,
+    item_at,
+    length_of,
+    scalar,
+)
+from veristream.languages.actions.read.constants import constant_value, is_constant
+from veristream.languages.actions.read.types import (
     BOOLEAN,
     INTEGER,
     SET_SIZE_MAX,
@@ -27,16 +37,6 @@ from veristream.languages.actions.types import (
     SetOf,
     Shape,
     describe,
-)
-from veristream.languages.actions.values import (
-    Listed,
-    Plain,
-    Scope,
-    Stored,
-    Value,
-    item_at,
-    length_of,
-    scalar,
 )
 
 

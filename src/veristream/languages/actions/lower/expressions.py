@@ -6,13 +6,13 @@ import ast
 from dataclasses import replace
 
 from veristream.ir.expr import Binary, BinaryOp, Conditional, Const, Expr, FoldOp, Primed, Unary
-from veristream.languages.actions.collections import (
+from veristream.languages.actions.lower.collections import (
     compile_fold,
     compile_length,
     compile_set_comprehension,
 )
-from veristream.languages.actions.comparisons import compile_comparison
-from veristream.languages.actions.convert import (
+from veristream.languages.actions.lower.comparisons import compile_comparison
+from veristream.languages.actions.lower.convert import (
     checked,
     compile_condition,
     compile_number,
@@ -23,23 +23,9 @@ from veristream.languages.actions.convert import (
     describe_value,
     shifted,
 )
-from veristream.languages.actions.functions import compile_call, merge
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.records import compile_record, compile_replace
-from veristream.languages.actions.types import (
-    BOOLEAN,
-    INTEGER,
-    NONE,
-    MapOf,
-    Record,
-    Scalar,
-    SeqOf,
-    SetOf,
-    Shape,
-    is_compatible,
-    joined,
-)
-from veristream.languages.actions.values import (
+from veristream.languages.actions.lower.functions import compile_call, merge
+from veristream.languages.actions.lower.records import compile_record, compile_replace
+from veristream.languages.actions.lower.values import (
     Listed,
     Plain,
     Scope,
@@ -51,6 +37,20 @@ from veristream.languages.actions.values import (
     part_of,
     primed,
     scalar,
+)
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.types import (
+    BOOLEAN,
+    INTEGER,
+    NONE,
+    MapOf,
+    Record,
+    Scalar,
+    SeqOf,
+    SetOf,
+    Shape,
+    is_compatible,
+    joined,
 )
 from veristream.source import Span
 

@@ -6,17 +6,17 @@ import ast
 from dataclasses import replace
 
 from veristream.ir.expr import Expr
-from veristream.languages.actions.annotations import shape_of
-from veristream.languages.actions.convert import (
+from veristream.languages.actions.lower.convert import (
     compile_condition,
     compile_open,
     compile_value,
     convert,
     describe_value,
 )
-from veristream.languages.actions.module import Routine
-from veristream.languages.actions.types import Record, Scalar, SetOf, is_compatible, without_none
-from veristream.languages.actions.values import Listed, Scope, Value, choose
+from veristream.languages.actions.lower.values import Listed, Scope, Value, choose
+from veristream.languages.actions.read.annotations import shape_of
+from veristream.languages.actions.read.module import Routine
+from veristream.languages.actions.read.types import Record, Scalar, SetOf, is_compatible, without_none
 
 
 def find_routine(node: ast.Call, scope: Scope) -> tuple[Routine, list[Value]]:

@@ -24,9 +24,8 @@ from veristream.ir.expr import (
     Statement,
     Type,
 )
-from veristream.languages.actions.convert import bit_of, element_of
-from veristream.languages.actions.types import INTEGER, Leaf, SeqOf, SetOf, leaves, rest_of, scalar_type
-from veristream.languages.actions.values import (
+from veristream.languages.actions.lower.convert import bit_of, element_of
+from veristream.languages.actions.lower.values import (
     Held,
     Scope,
     Stored,
@@ -37,6 +36,15 @@ from veristream.languages.actions.values import (
     local_name,
     mentions,
     scalar,
+)
+from veristream.languages.actions.read.types import (
+    INTEGER,
+    Leaf,
+    SeqOf,
+    SetOf,
+    leaves,
+    rest_of,
+    scalar_type,
 )
 from veristream.source import Span
 

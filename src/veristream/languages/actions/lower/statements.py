@@ -19,7 +19,7 @@ from veristream.ir.expr import (
     Local,
     Statement,
 )
-from veristream.languages.actions.changes import (
+from veristream.languages.actions.lower.changes import (
     add_to_bag,
     append,
     change_set,
@@ -32,7 +32,7 @@ from veristream.languages.actions.changes import (
     store,
     taken,
 )
-from veristream.languages.actions.collections import (
+from veristream.languages.actions.lower.collections import (
     Domain,
     collection_in,
     domain_of_value,
@@ -41,16 +41,15 @@ from veristream.languages.actions.collections import (
     range_of_length,
     static_domain,
 )
-from veristream.languages.actions.convert import (
+from veristream.languages.actions.lower.convert import (
     compile_condition,
     compile_open,
     compile_value,
     convert,
     describe_value,
 )
-from veristream.languages.actions.functions import find_routine, routine_scope
-from veristream.languages.actions.module import Routine
-from veristream.languages.actions.names import (
+from veristream.languages.actions.lower.functions import find_routine, routine_scope
+from veristream.languages.actions.lower.names import (
     Body,
     aliases_of,
     assigned_names,
@@ -60,16 +59,7 @@ from veristream.languages.actions.names import (
     hold_all,
     joined_scope,
 )
-from veristream.languages.actions.types import (
-    INTEGER,
-    NONE,
-    SeqOf,
-    SetOf,
-    describe,
-    leaves,
-    scalar_type,
-)
-from veristream.languages.actions.values import (
+from veristream.languages.actions.lower.values import (
     Held,
     Listed,
     Plain,
@@ -80,6 +70,16 @@ from veristream.languages.actions.values import (
     length_of,
     reads_state,
     scalar,
+)
+from veristream.languages.actions.read.module import Routine
+from veristream.languages.actions.read.types import (
+    INTEGER,
+    NONE,
+    SeqOf,
+    SetOf,
+    describe,
+    leaves,
+    scalar_type,
 )
 
 _UNSUPPORTED: dict[type[ast.stmt], tuple[str, str]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from veristream.languages.actions.constants import constant_value
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.types import (
+from veristream.languages.actions.read.constants import constant_value
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.types import (
     BOOLEAN,
     SET_SIZE_MAX,
     MapOf,

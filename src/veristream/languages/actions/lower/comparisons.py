@@ -5,21 +5,31 @@ from __future__ import annotations
 import ast
 
 from veristream.ir.expr import Binary, BinaryOp, Const, Expr, Unary
-from veristream.languages.actions.collections import (
+from veristream.languages.actions.lower.collections import (
     Domain,
     domain_of_value,
     fold,
     has_bit,
     static_domain,
 )
-from veristream.languages.actions.convert import (
+from veristream.languages.actions.lower.convert import (
     comparable,
     compile_number,
     compile_open,
     convert,
     describe_value,
 )
-from veristream.languages.actions.types import (
+from veristream.languages.actions.lower.values import (
+    Listed,
+    Plain,
+    Scope,
+    Value,
+    conjunction,
+    disjunction,
+    equal,
+    scalar,
+)
+from veristream.languages.actions.read.types import (
     BOOLEAN,
     INTEGER,
     NONE,
@@ -29,16 +39,6 @@ from veristream.languages.actions.types import (
     Shape,
     is_compatible,
     without_none,
-)
-from veristream.languages.actions.values import (
-    Listed,
-    Plain,
-    Scope,
-    Value,
-    conjunction,
-    disjunction,
-    equal,
-    scalar,
 )
 
 _ORDER: dict[type[ast.cmpop], BinaryOp] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}

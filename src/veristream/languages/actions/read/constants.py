@@ -7,8 +7,8 @@ import operator
 from collections.abc import Callable
 
 from veristream.errors import ModelError
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.types import INTEGER
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.types import INTEGER
 
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,

@@ -13,14 +13,14 @@ from veristream.errors import ModelError
 from veristream.ir.expr import Block, Const, For, If, Let, Type
 from veristream.ir.network import Component, Edge, Enumeration, Location, Network, Variable
 from veristream.ir.verify import verify
-from veristream.languages.actions.choices import HERE, compile_action
-from veristream.languages.actions.declare import declare
-from veristream.languages.actions.initial import check_defaults, variables_of
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.parse import Text, parse
-from veristream.languages.actions.properties import compile_properties, compile_terminal
-from veristream.languages.actions.symmetry import bags_of, symmetries_of
-from veristream.languages.actions.values import Plain
+from veristream.languages.actions.lower.choices import HERE, compile_action
+from veristream.languages.actions.lower.initial import check_defaults, variables_of
+from veristream.languages.actions.lower.properties import compile_properties, compile_terminal
+from veristream.languages.actions.lower.symmetry import bags_of, symmetries_of
+from veristream.languages.actions.lower.values import Plain
+from veristream.languages.actions.read.declare import declare
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.parse import Text, parse
 from veristream.source import Source, Span
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, Load, Local, Primed
-from veristream.languages.actions.module import Module
-from veristream.languages.actions.types import (
+from veristream.languages.actions.read.module import Module
+from veristream.languages.actions.read.types import (
     Leaf,
     MapOf,
     Record,

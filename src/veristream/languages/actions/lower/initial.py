@@ -10,11 +10,12 @@ from math import prod
 from veristream.ir.constant import constant_value
 from veristream.ir.network import Variable
 from veristream.ir.verify import ELEMENTS_MAX
-from veristream.languages.actions.convert import compile_value
-from veristream.languages.actions.expressions import new_scope
-from veristream.languages.actions.module import Module, StateVariable
-from veristream.languages.actions.records import record_arguments
-from veristream.languages.actions.types import (
+from veristream.languages.actions.lower.convert import compile_value
+from veristream.languages.actions.lower.expressions import new_scope
+from veristream.languages.actions.lower.records import record_arguments
+from veristream.languages.actions.lower.values import scalar
+from veristream.languages.actions.read.module import Module, StateVariable
+from veristream.languages.actions.read.types import (
     Leaf,
     MapOf,
     Record,
@@ -26,7 +27,6 @@ from veristream.languages.actions.types import (
     leaves,
     rest_of,
 )
-from veristream.languages.actions.values import scalar
 
 
 @dataclass(frozen=True, slots=True)

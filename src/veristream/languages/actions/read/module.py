@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from veristream.ir.network import Function
-from veristream.languages.actions.parse import Node, Text
-from veristream.languages.actions.types import Record, Scalar, Shape
+from veristream.languages.actions.read.parse import Node, Text
+from veristream.languages.actions.read.types import Record, Scalar, Shape
 
 PROPERTIES = ("always", "exists", "eventually", "leads_to", "transition")
 DECORATORS = ("action", "terminal", *PROPERTIES)

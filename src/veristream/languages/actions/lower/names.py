@@ -10,18 +10,8 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from veristream.ir.expr import Assign, Const, Expr, Let, Load, Local, Statement, Type
-from veristream.languages.actions.convert import describe_value
-from veristream.languages.actions.types import (
-    INTEGER,
-    MapOf,
-    Record,
-    Scalar,
-    SeqOf,
-    SetOf,
-    describe,
-    leaves,
-)
-from veristream.languages.actions.values import (
+from veristream.languages.actions.lower.convert import describe_value
+from veristream.languages.actions.lower.values import (
     Held,
     Plain,
     Scope,
@@ -30,6 +20,16 @@ from veristream.languages.actions.values import (
     leaf_of,
     local_name,
     mentions,
+)
+from veristream.languages.actions.read.types import (
+    INTEGER,
+    MapOf,
+    Record,
+    Scalar,
+    SeqOf,
+    SetOf,
+    describe,
+    leaves,
 )
 
 Alias = tuple[str, int]

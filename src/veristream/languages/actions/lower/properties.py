@@ -20,13 +20,13 @@ from veristream.ir.property import (
     TemporalUnary,
     Transition,
 )
-from veristream.languages.actions.annotations import shape_of
-from veristream.languages.actions.convert import compile_condition, describe_value
-from veristream.languages.actions.expressions import new_scope
-from veristream.languages.actions.functions import returned_node, returned_value
-from veristream.languages.actions.module import PROPERTIES, Module, Routine
-from veristream.languages.actions.types import BOOLEAN, Scalar
-from veristream.languages.actions.values import Plain, Scope, conjunction, disjunction, scalar
+from veristream.languages.actions.lower.convert import compile_condition, describe_value
+from veristream.languages.actions.lower.expressions import new_scope
+from veristream.languages.actions.lower.functions import returned_node, returned_value
+from veristream.languages.actions.lower.values import Plain, Scope, conjunction, disjunction, scalar
+from veristream.languages.actions.read.annotations import shape_of
+from veristream.languages.actions.read.module import PROPERTIES, Module, Routine
+from veristream.languages.actions.read.types import BOOLEAN, Scalar
 
 CHOICES_MAX = 10_000
 """How many values the parameters of a property may have, all together."""

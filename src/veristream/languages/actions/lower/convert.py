@@ -12,7 +12,8 @@ from dataclasses import replace
 from veristream.ir.constant import constant_value
 from veristream.ir.expr import Binary, Call, Conditional, Const, Expr, Local, Return, Type
 from veristream.ir.network import Function, Parameter
-from veristream.languages.actions.types import (
+from veristream.languages.actions.lower.values import Items, Listed, Plain, Scope, Value, scalar
+from veristream.languages.actions.read.types import (
     BOOLEAN,
     INTEGER,
     MapOf,
@@ -24,7 +25,6 @@ from veristream.languages.actions.types import (
     is_compatible,
     without_none,
 )
-from veristream.languages.actions.values import Items, Listed, Plain, Scope, Value, scalar
 from veristream.source import Span
 
 

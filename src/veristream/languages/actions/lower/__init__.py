@@ -1,0 +1,1 @@
+"""From what a module declares to a Network of guarded actions."""

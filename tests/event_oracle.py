@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import chain, combinations
 
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Component, Edge, Label, Location, Network
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import RefinementModel
 from veristream.ir.show import show_state
 from veristream.ir.state import State

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tests.actions.known import FOLDER, INTERPRETED_MAX, NAMES, RUNS, Known, Run
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.library import check
 from veristream.search import explore as driver
 from veristream.search.limits import Limits

@@ -13,7 +13,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.expected import KnownModel, read_known
 from veristream.export.peers import find_tlc, run_tlc
 from veristream.export.tla import to_tla
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.ir.property import Always
 from veristream.library import load
 from veristream.verdict import Holds, Result, Trace, Violated

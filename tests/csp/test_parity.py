@@ -16,7 +16,7 @@ from tests.csp import oracle
 from tests.csp.oracle_cases import CaseFile, case_files
 from tests.csp.strategies import specifications
 from veristream.errors import ModelError
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.ir.verify import verify
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import automata, slots

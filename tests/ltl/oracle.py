@@ -21,8 +21,8 @@ from typing import Literal, assert_never
 
 from veristream.ir.actions import Action
 from veristream.ir.expr import Const
-from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import FairnessMark, Network
+from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.property import (
     DivergenceFree,
     Fairness,

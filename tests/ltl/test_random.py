@@ -19,7 +19,6 @@ from tests.strategies import networks
 from tests.strategies_ltl import PROPOSITIONS, formulas
 from veristream.ir.actions import list_actions
 from veristream.ir.expr import Assign, AtLocation, Binary, Block, Const, Expr, Load, Type, Unary
-from veristream.ir.interpret import explore
 from veristream.ir.network import (
     Channel,
     ChannelKind,
@@ -37,6 +36,7 @@ from veristream.ir.network import (
     Variable,
     all_variables,
 )
+from veristream.ir.oracle.interpret import explore
 from veristream.ir.property import (
     Claim,
     DivergenceFree,

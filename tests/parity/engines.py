@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veristream.ir.interpret import Interpreter, explore
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.state import State
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode

@@ -12,9 +12,9 @@ from random import Random
 
 from tests.parity.shared import sharing_with_threads
 from veristream.ir.network import Network
+from veristream.ir.oracle.timed import TimedInterpreter, TimedStep
 from veristream.ir.property import Property
 from veristream.ir.show import show_timed
-from veristream.ir.timed import TimedInterpreter, TimedStep
 from veristream.search import partition
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.timed import (

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.parity.engines import interpreted, kernel_steps, searched
 from tests.strategies import networks
-from veristream.ir.interpret import Interpreter, explore
 from veristream.ir.network import LocationKind, Network
+from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.verify import verify
 from veristream.kernel.emit import Watch
 from veristream.kernel.load import load_kernel

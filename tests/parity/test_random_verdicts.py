@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import networks, properties
-from veristream.ir.interpret import Exploration, Interpreter, explore
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Exploration, Interpreter, explore
 from veristream.ir.property import (
     Always,
     DeadlockFree,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from veristream.errors import ModelError
-from veristream.ir.interpret import explore
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import explore
 from veristream.ir.read import read_network
 from veristream.ir.symmetry import list_permutations, orbit, permute
 from veristream.ir.text import print_network

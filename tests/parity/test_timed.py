@@ -13,11 +13,11 @@ from tests.parity.timed_walk import check_verdict, ends_well, fewest_actions
 from tests.strategies_timed import timed_networks, timed_properties
 from tests.timed_oracle import REGIONS_MAX
 from veristream.ir.clocks import Bound, ClockEffect, count_clocks
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter
+from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, explore_timed
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.state import State
-from veristream.ir.timed import TimedExploration, TimedInterpreter, explore_timed
 from veristream.ir.verify import verify
 from veristream.kernel.clocks import NO_DELAY, clock_word_count, invariant_count_max
 from veristream.kernel.emit import Watch

@@ -11,6 +11,7 @@ from fractions import Fraction
 from veristream.ir.clocks import list_clocks, number_clocks
 from veristream.ir.expr import Expr, Reset
 from veristream.ir.network import Network
+from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, TimedState
 from veristream.ir.property import (
     Always,
     DeadlockFree,
@@ -21,7 +22,6 @@ from veristream.ir.property import (
     Reachable,
 )
 from veristream.ir.show import show_timed
-from veristream.ir.timed import TimedExploration, TimedInterpreter, TimedState
 from veristream.verdict import Holds, Shown, Step, Trace, Verdict, Violated
 
 WAITS = "then time passes for ever"

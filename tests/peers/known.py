@@ -6,8 +6,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from veristream.ir.interpret import Exploration, explore
 from veristream.ir.network import FairnessMark, Network
+from veristream.ir.oracle.interpret import Exploration, explore
 from veristream.ir.property import (
     Always,
     DeadlockFree,

@@ -12,7 +12,7 @@ from tests.peers.known import SECONDS_MAX
 from tests.peers.test_spin import FLAGS, compare
 from veristream.export.peers import run_spin
 from veristream.export.promela import to_promela
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.languages.csp.lower.network import lower
 from veristream.languages.csp.read.parse import read_specification
 from veristream.source import read_source

@@ -11,8 +11,8 @@ from tests.strategies import networks
 from veristream.export import peers
 from veristream.export.peers import PeerRun, run_spin
 from veristream.export.promela import to_promela
-from veristream.ir.interpret import Exploration, explore
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Exploration, explore
 from veristream.ir.property import Always, Property, Reachable
 from veristream.library import check
 from veristream.verdict import word

@@ -10,7 +10,7 @@ from tests.peers.known import ALWAYS, DEADLOCK, MODELS, SECONDS_MAX, explored, f
 from tests.strategies import networks
 from veristream.export.peers import PeerRun, run_tlc
 from veristream.export.tla import Exported, to_tla
-from veristream.ir.interpret import Exploration, Interpreter, explore
+from veristream.ir.oracle.interpret import Exploration, Interpreter, explore
 from veristream.ir.property import Always
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("tlc")]

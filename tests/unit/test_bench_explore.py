@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.library import load
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from veristream.ir.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Unary
 from veristream.ir.network import Network
+from veristream.ir.oracle.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.state import name_parts
 
 _NO_STATE = Environment(name_parts(Network("")), [], [], [])

@@ -15,8 +15,8 @@ from itertools import permutations, product
 from math import prod
 
 from veristream.errors import ModelError
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network, Sorted, SymmetricValues, SymmetricVariable, all_variables
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.state import State
 
 Permutation = Mapping[str, tuple[int, ...]]

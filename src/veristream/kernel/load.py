@@ -110,7 +110,7 @@ def _code_version() -> bytes:
     digest = hashlib.sha256(llvmlite.__version__.encode())
     digest.update(binding.get_host_cpu_name().encode())
     digest.update(binding.get_host_cpu_features().flatten().encode())
-    for package in ("veristream.ir", "veristream.kernel"):
+    for package in ("veristream.ir", "veristream.ir.oracle", "veristream.kernel"):
         modules = [one for one in files(package).iterdir() if one.name.endswith(".py")]
         for module in sorted(modules, key=lambda one: one.name):
             digest.update(module.read_bytes())

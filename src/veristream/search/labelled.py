@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from veristream.ir.actions import Action, render_label
-from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.state import State
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode

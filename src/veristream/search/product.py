@@ -8,8 +8,8 @@ from itertools import count, pairwise
 
 import numpy as np
 
-from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.property import (
     DivergenceFree,
     Formula,

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.property import Property, Refines
 from veristream.ir.state import State
 from veristream.search.labelled import TAU, Alphabet, Labelled

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from veristream.ir.expr import Expr, Unary
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import (
     Always,
     DeadlockFree,

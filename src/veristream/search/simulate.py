@@ -14,12 +14,12 @@ from random import Random
 
 from veristream.errors import ModelError
 from veristream.ir.clocks import Bound
-from veristream.ir.evaluate import ModelFault
-from veristream.ir.interpret import Interpreter, Taken
 from veristream.ir.network import Network
-from veristream.ir.regions import Valuation
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.interpret import Interpreter, Taken
+from veristream.ir.oracle.regions import Valuation
+from veristream.ir.oracle.timed import TimedInterpreter, TimedState, TimedStep
 from veristream.ir.show import show_state, show_timed
-from veristream.ir.timed import TimedInterpreter, TimedState, TimedStep
 from veristream.search.trace import first_step
 from veristream.verdict import Step, Trace
 

@@ -13,12 +13,12 @@ from typing import Protocol
 
 from veristream.ir.clocks import Bound
 from veristream.ir.disjuncts import speaks_of_clocks
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import ClockValue, Expr
 from veristream.ir.network import Network
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.text import print_expr
-from veristream.ir.timed import TimedInterpreter
 from veristream.ir.vacuity import initially, sentence_initial, sentence_never
 from veristream.kernel.zones import INFINITY
 from veristream.search.explore import Hit

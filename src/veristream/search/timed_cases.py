@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from veristream.ir.disjuncts import Disjunct, negate, split
 from veristream.ir.expr import TRUE, Binary, Expr, IsDone, Unary
 from veristream.ir.network import Network
+from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
-from veristream.ir.timed import TimedInterpreter
 from veristream.ir.vacuity import antecedents
 from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import Kernel, load_kernel

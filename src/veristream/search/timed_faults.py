@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.ir.clocks import Bound, count_clocks
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import ClockValue
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.show import show_timed
 from veristream.ir.state import State
-from veristream.ir.timed import TimedInterpreter
 from veristream.kernel.zones import constrain
 from veristream.search.timed_trace import Hop, Teller, zone_bounds
 from veristream.search.timed_watch import Questions

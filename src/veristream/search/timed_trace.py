@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from veristream.ir.clocks import NO_CLOCKS, Bound, ClockEffect
 from veristream.ir.expr import ClockConstraint
 from veristream.ir.network import Network
+from veristream.ir.oracle.timed import TimedInterpreter, TimedState
 from veristream.ir.show import show_timed
 from veristream.ir.state import State
-from veristream.ir.timed import TimedInterpreter, TimedState
 from veristream.kernel.layout import Row, decode
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import INFINITY

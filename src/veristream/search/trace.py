@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import Expr
-from veristream.ir.interpret import Interpreter, Taken
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.show import show_state
 from veristream.ir.state import State
 from veristream.verdict import Fault, Step, Trace, Unknown

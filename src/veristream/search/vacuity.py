@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import Expr
-from veristream.ir.interpret import Interpreter
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Property, Temporal
 from veristream.ir.text import print_expr
 from veristream.ir.vacuity import as_condition, initially, sentence_initial, sentence_never

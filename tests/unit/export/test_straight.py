@@ -8,7 +8,6 @@ from veristream.export.flat import Put, Take
 from veristream.export.forward import forward
 from veristream.export.rewrite import walk
 from veristream.export.straight import Straightener
-from veristream.ir.evaluate import ModelFault, run, thaw
 from veristream.ir.expr import (
     INT,
     Assign,
@@ -32,6 +31,7 @@ from veristream.ir.expr import (
     While,
 )
 from veristream.ir.network import Function, Network, Parameter, Variable
+from veristream.ir.oracle.evaluate import ModelFault, run, thaw
 from veristream.ir.state import initial_state, name_parts
 
 DIGIT = Type(0, 9)

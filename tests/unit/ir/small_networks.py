@@ -12,7 +12,6 @@ from veristream.ir.expr import (
     Load,
     Type,
 )
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import (
     Bind,
     Channel,
@@ -27,6 +26,7 @@ from veristream.ir.network import (
     Receive,
     Variable,
 )
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.state import State
 
 DIGIT = Type(0, 9)

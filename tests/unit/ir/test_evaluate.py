@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from veristream.ir.evaluate import Cell, Environment, ModelFault, evaluate, freeze, run, thaw
 from veristream.ir.expr import (
     FALSE,
     TRUE,
@@ -45,6 +44,7 @@ from veristream.ir.network import (
     Parameter,
     Variable,
 )
+from veristream.ir.oracle.evaluate import Cell, Environment, ModelFault, evaluate, freeze, run, thaw
 from veristream.ir.state import State, name_parts
 from veristream.source import Source, Span
 

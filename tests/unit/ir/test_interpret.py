@@ -21,7 +21,6 @@ from tests.unit.ir.small_networks import (
     set_v,
     slotted,
 )
-from veristream.ir.evaluate import ModelFault
 from veristream.ir.expr import (
     FALSE,
     Assign,
@@ -35,7 +34,6 @@ from veristream.ir.expr import (
     Primed,
     Queue,
 )
-from veristream.ir.interpret import Interpreter, explore
 from veristream.ir.network import (
     Bind,
     Component,
@@ -49,6 +47,8 @@ from veristream.ir.network import (
     Select,
     Send,
 )
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.property import Occurs, Silent
 from veristream.ir.state import State, initial_state
 

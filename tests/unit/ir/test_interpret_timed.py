@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from veristream.ir.clocks import Bound, ClockEffect
-from veristream.ir.evaluate import ModelFault
-from veristream.ir.interpret import Interpreter
+from veristream.ir.oracle.evaluate import ModelFault
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.read import read_network
 from veristream.source import Source
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from veristream.ir.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.property import Always, Reachable
 from veristream.ir.read import read_network
 from veristream.source import read_source

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from veristream.ir.expr import Binary, ClockConstraint, ClockRef, ClockTest, Const, Load, Reset
 from veristream.ir.network import Clock
+from veristream.ir.oracle.timed import explore_timed
 from veristream.ir.property import Always
 from veristream.ir.read import read_network
-from veristream.ir.timed import explore_timed
 from veristream.source import Source
 
 

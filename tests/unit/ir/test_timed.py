@@ -15,11 +15,11 @@ from tests.timed_oracle import oracle_verdict
 from veristream.errors import ModelError
 from veristream.ir.clocks import count_clocks
 from veristream.ir.network import Network
+from veristream.ir.oracle.regions import Regions, Valuation, regions_of
+from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, TimedState, explore_timed
 from veristream.ir.property import Always, Property, Reachable
 from veristream.ir.read import read_network
-from veristream.ir.regions import Regions, Valuation, regions_of
 from veristream.ir.state import State
-from veristream.ir.timed import TimedExploration, TimedInterpreter, TimedState, explore_timed
 from veristream.source import Source
 
 F = Fraction
@@ -373,7 +373,7 @@ def test_finer_regions_change_no_verdict(data: st.DataObject) -> None:
         every = frozenset(range(1, count_clocks(network) + 1))
         return Regions(found.ceiling + 1, found.gap + 2, every)
 
-    with patch("veristream.ir.timed.regions_of", finer):
+    with patch("veristream.ir.oracle.timed.regions_of", finer):
         fine = explore_all(network)
     assert {now.state for now in fine.states} == {now.state for now in coarse.states}
     assert fine.decide(claim.claim) is coarse.decide(claim.claim)

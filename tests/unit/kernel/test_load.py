@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.parity.engines import kernel_steps
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.read import read_network
 from veristream.kernel import load
 from veristream.kernel.emit import Watch

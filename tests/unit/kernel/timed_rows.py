@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from veristream.ir.clocks import count_clocks
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.read import read_network
 from veristream.ir.state import State
 from veristream.ir.verify import verify

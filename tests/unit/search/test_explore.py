@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.read import read_network
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode

@@ -16,7 +16,7 @@ import pytest
 from tests.unit.languages.actions.execute import Execution
 from tests.unit.languages.actions.test_semantics import key_of, show
 from veristream.errors import ModelError
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.languages.actions.lower.network import read_model
 from veristream.source import Source
 

@@ -16,8 +16,8 @@ import pytest
 from tests.actions.known import FOLDER, RUNS
 from tests.unit.languages.actions.execute import Execution, Found, Marked
 from veristream.ir.expr import Const
-from veristream.ir.interpret import Interpreter, explore
 from veristream.ir.network import Network
+from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.property import (
     Always,
     Holds,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Golden
 from veristream.errors import ModelError
-from veristream.ir.interpret import explore
+from veristream.ir.oracle.interpret import explore
 from veristream.languages.actions.lower.network import read_model
 from veristream.source import Source
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from veristream.errors import ModelError
-from veristream.ir.evaluate import flatten
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Component, Edge, Network, all_variables
+from veristream.ir.oracle.evaluate import flatten
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Property
 from veristream.ir.state import State
 from veristream.languages.timed.lower.network import read_models

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.unit.languages.timed.lower_texts import component, network
 from veristream.ir import expr as ir
-from veristream.ir.evaluate import satisfies
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Edge, Receive
+from veristream.ir.oracle.evaluate import satisfies
+from veristream.ir.oracle.interpret import Interpreter
 
 SENDER = "process S() { state A; init A; trans A -> A { sync go!; }; }"
 

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from veristream.ir import expr as ir
-from veristream.ir.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.network import Network, Variable
+from veristream.ir.oracle.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.state import name_parts
 from veristream.languages.timed.lower.programs.fold import condition_of, fold
 from veristream.source import NOWHERE

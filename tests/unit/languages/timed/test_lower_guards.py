@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.unit.languages.timed.lower_texts import edge, network, process
 from veristream.ir import expr as ir
 from veristream.ir.clocks import list_clocks
-from veristream.ir.evaluate import satisfies
-from veristream.ir.interpret import Interpreter
 from veristream.ir.network import Network
+from veristream.ir.oracle.evaluate import satisfies
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.state import State
 
 X, Y, B = ir.ClockRef("x"), ir.ClockRef("y"), ir.Load("b")

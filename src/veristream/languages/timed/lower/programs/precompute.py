@@ -5,7 +5,7 @@ from __future__ import annotations
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir import network as net
-from veristream.ir.evaluate import Environment, ModelFault, evaluate
+from veristream.ir.oracle.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.state import name_parts
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.model import Model

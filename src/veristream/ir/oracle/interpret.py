@@ -23,8 +23,10 @@ from typing import assert_never
 
 from veristream.ir.actions import Action, Movement, list_actions, render_label
 from veristream.ir.clocks import NO_CLOCKS, Bound, ClockEffect
-from veristream.ir.enabled import Enabled, Faulted, Lead, Mover, list_enabled, list_possible
-from veristream.ir.evaluate import (
+from veristream.ir.expr import ClockConstraint, Expr
+from veristream.ir.network import ChannelKind, LocationKind, Network, Receive, Send
+from veristream.ir.oracle.enabled import Enabled, Faulted, Lead, Mover, list_enabled, list_possible
+from veristream.ir.oracle.evaluate import (
     Environment,
     ModelFault,
     Moment,
@@ -38,8 +40,6 @@ from veristream.ir.evaluate import (
     run,
     thaw,
 )
-from veristream.ir.expr import ClockConstraint, Expr
-from veristream.ir.network import ChannelKind, LocationKind, Network, Receive, Send
 from veristream.ir.property import Occurs, Silent
 from veristream.ir.state import IDLE, State, initial_state, name_parts, start_location
 from veristream.verdict import Fault

@@ -18,10 +18,11 @@ from typing import assert_never
 
 from veristream.errors import ModelError
 from veristream.ir.clocks import Bound, count_clocks
-from veristream.ir.evaluate import Moment, satisfies
 from veristream.ir.expr import Expr, Unary
-from veristream.ir.interpret import Expansion, Failed, Interpreter, Taken
 from veristream.ir.network import Network
+from veristream.ir.oracle.evaluate import Moment, satisfies
+from veristream.ir.oracle.interpret import Expansion, Failed, Interpreter, Taken
+from veristream.ir.oracle.regions import Valuation, regions_of
 from veristream.ir.property import (
     Always,
     Claim,
@@ -37,7 +38,6 @@ from veristream.ir.property import (
     Temporal,
     Transition,
 )
-from veristream.ir.regions import Valuation, regions_of
 from veristream.ir.state import State
 
 

@@ -12,7 +12,9 @@ from itertools import product
 
 from veristream.ir.actions import Action, Movement, choices, edges_on
 from veristream.ir.clocks import Bound
-from veristream.ir.evaluate import (
+from veristream.ir.expr import Type
+from veristream.ir.network import Bind, Channel, ChannelKind, Edge, Meet, Receive, Send
+from veristream.ir.oracle.evaluate import (
     Cell,
     Environment,
     ModelFault,
@@ -25,8 +27,6 @@ from veristream.ir.evaluate import (
     is_done,
     show_element,
 )
-from veristream.ir.expr import Type
-from veristream.ir.network import Bind, Channel, ChannelKind, Edge, Meet, Receive, Send
 from veristream.ir.state import Message
 
 

@@ -1,0 +1,1 @@
+"""The oracle: slow, obvious interpreters of Networks, with and without clocks."""

@@ -26,7 +26,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.export.peers import PeerRun, run_spin, run_tlc
 from veristream.export.promela import to_promela
 from veristream.export.tla import to_tla
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.source import read_source
 

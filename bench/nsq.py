@@ -176,7 +176,7 @@ def measure_one(assertion: str) -> dict[str, Any]:
 
 def warm_up() -> None:
     """Loads the native search loops on a model of a few states."""
-    from veristream.ir.read import read_network
+    from veristream.ir.text.read import read_network
     from veristream.library import check
     from veristream.source import Source
 

@@ -117,7 +117,7 @@ def run_one(case: Case) -> None:
 
 def _warm_up() -> None:
     """Loads the native search loops on a network of two zones."""
-    from veristream.ir.read import read_network
+    from veristream.ir.text.read import read_network
     from veristream.library import check
     from veristream.source import Source
 

@@ -102,7 +102,7 @@ def _claim(
     limits: Limits,
 ) -> None:
     """Makes the folder one for checkpoints of these properties; raises ModelError where it is another's."""
-    from veristream.ir.text import print_network
+    from veristream.ir.text.printer import print_network
     from veristream.search.checkpoint import claim_folder
     from veristream.search.order import only_with
 
@@ -334,7 +334,7 @@ def _timed_reader() -> Reader:
 
 
 def _net_reader() -> Reader:
-    from veristream.ir.read import read_network
+    from veristream.ir.text.read import read_network
 
     return lambda source, constants: (read_network(source, constants),)
 

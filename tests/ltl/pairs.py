@@ -10,7 +10,7 @@ from pathlib import Path
 
 from veristream.ir.network import Network
 from veristream.ir.property import Property
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import Source
 
 HERE = Path(__file__).parent

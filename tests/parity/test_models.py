@@ -8,7 +8,7 @@ import pytest
 
 from tests.parity.engines import interpreted, searched
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.search import explore as driver
 from veristream.search.limits import Limits

@@ -15,7 +15,7 @@ from tests.strategies import networks, properties
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.network import Network
 from veristream.ir.property import Property
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search import handover
 from veristream.search.checkpoint import MANIFEST

@@ -15,7 +15,7 @@ from tests.ltl.test_random import compare, dense_networks, looks, properties
 from tests.parity.shared import sharing_with_threads
 from veristream.ir.network import Network
 from veristream.ir.property import Property
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search.limits import Limits, silent
 from veristream.search.local import check

@@ -27,7 +27,7 @@ from tests.unit.search.test_zone_counts import FAN, pieces
 from veristream.expected import KnownModel, find_known
 from veristream.ir.network import Network
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search import zone_part
 from veristream.search.checkpoint import MANIFEST

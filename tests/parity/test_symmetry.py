@@ -9,9 +9,9 @@ import pytest
 from veristream.errors import ModelError
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import explore
-from veristream.ir.read import read_network
 from veristream.ir.symmetry import list_permutations, orbit, permute
-from veristream.ir.text import print_network
+from veristream.ir.text.printer import print_network
+from veristream.ir.text.read import read_network
 from veristream.languages.actions.lower.network import read_model
 from veristream.search.limits import Limits
 from veristream.search.local import check

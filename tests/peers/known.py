@@ -20,7 +20,7 @@ from veristream.ir.property import (
     TemporalBinary,
     TemporalUnary,
 )
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import read_source
 
 FOLDER = Path(__file__).parents[1] / "models"

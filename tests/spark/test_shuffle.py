@@ -18,7 +18,7 @@ from tests.spark import elastic, lossy
 from tests.spark.cluster import ROOT, Standalone, run, veristream
 from veristream.errors import EnvironmentFailure
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search import local, shuffle
 from veristream.search.crew import Crew

@@ -8,9 +8,9 @@ from hashlib import sha256
 
 from veristream.ir.network import Network
 from veristream.ir.property import Property
-from veristream.ir.read import read_network
 from veristream.ir.state import initial_state
-from veristream.ir.text import print_network
+from veristream.ir.text.printer import print_network
+from veristream.ir.text.read import read_network
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel

@@ -25,7 +25,7 @@ from veristream.ir.property import (
 )
 from veristream.ir.state import State
 from veristream.ir.symmetry import check_symmetry, real_run
-from veristream.ir.text import print_expr
+from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import antecedents
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, decode, encode

@@ -16,7 +16,7 @@ import numpy as np
 
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property, TemporalUnary
-from veristream.ir.text import print_network
+from veristream.ir.text.printer import print_network
 from veristream.kernel.emit import Watch
 from veristream.search import channel
 from veristream.search.buchi import translate

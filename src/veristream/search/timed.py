@@ -18,7 +18,7 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.evaluate import ModelFault
 from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
-from veristream.ir.text import print_expr
+from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import initially, sentence_initial, sentence_never
 from veristream.kernel.zones import INFINITY
 from veristream.search.explore import Hit

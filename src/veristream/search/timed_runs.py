@@ -18,7 +18,7 @@ from veristream.ir.expr import Expr
 from veristream.ir.network import Network
 from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.property import Inevitable, LeadsTo, PotentiallyAlways, Property
-from veristream.ir.text import print_expr
+from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import sentence_never
 from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import load_kernel

@@ -8,7 +8,7 @@ from veristream.ir.expr import Expr
 from veristream.ir.oracle.evaluate import ModelFault
 from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Property, Temporal
-from veristream.ir.text import print_expr
+from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import as_condition, initially, sentence_initial, sentence_never
 
 

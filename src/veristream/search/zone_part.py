@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.ir.text import print_network
+from veristream.ir.text.printer import print_network
 from veristream.kernel.layout import Row
 from veristream.search import partition
 from veristream.search import zone_partition as sharing

@@ -8,7 +8,7 @@ from veristream.errors import ModelError
 from veristream.ir.clock_bounds import NEVER, VALUES_MAX, ClockBounds, clock_bounds
 from veristream.ir.clocks import Bound
 from veristream.ir.expr import ClockConstraint, ClockOp, ClockRef, Const
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import Source
 
 X, Y = 1, 2

@@ -7,7 +7,7 @@ import pytest
 from veristream.ir.clocks import Bound, ClockEffect
 from veristream.ir.oracle.evaluate import ModelFault
 from veristream.ir.oracle.interpret import Interpreter
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import Source
 
 WORLD = """network m

@@ -8,7 +8,7 @@ import pytest
 
 from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.property import Always, Reachable
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import read_source
 
 MODELS = Path(__file__).parents[2] / "models"

@@ -29,7 +29,7 @@ from veristream.ir.expr import (
 )
 from veristream.ir.network import Fork, Match, Network, Receive, Send, Variable
 from veristream.ir.property import Always, Occurs, Temporal, TemporalBinary, TemporalUnary
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import Source, Span
 
 
@@ -451,6 +451,6 @@ def test_reading_verifies() -> None:
 def test_reading_needs_nothing_heavy() -> None:
     """The first command of a session should not wait for a compiler or a data library."""
     heavy = ("numpy", "numba", "llvmlite")
-    code = f"import sys, veristream.ir.read; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import sys, veristream.ir.text.read; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ from veristream.ir.expr import Binary, ClockConstraint, ClockRef, ClockTest, Con
 from veristream.ir.network import Clock
 from veristream.ir.oracle.timed import explore_timed
 from veristream.ir.property import Always
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.source import Source
 
 

@@ -23,8 +23,8 @@ from veristream.ir.property import (
     RefinementModel,
     Refines,
 )
-from veristream.ir.read import read_network
-from veristream.ir.text import print_network
+from veristream.ir.text.printer import print_network
+from veristream.ir.text.read import read_network
 from veristream.ir.vacuity import antecedents, initially
 from veristream.ir.verify import verify
 from veristream.source import Source

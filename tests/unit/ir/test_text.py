@@ -85,14 +85,14 @@ from veristream.ir.property import (
     TemporalUnary,
     Transition,
 )
-from veristream.ir.read import read_network
-from veristream.ir.spelling import quote, unquote
-from veristream.ir.text import print_expr, print_network, print_property
+from veristream.ir.text.printer import print_expr, print_network, print_property
+from veristream.ir.text.read import read_network
+from veristream.ir.text.spelling import quote, unquote
 from veristream.ir.verify import verify
 from veristream.source import Source
 
 MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.net"))
-GRAMMAR = Path(__file__).parents[3] / "src/veristream/ir/network.lark"
+GRAMMAR = Path(__file__).parents[3] / "src/veristream/ir/text/network.lark"
 
 
 def read(text: str) -> Network:

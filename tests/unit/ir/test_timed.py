@@ -18,8 +18,8 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.regions import Regions, Valuation, regions_of
 from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, TimedState, explore_timed
 from veristream.ir.property import Always, Property, Reachable
-from veristream.ir.read import read_network
 from veristream.ir.state import State
+from veristream.ir.text.read import read_network
 from veristream.source import Source
 
 F = Fraction

@@ -45,7 +45,7 @@ from veristream.ir.network import (
     Variable,
 )
 from veristream.ir.property import Always, Formula, Holds, Occurs, Property, Temporal, TemporalBinary
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.source import Source
 

@@ -10,7 +10,7 @@ from veristream.errors import ModelError
 from veristream.ir.expr import BOOL, ClockConstraint, ClockRef, ClockTest, Const, Load, Reset
 from veristream.ir.network import Clock, Component, Edge, Location, Network, Sorted, Symmetry, Variable
 from veristream.ir.property import Always, Property, Refines
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.source import Source
 

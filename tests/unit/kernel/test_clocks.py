@@ -7,7 +7,7 @@ import pytest
 from tests.unit.kernel.timed_rows import rows_of
 from veristream.ir.expr import ClockConstraint, ClockRef, Const, Load
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.kernel.clocks import NO_DELAY, bound_count, clock_word_count, invariant_count_max
 from veristream.kernel.emit import Watch
 from veristream.source import Source

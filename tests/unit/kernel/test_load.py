@@ -10,7 +10,7 @@ import pytest
 from tests.parity.engines import kernel_steps
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.kernel import load
 from veristream.kernel.emit import Watch
 from veristream.kernel.load import load_kernel

@@ -10,8 +10,8 @@ import numpy as np
 from veristream.ir.clocks import count_clocks
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
-from veristream.ir.read import read_network
 from veristream.ir.state import State
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.kernel.clocks import clock_word_count, invariant_count_max
 from veristream.kernel.emit import Watch

@@ -7,7 +7,7 @@ import pytest
 from tests.event_oracle import process
 from veristream.ir.network import Network
 from veristream.ir.property import Deterministic, Property
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.source import Source

@@ -7,7 +7,7 @@ import pytest
 
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel

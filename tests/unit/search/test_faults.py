@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.languages.actions.lower.network import read_model
 from veristream.search.limits import Limits
 from veristream.search.local import check

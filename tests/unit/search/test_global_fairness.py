@@ -13,7 +13,7 @@ from tests.ltl.test_random import compare, dense_networks, looks, properties
 from veristream.cli.check import FairnessChoice
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.search import lasso, liveness, product
 from veristream.search.limits import Limits
 from veristream.search.local import check

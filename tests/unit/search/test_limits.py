@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.search.limits import Limits, Progress
 from veristream.search.local import check

@@ -10,7 +10,7 @@ from tests.event_oracle import Process, breaks_by, process, really_breaks
 from veristream.ir.expr import Const
 from veristream.ir.network import Edge, Label, Network
 from veristream.ir.property import DeadlockFree, Property, RefinementModel, Refines
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.search import pairs
 from veristream.search.limits import Limits

@@ -14,8 +14,8 @@ from veristream.errors import ModelError
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Taken
 from veristream.ir.oracle.timed import TimedInterpreter, TimedState
-from veristream.ir.read import read_network
 from veristream.ir.show import show_timed
+from veristream.ir.text.read import read_network
 from veristream.search.simulate import earliest_steps, simulate
 from veristream.source import Source
 from veristream.verdict import Step

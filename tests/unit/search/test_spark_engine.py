@@ -10,7 +10,7 @@ import pytest
 import veristream as vs
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.search import local, spark
 from veristream.search.checkpoint import Manifest, write_manifest
 from veristream.search.limits import Limits, Progress, SparkOptions, silent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veristream.ir.network import Network
-from veristream.ir.read import read_network
+from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.local import check

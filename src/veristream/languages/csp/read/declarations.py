@@ -8,7 +8,7 @@ from math import prod
 from lark import Token, Tree
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node, child, children, maybe, optional, span_of, token
+from veristream.ir.text.read_tree import Node, child, children, maybe, optional, span_of, token
 from veristream.languages.csp.read.constant import evaluate
 from veristream.languages.csp.read.include import Piece
 from veristream.languages.csp.read.names import Constant, Define, Names, Scope, declare

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node, children, span_of, token
+from veristream.ir.text.read_tree import Node, children, span_of, token
 from veristream.languages.csp.read.tree import parse
 from veristream.source import Source, Span, read_source
 

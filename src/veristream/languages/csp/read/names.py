@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Branch, Node, span_of, suggest
+from veristream.ir.text.read_tree import Branch, Node, span_of, suggest
 from veristream.languages.csp.syntax import Bound, Channel, Expr, Variable
 from veristream.source import Source, Span
 

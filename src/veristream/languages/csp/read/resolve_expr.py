@@ -8,7 +8,7 @@ from typing import cast
 
 from lark import Token, Tree
 
-from veristream.ir.read_syntax import Branch, Node, child, children, suggest, token
+from veristream.ir.text.read_tree import Branch, Node, child, children, suggest, token
 from veristream.languages.csp.read.constant import apply_binary, apply_unary, evaluate
 from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
 from veristream.languages.csp.syntax import (

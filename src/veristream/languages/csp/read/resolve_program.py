@@ -7,7 +7,7 @@ from math import prod
 
 from lark import Token
 
-from veristream.ir.read_syntax import Node, child, children, optional, token
+from veristream.ir.text.read_tree import Node, child, children, optional, token
 from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
 from veristream.languages.csp.read.resolve_expr import (
     combine,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lark import Tree
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node, child, children, maybe, optional, token
+from veristream.ir.text.read_tree import Node, child, children, maybe, optional, token
 from veristream.languages.timed.read.expressions import (
     Scope,
     maybe_expression,

@@ -9,7 +9,7 @@ from typing import cast
 from lark import Token
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Branch, Node, child, children, optional, span_of, token
+from veristream.ir.text.read_tree import Branch, Node, child, children, optional, span_of, token
 from veristream.languages.timed.syntax import (
     Assignment,
     AssignOp,

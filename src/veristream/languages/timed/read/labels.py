@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veristream.ir.read_syntax import Node, children, optional, token
+from veristream.ir.text.read_tree import Node, children, optional, token
 from veristream.languages.timed.read.expressions import (
     Scope,
     conjunction,

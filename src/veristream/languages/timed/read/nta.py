@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node, children, suggest
+from veristream.ir.text.read_tree import Node, children, suggest
 from veristream.languages.timed.read.declarations import read_declarations, read_parameters
 from veristream.languages.timed.read.expressions import Scope
 from veristream.languages.timed.read.labels import read_conditions, read_selects, read_sync, read_updates

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node, child, optional, token
+from veristream.ir.text.read_tree import Node, child, optional, token
 from veristream.languages.timed.read.expressions import (
     Scope,
     maybe_expression,

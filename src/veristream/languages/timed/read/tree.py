@@ -10,7 +10,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node
+from veristream.ir.text.read_tree import Node
 from veristream.languages.timed.read.tokens import (
     KEYWORDS,
     SYMBOLS,

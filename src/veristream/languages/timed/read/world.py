@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Node, children, optional, token
+from veristream.ir.text.read_tree import Node, children, optional, token
 from veristream.languages.timed.read.declarations import read_declarations, read_parameters
 from veristream.languages.timed.read.expressions import Scope, read_expressions
 from veristream.languages.timed.read.process import read_process

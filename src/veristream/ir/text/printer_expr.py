@@ -44,7 +44,7 @@ from veristream.ir.expr import (
     While,
 )
 from veristream.ir.network import Bind, Network, Parameter, Select, enum_range
-from veristream.ir.spelling import (
+from veristream.ir.text.spelling import (
     COMPARISONS,
     FOLDS,
     LEVELS,

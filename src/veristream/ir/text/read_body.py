@@ -44,7 +44,7 @@ from veristream.ir.network import (
     Send,
     Sync,
 )
-from veristream.ir.read_expr import (
+from veristream.ir.text.read_expr import (
     read_clock,
     read_component,
     read_constant,
@@ -55,8 +55,8 @@ from veristream.ir.read_expr import (
     read_type,
     read_value,
 )
-from veristream.ir.read_names import Scope
-from veristream.ir.read_syntax import Node, child, children, maybe, name_of, optional, span_of, token
+from veristream.ir.text.read_names import Scope
+from veristream.ir.text.read_tree import Node, child, children, maybe, name_of, optional, span_of, token
 from veristream.source import Span
 
 

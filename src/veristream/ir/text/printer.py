@@ -52,7 +52,17 @@ from veristream.ir.property import (
     TemporalUnary,
     Transition,
 )
-from veristream.ir.spelling import (
+from veristream.ir.text.printer_expr import (
+    Spelling,
+    print_block,
+    print_constraint,
+    print_expr,
+    print_indices,
+    print_list,
+    print_type,
+    spelling_of,
+)
+from veristream.ir.text.spelling import (
     LOOSEST,
     TEMPORAL_LEVELS,
     TEMPORAL_PREFIX_LEVELS,
@@ -64,16 +74,6 @@ from veristream.ir.spelling import (
     spell_name,
     spell_occurrence,
     spell_path,
-)
-from veristream.ir.text_expr import (
-    Spelling,
-    print_block,
-    print_constraint,
-    print_expr,
-    print_indices,
-    print_list,
-    print_type,
-    spelling_of,
 )
 
 __all__ = ["print_expr", "print_network", "print_property"]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from veristream.errors import ModelError
 from veristream.ir.expr import Type
 from veristream.ir.network import Enumeration
-from veristream.ir.read_syntax import suggest
+from veristream.ir.text.read_tree import suggest
 from veristream.source import Source, Span
 
 NO_CONSTANTS: Mapping[str, int] = MappingProxyType({})

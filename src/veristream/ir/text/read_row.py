@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from lark import Token, Tree
 
 from veristream.errors import ModelError
-from veristream.ir.read_syntax import Branch, Node, span_of
+from veristream.ir.text.read_tree import Branch, Node, span_of
 from veristream.source import Source
 
 T = TypeVar("T")

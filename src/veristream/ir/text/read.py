@@ -31,8 +31,8 @@ from veristream.ir.network import (
     Parameter,
     Variable,
 )
-from veristream.ir.read_body import read_block, read_edge, read_location
-from veristream.ir.read_expr import (
+from veristream.ir.text.read_body import read_block, read_edge, read_location
+from veristream.ir.text.read_expr import (
     instance_name,
     read_component,
     read_constant,
@@ -40,10 +40,10 @@ from veristream.ir.read_expr import (
     read_type,
     read_type_or_struct,
 )
-from veristream.ir.read_names import NO_CONSTANTS, Member, Names, Scope, Struct
-from veristream.ir.read_property import read_property
-from veristream.ir.read_symmetry import read_bag, read_symmetry
-from veristream.ir.read_syntax import (
+from veristream.ir.text.read_names import NO_CONSTANTS, Member, Names, Scope, Struct
+from veristream.ir.text.read_property import read_property
+from veristream.ir.text.read_symmetry import read_bag, read_symmetry
+from veristream.ir.text.read_tree import (
     Branch,
     Node,
     child,
@@ -56,7 +56,7 @@ from veristream.ir.read_syntax import (
     suggest,
     token,
 )
-from veristream.ir.spelling import BUILT_IN
+from veristream.ir.text.spelling import BUILT_IN
 from veristream.ir.verify import verify
 from veristream.source import Source
 

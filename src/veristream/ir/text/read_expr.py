@@ -47,9 +47,9 @@ from veristream.ir.expr import (
     UnaryOp,
 )
 from veristream.ir.network import enum_range
-from veristream.ir.read_names import Scope, Struct, find_constant, find_variable, unknown_name
-from veristream.ir.read_row import Grouping, group
-from veristream.ir.read_syntax import (
+from veristream.ir.text.read_names import Scope, Struct, find_constant, find_variable, unknown_name
+from veristream.ir.text.read_row import Grouping, group
+from veristream.ir.text.read_tree import (
     Branch,
     Node,
     child,
@@ -61,7 +61,7 @@ from veristream.ir.read_syntax import (
     suggest,
     token,
 )
-from veristream.ir.spelling import BUILT_IN, COMPARISONS, LEVELS, PREFIX_LEVELS, RIGHTWARD
+from veristream.ir.text.spelling import BUILT_IN, COMPARISONS, LEVELS, PREFIX_LEVELS, RIGHTWARD
 from veristream.source import Span
 
 _SYNONYMS = {"->": "implies", "||": "or", "&&": "and", "!": "not"}

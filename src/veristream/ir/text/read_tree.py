@@ -13,7 +13,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternStr
 
 from veristream.errors import ModelError
-from veristream.ir.spelling import quote, unquote
+from veristream.ir.text.spelling import quote, unquote
 from veristream.source import Source, Span
 
 Node: TypeAlias = Tree[Token]
@@ -53,7 +53,7 @@ _OTHER_SPELLINGS = {
 
 @cache
 def _parser() -> Lark:
-    grammar = files("veristream.ir").joinpath("network.lark").read_text(encoding="utf-8")
+    grammar = files("veristream.ir.text").joinpath("network.lark").read_text(encoding="utf-8")
     return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
 
 

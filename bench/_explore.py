@@ -19,7 +19,7 @@ from veristream.ir.network import Network
 from veristream.ir.property import Always
 from veristream.library import load
 from veristream.search.limits import Limits
-from veristream.search.safety import Batch, Search, opening_locally
+from veristream.search.reach.safety import Batch, Search, opening_locally
 
 WARM_UP = """
 network warm_up

@@ -19,7 +19,7 @@ from veristream.search.crew import SENT
 from veristream.search.exchange import Means
 from veristream.search.handover import Handover
 from veristream.search.limits import Limits, SparkOptions, silent
-from veristream.search.safety import Batch, Open, Search, opening_locally
+from veristream.search.reach.safety import Batch, Open, Search, opening_locally
 from veristream.search.spark import Cluster, opening_on_spark
 from veristream.spark import open_session
 

@@ -13,9 +13,9 @@ from veristream.ir.state import State
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search import expand as native
-from veristream.search.expand import Code
-from veristream.search.explore import Plan, begin
+from veristream.search.reach import expand as native
+from veristream.search.reach.expand import Code
+from veristream.search.reach.explore import Plan, begin
 
 Steps = list[tuple[int, State]]
 

@@ -15,8 +15,8 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.timed import TimedInterpreter, TimedStep
 from veristream.ir.property import Property
 from veristream.ir.show import show_timed
-from veristream.search import partition
 from veristream.search.limits import Limits, Report, silent
+from veristream.search.reach import partition
 from veristream.search.timed import (
     ExploringZones,
     OpenZones,

@@ -13,7 +13,7 @@ from veristream.search import handover
 from veristream.search.crew import spread_of_parts
 from veristream.search.limits import Limits, Progress
 from veristream.search.local import check
-from veristream.search.safety import check_safety
+from veristream.search.reach.safety import check_safety
 from veristream.verdict import Spread, Unknown
 
 NEVER = 1 << 60

@@ -14,7 +14,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.library import load
 from veristream.search import memory, part
 from veristream.search.limits import Limits, Progress
-from veristream.search.safety import check_safety
+from veristream.search.reach.safety import check_safety
 from veristream.verdict import word
 
 FULL_DEPTH = 12  # the level from which on the disk is full

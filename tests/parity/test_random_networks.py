@@ -12,7 +12,7 @@ from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.verify import verify
 from veristream.kernel.emit import Watch
 from veristream.kernel.load import load_kernel
-from veristream.search import explore as driver
+from veristream.search.reach import explore as driver
 
 STATE_COUNT_MAX = 1000
 RANDOM = settings(

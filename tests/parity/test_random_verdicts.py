@@ -17,9 +17,9 @@ from veristream.ir.property import (
     Reachable,
     Transition,
 )
-from veristream.search import explore as driver
 from veristream.search.limits import Limits
 from veristream.search.local import check, is_temporal
+from veristream.search.reach import explore as driver
 from veristream.verdict import Holds, Result, Violated, word
 
 STATE_COUNT_MAX = 1500

@@ -21,7 +21,7 @@ from veristream.search import handover
 from veristream.search.checkpoint import MANIFEST
 from veristream.search.limits import Limits
 from veristream.search.local import check
-from veristream.search.safety import SafetyClaim
+from veristream.search.reach.safety import SafetyClaim
 from veristream.source import Source
 from veristream.verdict import Result, word
 

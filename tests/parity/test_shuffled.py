@@ -20,7 +20,7 @@ from veristream.search import handover, shuffle
 from veristream.search.checkpoint import MANIFEST
 from veristream.search.limits import Limits
 from veristream.search.local import check
-from veristream.search.safety import Open, SafetyClaim
+from veristream.search.reach.safety import Open, SafetyClaim
 from veristream.verdict import word
 
 pytestmark = pytest.mark.long

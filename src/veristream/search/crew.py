@@ -19,8 +19,8 @@ from veristream.kernel.layout import Row
 from veristream.search import channel
 from veristream.search.channel import Message
 from veristream.search.checkpoint import Manifest, Saved, read_saved, write_manifest
-from veristream.search.expand import FAULT
-from veristream.search.explore import Hit, OutOfMemory
+from veristream.search.reach.expand import FAULT
+from veristream.search.reach.explore import Hit, OutOfMemory
 from veristream.search.shared import Value
 from veristream.search.worker import Meeting, Say
 from veristream.verdict import Spread

@@ -22,8 +22,9 @@ from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import load_kernel
 from veristream.kernel.native import call_4, half_at, set_half, set_word, word_at
-from veristream.search.explore import OutOfMemory
 from veristream.search.memory import reserve
+from veristream.search.reach.explore import OutOfMemory
+from veristream.search.reach.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
 from veristream.search.tables import (
     MISSING,
     SequenceTable,
@@ -33,7 +34,6 @@ from veristream.search.tables import (
     intern,
     make_set,
 )
-from veristream.search.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
 
 TAU = 0
 TAU_TEXT = "tau"

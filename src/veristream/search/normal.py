@@ -13,7 +13,6 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import half_at, set_half, set_word, word_at
-from veristream.search.explore import OutOfMemory
 from veristream.search.labelled import (
     DIVERGES,
     DONE,
@@ -26,6 +25,7 @@ from veristream.search.labelled import (
     offer_of,
 )
 from veristream.search.memory import reserve
+from veristream.search.reach.explore import OutOfMemory
 from veristream.search.tables import (
     COUNT,
     MISSING,

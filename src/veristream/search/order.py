@@ -15,7 +15,7 @@ from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.part import Part
-from veristream.search.safety import Batch, batches, code_of
+from veristream.search.reach.safety import Batch, batches, code_of
 from veristream.search.shared import SharedPart
 from veristream.source import Source
 

@@ -15,7 +15,6 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import half_at, set_half, set_word, word_at
-from veristream.search.explore import OutOfMemory
 from veristream.search.labelled import (
     DIVERGES,
     DONE,
@@ -42,6 +41,7 @@ from veristream.search.normal import (
     find_move,
     first_node,
 )
+from veristream.search.reach.explore import OutOfMemory
 from veristream.search.tables import (
     Map,
     MapTable,

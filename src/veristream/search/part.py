@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search import expand as native
-from veristream.search import partition
 from veristream.search.checkpoint import Saved, load_part, read_saved, save_part
-from veristream.search.expand import Code, next_level
-from veristream.search.explore import Exploration, Hit, OutOfMemory, Plan, prepare
 from veristream.search.memory import Reserve, Spill, reserve, spill
-from veristream.search.partition import Sharing, absorb, owner_of, record_size, restore, scatter
+from veristream.search.reach import expand as native
+from veristream.search.reach import partition
+from veristream.search.reach.expand import Code, next_level
+from veristream.search.reach.explore import Exploration, Hit, OutOfMemory, Plan, prepare
+from veristream.search.reach.partition import Sharing, absorb, owner_of, record_size, restore, scatter
+from veristream.search.reach.visited import ROOT, fingerprint
 from veristream.search.shared import Value
-from veristream.search.visited import ROOT, fingerprint
 
 OUTBOX_BYTES = 1 << 20
 LATELY = 1 << 16

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search import elimination, partition
+from veristream.search import elimination
 from veristream.search.checkpoint import read_edges, save_edges
 from veristream.search.elimination import (
     NOWHERE,
@@ -23,14 +23,15 @@ from veristream.search.elimination import (
     touch,
     touch_all,
 )
-from veristream.search.explore import OutOfMemory
 from veristream.search.fairness import Words, enabled_of
 from veristream.search.gathered import Share
 from veristream.search.memory import Reserve, Spill, reserve, spill
 from veristream.search.part import CLAIMED_STATES, Part
 from veristream.search.product import Product
+from veristream.search.reach import partition
+from veristream.search.reach.explore import OutOfMemory
+from veristream.search.reach.visited import ROOT, find_or_add, fingerprint
 from veristream.search.shared import Value
-from veristream.search.visited import ROOT, find_or_add, fingerprint
 
 WAVE_QUANTUM = 1 << 16
 WAVE_OUTBOX = 1 << 16

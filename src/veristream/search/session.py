@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
-from veristream.search.explore import QUANTUM, OutOfMemory
 from veristream.search.limits import Limits, Progress, Report
+from veristream.search.reach.explore import QUANTUM, OutOfMemory
 from veristream.verdict import Effort, Spread
 
 INTERRUPTED = "interrupted"

@@ -35,9 +35,10 @@ from veristream.search.crew import (
     global_index,
     split_index,
 )
-from veristream.search.expand import FAULT
-from veristream.search.explore import Hit
 from veristream.search.order import Order
+from veristream.search.reach.expand import FAULT
+from veristream.search.reach.explore import Hit
+from veristream.search.reach.visited import ROOT
 from veristream.search.turn import (
     Block,
     Item,
@@ -51,7 +52,6 @@ from veristream.search.turn import (
     read_all,
     take_turn,
 )
-from veristream.search.visited import ROOT
 from veristream.search.worker import Say
 
 if TYPE_CHECKING:

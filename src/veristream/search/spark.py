@@ -26,13 +26,13 @@ from veristream.search import local
 from veristream.search.checkpoint import Manifest, is_saved, make_folder, read_manifest
 from veristream.search.crew import Checkpoints, Crew, SharedExploration, WorkerLostError, open_crew
 from veristream.search.exchange import Means, SocketsRefusedError, absence, failed_job, parted
-from veristream.search.expand import Code
-from veristream.search.explore import begin
 from veristream.search.handover import Handover, IsTime
 from veristream.search.limits import Limits, Report, SparkOptions
 from veristream.search.memory import MIB, default_budget_mib
 from veristream.search.order import Order, make_order
-from veristream.search.safety import Batch, Exploring, Open, batches, check_batch
+from veristream.search.reach.expand import Code
+from veristream.search.reach.explore import begin
+from veristream.search.reach.safety import Batch, Exploring, Open, batches, check_batch
 from veristream.search.session import INTERRUPTED
 from veristream.search.shared_runs import Share, check_shared_runs
 from veristream.search.shuffle import SparkJobs, explore_by_shuffles

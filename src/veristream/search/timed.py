@@ -21,9 +21,9 @@ from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import initially, sentence_initial, sentence_never
 from veristream.kernel.zones import INFINITY
-from veristream.search.explore import Hit
 from veristream.search.limits import Limits, Report
-from veristream.search.safety import kind_of
+from veristream.search.reach.explore import Hit
+from veristream.search.reach.safety import kind_of
 from veristream.search.session import INTERRUPTED, Advancing, Session
 from veristream.search.timed_cases import Inquiry, TimedCase, inquire
 from veristream.search.timed_faults import FaultTeller, failure_at_first

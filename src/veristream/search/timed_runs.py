@@ -24,8 +24,8 @@ from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import load_kernel
 from veristream.kernel.zones import set_zero
 from veristream.search import zone_runs as native
-from veristream.search.explore import OutOfMemory
 from veristream.search.limits import Limits, Report
+from veristream.search.reach.explore import OutOfMemory
 from veristream.search.session import INTERRUPTED, Session
 from veristream.search.timed import true_at_once, way_to
 from veristream.search.timed_faults import NO_ACTION, FaultTeller, failure_at_first

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search import partition
 from veristream.search.checkpoint import Saved, load_part, read_states, save_part
 from veristream.search.crew import SEEN, TRANSITIONS
-from veristream.search.explore import Hit, OutOfMemory
 from veristream.search.memory import DiskFullError, Spill
 from veristream.search.order import Opened, Order
 from veristream.search.part import Part
+from veristream.search.reach import partition
+from veristream.search.reach.explore import Hit, OutOfMemory
 from veristream.search.shared import Value
 
 BLOCK_STATES = 1 << 18

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from veristream.kernel.layout import Row
-from veristream.search import channel, partition
+from veristream.search import channel
 from veristream.search.channel import Message
-from veristream.search.explore import OutOfMemory
 from veristream.search.memory import DiskFullError
 from veristream.search.order import Order
+from veristream.search.reach import partition
+from veristream.search.reach.explore import OutOfMemory
 from veristream.search.shared import Giving, SharedPart, Value
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.search.crew import SharedExploration, global_index, split_index
-from veristream.search.explore import Hit
 from veristream.search.limits import Limits, Report
 from veristream.search.order import Order
+from veristream.search.reach.explore import Hit
 from veristream.search.session import INTERRUPTED, spread_of
 from veristream.search.shared import Value
 from veristream.search.timed import (

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from veristream.kernel.native import borrowed, load_word
 from veristream.kernel.zones import includes
-from veristream.search.visited import same_row
+from veristream.search.reach.visited import same_row
 
 # Counters of a part: the last two tell where its level ends, and how many steps lead to what arrives.
 SENT, SPARED, LEVEL_END, COMING, SHARING_TALLY = range(5)

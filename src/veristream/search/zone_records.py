@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.zones import native
-from veristream.search.visited import Store, fingerprint
+from veristream.search.reach.visited import Store, fingerprint
 from veristream.search.zone_explore import ZoneExploration
 from veristream.search.zone_partition import record_words, zone_words
 from veristream.search.zones import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone

@@ -29,7 +29,7 @@ from veristream.kernel.zones import (
     set_universe,
     up,
 )
-from veristream.search.visited import ROOT, Store, find_or_add, fingerprint
+from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
 from veristream.search.zone_steps import (
     EMPTY,
     ENTERED,

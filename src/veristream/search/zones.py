@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half, store_half
 from veristream.kernel.zones import INFINITY, copy, includes, is_unbounded, native
-from veristream.search.partition import owner_of
-from veristream.search.visited import ROOT, Store, find_or_add, fingerprint
+from veristream.search.reach.partition import owner_of
+from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
 from veristream.search.zone_partition import (
     COMING,
     LEVEL_END,

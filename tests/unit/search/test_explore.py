@@ -11,9 +11,9 @@ from veristream.ir.text.read import read_network
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search import explore as driver
-from veristream.search.expand import DEADLOCK, DEADLOCK_END, Code
-from veristream.search.explore import Exploration, Plan, begin
+from veristream.search.reach import explore as driver
+from veristream.search.reach.expand import DEADLOCK, DEADLOCK_END, Code
+from veristream.search.reach.explore import Exploration, Plan, begin
 from veristream.source import Source
 
 

@@ -9,17 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search import expand as native
-from veristream.search.expand import STRIDE, Code, Own, Work, expand, next_level, observe
 from veristream.search.memory import MIB, Reserve, Spill, default_budget_mib, reserve, spill
-from veristream.search.visited import (
-    ROOT,
-    Store,
-    count_orbits,
-    enter_again,
-    find_or_add,
-    fingerprint,
-)
+from veristream.search.reach import expand as native
+from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
+from veristream.search.reach.visited import ROOT, Store, count_orbits, enter_again, find_or_add, fingerprint
 
 QUANTUM = 1 << 17
 WIDE = 1 << 12  # a level of fewer states is not worth sharing

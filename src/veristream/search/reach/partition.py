@@ -21,7 +21,7 @@ from veristream.kernel.native import (
     store_short,
     store_word,
 )
-from veristream.search.expand import (
+from veristream.search.reach.expand import (
     ACTION_HIT,
     ARENA_SIZE,
     FAULT,
@@ -37,7 +37,7 @@ from veristream.search.expand import (
     note_bits,
     take,
 )
-from veristream.search.visited import ROOT, Store, find_or_add, fingerprint, same_row
+from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint, same_row
 
 # What `scatter` came back for.
 QUANTUM, LEVEL, FULL_OUTBOX, NEED_BUFFER, NEED_TABLE, NEED_ARENA, NEED_EDGES = range(7)

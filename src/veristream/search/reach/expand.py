@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from veristream.kernel.native import call_1, call_2, call_4, fetch_add, store_half, store_word
-from veristream.search.visited import Store, expect, find_or_add, fingerprint
+from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
 
 # What `expand` came back for.
 QUANTUM, LEVEL, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_ARENA = range(7)

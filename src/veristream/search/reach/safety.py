@@ -30,10 +30,10 @@ from veristream.ir.vacuity import antecedents
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, decode, encode
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search import expand as native
-from veristream.search.expand import Code
-from veristream.search.explore import Hit, Plan, begin
 from veristream.search.limits import Limits, Report
+from veristream.search.reach import expand as native
+from veristream.search.reach.expand import Code
+from veristream.search.reach.explore import Hit, Plan, begin
 from veristream.search.session import Advancing, Session
 from veristream.search.trace import action_fault, property_fault, replay
 from veristream.search.vacuity import true_from_the_start, unmet_premise

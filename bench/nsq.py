@@ -149,8 +149,8 @@ def measure_one(assertion: str) -> dict[str, Any]:
     """One property in this process; the native search loops are loaded before the clock starts."""
     from veristream.library import load_all
     from veristream.search.limits import Limits, silent
-    from veristream.search.liveness import LocalRuns, decide
-    from veristream.search.product import Product
+    from veristream.search.runs.liveness import LocalRuns, decide
+    from veristream.search.runs.product import Product
     from veristream.search.session import Session
     from veristream.verdict import word
 

@@ -52,9 +52,9 @@ from veristream.ir.property import (
     TemporalUnary,
 )
 from veristream.ir.verify import verify
-from veristream.search import liveness
 from veristream.search.limits import Limits
 from veristream.search.local import check
+from veristream.search.runs import liveness
 from veristream.verdict import Result, Violated, word
 
 STATE_COUNT_MAX = 300

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.search.crew import STATES, SharedExploration, global_index
-from veristream.search.graph import Graph
+from veristream.search.runs.graph import Graph
 from veristream.search.worker import Say
 
 EDGE_BYTES = 48

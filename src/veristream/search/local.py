@@ -21,9 +21,9 @@ from veristream.ir.property import (
 from veristream.search import refinement
 from veristream.search.determinism import check_determinism
 from veristream.search.limits import Limits, Report, silent
-from veristream.search.liveness import check_liveness
-from veristream.search.liveness import kind_of as temporal_kind_of
 from veristream.search.reach.safety import check_safety
+from veristream.search.runs.liveness import check_liveness
+from veristream.search.runs.liveness import kind_of as temporal_kind_of
 from veristream.search.session import INTERRUPTED, peak_memory_mib
 from veristream.search.timed import check_timed_safety
 from veristream.search.timed_runs import check_timed_runs

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search import elimination
 from veristream.search.checkpoint import read_edges, save_edges
-from veristream.search.elimination import (
+from veristream.search.gathered import Share
+from veristream.search.memory import Reserve, Spill, reserve, spill
+from veristream.search.part import CLAIMED_STATES, Part
+from veristream.search.reach import partition
+from veristream.search.reach.explore import OutOfMemory
+from veristream.search.reach.visited import ROOT, find_or_add, fingerprint
+from veristream.search.runs import elimination
+from veristream.search.runs.elimination import (
     NOWHERE,
     WAVE_FULL,
     Backward,
@@ -23,14 +29,8 @@ from veristream.search.elimination import (
     touch,
     touch_all,
 )
-from veristream.search.fairness import Words, enabled_of
-from veristream.search.gathered import Share
-from veristream.search.memory import Reserve, Spill, reserve, spill
-from veristream.search.part import CLAIMED_STATES, Part
-from veristream.search.product import Product
-from veristream.search.reach import partition
-from veristream.search.reach.explore import OutOfMemory
-from veristream.search.reach.visited import ROOT, find_or_add, fingerprint
+from veristream.search.runs.fairness import Words, enabled_of
+from veristream.search.runs.product import Product
 from veristream.search.shared import Value
 
 WAVE_QUANTUM = 1 << 16

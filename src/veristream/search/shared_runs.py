@@ -19,18 +19,18 @@ from veristream.ir.property import Fairness, Property, TemporalUnary
 from veristream.ir.text.printer import print_network
 from veristream.kernel.emit import Watch
 from veristream.search import channel
-from veristream.search.buchi import translate
 from veristream.search.crew import SharedExploration, global_index, split_index
-from veristream.search.fairness import System, Words, find_fair
 from veristream.search.gathered import EDGE_BYTES, STATE_BYTES, gather
 from veristream.search.limits import Limits, Report
-from veristream.search.liveness import LocalRuns, decide, kind_of
 from veristream.search.memory import MIB, default_budget_mib
 from veristream.search.order import Opened, Order, digest_of, only_with
-from veristream.search.product import Product, formula_of, watch_of
 from veristream.search.product_part import ProductPart
 from veristream.search.reach.explore import Exploration, OutOfMemory
 from veristream.search.reach.partition import share as share_out
+from veristream.search.runs.buchi import translate
+from veristream.search.runs.fairness import System, Words, find_fair
+from veristream.search.runs.liveness import LocalRuns, decide, kind_of
+from veristream.search.runs.product import Product, formula_of, watch_of
 from veristream.search.session import Session
 from veristream.search.worker import Say
 from veristream.verdict import Result, Violated

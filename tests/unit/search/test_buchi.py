@@ -23,8 +23,8 @@ from veristream.ir.property import (
     TemporalBinary,
     TemporalUnary,
 )
-from veristream.search.buchi import Automaton, translate
-from veristream.search.formula import normalise, number, propositions
+from veristream.search.runs.buchi import Automaton, translate
+from veristream.search.runs.formula import normalise, number, propositions
 
 Node = tuple[int, int]
 """A position of a lasso and a state of an automaton."""

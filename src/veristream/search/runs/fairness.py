@@ -22,7 +22,7 @@ from veristream.ir.actions import Action
 from veristream.ir.expr import Const
 from veristream.ir.network import FairnessMark, Label
 from veristream.ir.property import Fairness
-from veristream.search.graph import (
+from veristream.search.runs.graph import (
     NONE,
     TOO_SMALL,
     Graph,

@@ -20,13 +20,13 @@ from veristream.ir.network import Network
 from veristream.ir.property import Fairness, LeadsTo, Property, Temporal
 from veristream.ir.state import State
 from veristream.kernel.layout import Row
-from veristream.search.fairness import FairComponent, System, find_fair
-from veristream.search.graph import NONE, Graph, source_of
-from veristream.search.lasso import STEPS_SHOWN, loop_edges
 from veristream.search.limits import Limits, Report
-from veristream.search.product import Edge, Lasso, Product
 from veristream.search.reach import expand as native
 from veristream.search.reach.explore import Exploration, Hit, OutOfMemory, Plan, begin
+from veristream.search.runs.fairness import FairComponent, System, find_fair
+from veristream.search.runs.graph import NONE, Graph, source_of
+from veristream.search.runs.lasso import STEPS_SHOWN, loop_edges
+from veristream.search.runs.product import Edge, Lasso, Product
 from veristream.search.session import Advancing, Session
 from veristream.verdict import Holds, Result, Unknown, Verdict, Violated
 

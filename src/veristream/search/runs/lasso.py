@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from veristream.ir.expr import Const
 from veristream.ir.property import Formula, Holds, Occurs, Silent, TemporalBinary, TemporalUnary
-from veristream.search.fairness import FairComponent, Units
-from veristream.search.graph import NONE, Graph, nearest, source_of
+from veristream.search.runs.fairness import FairComponent, Units
+from veristream.search.runs.graph import NONE, Graph, nearest, source_of
 
 EdgeSet = NDArray[np.bool_]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from veristream.ir.property import Formula, Holds, Occurs, Silent
-from veristream.search.formula import (
+from veristream.search.runs.formula import (
     And,
     Atom,
     Next,

@@ -1,0 +1,1 @@
+"""Infinite runs: temporal formulas, the product with a Büchi automaton, fair components, lassos."""

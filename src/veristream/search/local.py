@@ -18,10 +18,10 @@ from veristream.ir.property import (
     Refines,
     Temporal,
 )
-from veristream.search import refinement
-from veristream.search.determinism import check_determinism
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.reach.safety import check_safety
+from veristream.search.refine import refinement
+from veristream.search.refine.determinism import check_determinism
 from veristream.search.runs.liveness import check_liveness
 from veristream.search.runs.liveness import kind_of as temporal_kind_of
 from veristream.search.session import INTERRUPTED, peak_memory_mib

@@ -14,13 +14,13 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.property import Property, Refines
 from veristream.ir.state import State
-from veristream.search.labelled import TAU, Alphabet, Labelled
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import MIB, default_budget_mib
-from veristream.search.normal import DIVERGENCES, FAILURES, TRACES, NormalForm
-from veristream.search.pairs import CANNOT, ENDLESS, REFUSES, Break, Pairs
+from veristream.search.refine.labelled import TAU, Alphabet, Labelled
+from veristream.search.refine.normal_form import DIVERGENCES, FAILURES, TRACES, NormalForm
+from veristream.search.refine.pairs import CANNOT, ENDLESS, REFUSES, Break, Pairs
+from veristream.search.refine.tables import SequenceTable
 from veristream.search.session import Session
-from veristream.search.tables import SequenceTable
 from veristream.search.trace import action_fault, find_step, first_step
 from veristream.verdict import Holds, Result, Step, Trace, Unknown, Verdict, Violated
 

@@ -15,7 +15,9 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import half_at, set_half, set_word, word_at
-from veristream.search.labelled import (
+from veristream.search.memory import Reserve, reserve
+from veristream.search.reach.explore import OutOfMemory
+from veristream.search.refine.labelled import (
     DIVERGES,
     DONE,
     FAULT,
@@ -29,8 +31,7 @@ from veristream.search.labelled import (
     expand_state,
     offer_of,
 )
-from veristream.search.memory import Reserve, reserve
-from veristream.search.normal import (
+from veristream.search.refine.normal_form import (
     DIVERGENCES,
     FAILURES,
     NOWHERE,
@@ -41,15 +42,7 @@ from veristream.search.normal import (
     find_move,
     first_node,
 )
-from veristream.search.reach.explore import OutOfMemory
-from veristream.search.tables import (
-    Map,
-    MapTable,
-    address_of,
-    has_room,
-    place_of,
-    put,
-)
+from veristream.search.refine.tables import Map, MapTable, address_of, has_room, place_of, put
 
 BROKEN, COMPLETE = 10, 11
 """What the loop came back for, beside what expanding a state gives."""

@@ -13,7 +13,9 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import half_at, set_half, set_word, word_at
-from veristream.search.labelled import (
+from veristream.search.memory import reserve
+from veristream.search.reach.explore import OutOfMemory
+from veristream.search.refine.labelled import (
     DIVERGES,
     DONE,
     GROW,
@@ -24,9 +26,7 @@ from veristream.search.labelled import (
     expand_state,
     offer_of,
 )
-from veristream.search.memory import reserve
-from veristream.search.reach.explore import OutOfMemory
-from veristream.search.tables import (
+from veristream.search.refine.tables import (
     COUNT,
     MISSING,
     Map,

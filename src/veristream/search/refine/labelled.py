@@ -25,7 +25,7 @@ from veristream.kernel.native import call_4, half_at, set_half, set_word, word_a
 from veristream.search.memory import reserve
 from veristream.search.reach.explore import OutOfMemory
 from veristream.search.reach.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
-from veristream.search.tables import (
+from veristream.search.refine.tables import (
     MISSING,
     SequenceTable,
     Words,

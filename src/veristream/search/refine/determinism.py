@@ -15,7 +15,10 @@ from numba import njit
 from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.kernel.native import half_at, set_word, word_at
-from veristream.search.labelled import (
+from veristream.search.limits import Limits, Report
+from veristream.search.memory import MIB, default_budget_mib, reserve
+from veristream.search.reach.explore import OutOfMemory
+from veristream.search.refine.labelled import (
     DONE,
     EDGES,
     FAULT,
@@ -28,11 +31,8 @@ from veristream.search.labelled import (
     Labelled,
     expand_state,
 )
-from veristream.search.limits import Limits, Report
-from veristream.search.memory import MIB, default_budget_mib, reserve
-from veristream.search.reach.explore import OutOfMemory
+from veristream.search.refine.tables import Words, address_of
 from veristream.search.session import Session
-from veristream.search.tables import Words, address_of
 from veristream.search.trace import action_fault, replay
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
 

@@ -1,0 +1,1 @@
+"""Refinement and determinism: what CSP observes of labelled transition systems."""

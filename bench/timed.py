@@ -136,8 +136,8 @@ def _measure_one(case: Case) -> dict[str, Any]:
     from veristream.library import load
     from veristream.search.limits import Limits, silent
     from veristream.search.session import peak_memory_mib
-    from veristream.search.timed import REACH_FIRST, TimedSearch, opening_zones_locally
-    from veristream.search.timed_cases import inquire
+    from veristream.search.zones.cases import inquire
+    from veristream.search.zones.safety import REACH_FIRST, TimedSearch, opening_zones_locally
     from veristream.verdict import word
 
     began = time.perf_counter()

@@ -17,7 +17,12 @@ from veristream.ir.property import Property
 from veristream.ir.show import show_timed
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.reach import partition
-from veristream.search.timed import (
+from veristream.search.zone_crew import SharedZones, opening_zones_shared
+from veristream.search.zone_part import ZonePart
+from veristream.search.zones.cases import Inquiry
+from veristream.search.zones.expand import COVERED
+from veristream.search.zones.explore import ZoneExploration
+from veristream.search.zones.safety import (
     ExploringZones,
     OpenZones,
     TimedSearch,
@@ -25,11 +30,6 @@ from veristream.search.timed import (
     opening_zones_locally,
     search_group,
 )
-from veristream.search.timed_cases import Inquiry
-from veristream.search.zone_crew import SharedZones, opening_zones_shared
-from veristream.search.zone_explore import ZoneExploration
-from veristream.search.zone_part import ZonePart
-from veristream.search.zones import COVERED
 from veristream.verdict import Holds, Result, Step, Trace, word
 
 

@@ -34,9 +34,9 @@ from veristream.search.checkpoint import MANIFEST
 from veristream.search.crew import SharedExploration, WorkerLostError
 from veristream.search.limits import Limits, silent
 from veristream.search.order import Order
-from veristream.search.timed import REACH_FIRST, TimedSearch, opening_zones_locally
-from veristream.search.timed_cases import inquire
 from veristream.search.zone_crew import ShareZones, Workers, check_shared_zones
+from veristream.search.zones.cases import inquire
+from veristream.search.zones.safety import REACH_FIRST, TimedSearch, opening_zones_locally
 from veristream.source import Source
 from veristream.verdict import Holds, Unknown, word
 

@@ -25,8 +25,8 @@ from veristream.search.refine.determinism import check_determinism
 from veristream.search.runs.liveness import check_liveness
 from veristream.search.runs.liveness import kind_of as temporal_kind_of
 from veristream.search.session import INTERRUPTED, peak_memory_mib
-from veristream.search.timed import check_timed_safety
-from veristream.search.timed_runs import check_timed_runs
+from veristream.search.zones.runs import check_timed_runs
+from veristream.search.zones.safety import check_timed_safety
 from veristream.verdict import Effort, Result, Unknown
 
 LOCAL_REMEDY = "--max-memory-mib gives more; --engine spark --spill DIR has a cluster's memory and disks"

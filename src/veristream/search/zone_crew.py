@@ -21,19 +21,7 @@ from veristream.search.order import Order
 from veristream.search.reach.explore import Hit
 from veristream.search.session import INTERRUPTED, spread_of
 from veristream.search.shared import Value
-from veristream.search.timed import (
-    ExploringZones,
-    OpenZones,
-    TimedSearch,
-    check_timed_safety,
-    opening_zones_locally,
-    search_group,
-)
-from veristream.search.timed_cases import Inquiry
-from veristream.search.timed_faults import NO_ACTION
-from veristream.search.timed_watch import Questions
 from veristream.search.worker import Say
-from veristream.search.zone_explore import Origin
 from veristream.search.zone_part import (
     DISCRETE,
     NO_ACTION_TOLD,
@@ -42,6 +30,18 @@ from veristream.search.zone_part import (
     make_zone_order,
     number_of,
 )
+from veristream.search.zones.cases import Inquiry
+from veristream.search.zones.explore import Origin
+from veristream.search.zones.faults import NO_ACTION
+from veristream.search.zones.safety import (
+    ExploringZones,
+    OpenZones,
+    TimedSearch,
+    check_timed_safety,
+    opening_zones_locally,
+    search_group,
+)
+from veristream.search.zones.watch import Questions
 from veristream.verdict import Result, Spread
 
 ShareZones = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from veristream.ir.text.printer import print_network
 from veristream.kernel.layout import Row
-from veristream.search import zone_partition as sharing
-from veristream.search import zones as native
 from veristream.search.checkpoint import Saved, read_saved
 from veristream.search.memory import reserve
 from veristream.search.order import Opened, Order, digest_of, only_with
@@ -21,11 +19,13 @@ from veristream.search.reach.explore import Hit, OutOfMemory
 from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, fingerprint
 from veristream.search.shared import Value
-from veristream.search.timed_cases import Inquiry, inquire, pose
-from veristream.search.zone_explore import MODEL_FAILS, Pace, ZoneExploration
-from veristream.search.zone_partition import ZoneSharing, record_words, zone_words
-from veristream.search.zone_records import pack, read_nodes, restore_zones, write_nodes
-from veristream.search.zones import absorb_zones, scatter_zones
+from veristream.search.zones import expand as native
+from veristream.search.zones import partition as sharing
+from veristream.search.zones.cases import Inquiry, inquire, pose
+from veristream.search.zones.expand import absorb_zones, scatter_zones
+from veristream.search.zones.explore import MODEL_FAILS, Pace, ZoneExploration
+from veristream.search.zones.partition import ZoneSharing, record_words, zone_words
+from veristream.search.zones.records import pack, read_nodes, restore_zones, write_nodes
 
 OUTBOX_BYTES = 1 << 20
 LATELY_BYTES = 4 << 20

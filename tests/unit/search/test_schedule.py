@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from veristream.ir.clocks import Bound
-from veristream.search.schedule import Stay, schedule
+from veristream.search.zones.schedule import Stay, schedule
 
 X, Y = 1, 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.search.timed_texts import verdict_of
-from veristream.search import timed
+from veristream.search.zones import safety as timed
 from veristream.verdict import Holds, Violated
 
 

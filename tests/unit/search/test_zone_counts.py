@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.search.timed_texts import result_of, verdict_of
-from veristream.search import zone_explore
+from veristream.search.zones import explore as zone_explore
 from veristream.verdict import Holds, Violated
 
 LINE = """

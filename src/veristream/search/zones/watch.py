@@ -16,8 +16,8 @@ from veristream.ir.expr import TRUE, ClockConstraint, ClockRef, ClockValue, Expr
 from veristream.ir.network import Channel, Component, Network
 from veristream.ir.property import Optimise
 from veristream.kernel.emit import Watch
-from veristream.search.zone_explore import watched_parts
-from veristream.search.zones import Watched
+from veristream.search.zones.expand import Watched
+from veristream.search.zones.explore import watched_parts
 
 CONDITION_BITS = 62
 

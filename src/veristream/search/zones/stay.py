@@ -30,7 +30,8 @@ from veristream.kernel.zones import (
     up,
 )
 from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
-from veristream.search.zone_steps import (
+from veristream.search.zones.expand import NONE, Nodes, borrow_nodes
+from veristream.search.zones.steps import (
     EMPTY,
     ENTERED,
     FAILED,
@@ -50,7 +51,6 @@ from veristream.search.zone_steps import (
     take_away,
     tested,
 )
-from veristream.search.zones import NONE, Nodes, borrow_nodes
 
 # What `search_runs` came back for.
 QUANTUM, COMPLETE, FOUND, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, FAULT = range(8)

@@ -17,9 +17,8 @@ from veristream.kernel.federation import subtract
 from veristream.kernel.layout import Row
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import copy, set_zero
-from veristream.search.timed_trace import Hop, list_successors, zone_bounds
-from veristream.search.zone_runs import STUCK, Parts, cross, ends, settle
-from veristream.search.zone_steps import (
+from veristream.search.zones.stay import STUCK, Parts, cross, ends, settle
+from veristream.search.zones.steps import (
     EMPTY,
     ENTERED,
     Scratch,
@@ -32,6 +31,7 @@ from veristream.search.zone_steps import (
     stuck,
     tested,
 )
+from veristream.search.zones.trace import Hop, list_successors, zone_bounds
 
 _PROPOSITIONS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 

@@ -24,8 +24,8 @@ from veristream.ir.state import State
 from veristream.kernel.layout import Row, decode
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import INFINITY
-from veristream.search.schedule import Stay, schedule
-from veristream.search.zone_steps import Shape, bound_left, bound_limit, bound_right
+from veristream.search.zones.schedule import Stay, schedule
+from veristream.search.zones.steps import Shape, bound_left, bound_limit, bound_right
 from veristream.verdict import Step, Trace
 
 _SUCCESSORS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)

@@ -23,19 +23,19 @@ from veristream.ir.vacuity import sentence_never
 from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import load_kernel
 from veristream.kernel.zones import set_zero
-from veristream.search import zone_runs as native
 from veristream.search.limits import Limits, Report
 from veristream.search.reach.explore import OutOfMemory
 from veristream.search.session import INTERRUPTED, Session
-from veristream.search.timed import true_at_once, way_to
-from veristream.search.timed_faults import NO_ACTION, FaultTeller, failure_at_first
-from veristream.search.timed_trace import Hop, Teller, zone_bounds
-from veristream.search.timed_watch import Questions
-from veristream.search.zone_explore import NodeMemory, Pace, ZoneExploration
-from veristream.search.zone_path import Walker
-from veristream.search.zone_runs import Parts, Trees, add_root, search_runs
-from veristream.search.zone_steps import ENTERED, FAILED
-from veristream.search.zones import COVERED, NONE
+from veristream.search.zones import stay as native
+from veristream.search.zones.expand import COVERED, NONE
+from veristream.search.zones.explore import NodeMemory, Pace, ZoneExploration
+from veristream.search.zones.faults import NO_ACTION, FaultTeller, failure_at_first
+from veristream.search.zones.path import Walker
+from veristream.search.zones.safety import true_at_once, way_to
+from veristream.search.zones.stay import Parts, Trees, add_root, search_runs
+from veristream.search.zones.steps import ENTERED, FAILED
+from veristream.search.zones.trace import Hop, Teller, zone_bounds
+from veristream.search.zones.watch import Questions
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
 RunClaim = Inevitable | PotentiallyAlways | LeadsTo

@@ -20,9 +20,9 @@ from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.show import show_timed
 from veristream.ir.state import State
 from veristream.kernel.zones import constrain
-from veristream.search.timed_trace import Hop, Teller, zone_bounds
-from veristream.search.timed_watch import Questions
-from veristream.search.zone_path import Finish, Walker
+from veristream.search.zones.path import Finish, Walker
+from veristream.search.zones.trace import Hop, Teller, zone_bounds
+from veristream.search.zones.watch import Questions
 from veristream.verdict import Fault, Step, Trace, Unknown
 
 NO_ACTION = -1

@@ -18,7 +18,7 @@ from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half
 from veristream.kernel.zones import INFINITY, copy, includes, is_unbounded, native
 from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
-from veristream.search.zone_partition import (
+from veristream.search.zones.partition import (
     COMING,
     LEVEL_END,
     ZoneSharing,
@@ -26,7 +26,7 @@ from veristream.search.zone_partition import (
     record_words,
     send_zone,
 )
-from veristream.search.zone_steps import (
+from veristream.search.zones.steps import (
     ENTERED,
     FAILED,
     Scratch,

@@ -19,12 +19,12 @@ from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import set_zero
-from veristream.search import zones as native
 from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
 from veristream.search.reach.explore import LOAD_MAX, SLOTS_MAX, Hit, OutOfMemory
 from veristream.search.reach.visited import ROOT, Store, enter_again, fingerprint
-from veristream.search.zone_steps import ENTERED, Scratch, Shape, TimedCode, enter, normalise
-from veristream.search.zones import Nodes, Watched, expand_zones, keep_zone
+from veristream.search.zones import expand as native
+from veristream.search.zones.expand import Nodes, Watched, expand_zones, keep_zone
+from veristream.search.zones.steps import ENTERED, Scratch, Shape, TimedCode, enter, normalise
 
 BUFFER = 256
 PIECES = 64

@@ -13,8 +13,8 @@ from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.vacuity import antecedents
 from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search.timed_watch import Questions
-from veristream.search.zone_explore import ZoneExploration
+from veristream.search.zones.explore import ZoneExploration
+from veristream.search.zones.watch import Questions
 from veristream.verdict import Effort, Verdict
 
 TimedSafety = Always | Reachable | DeadlockFree

@@ -25,12 +25,12 @@ from veristream.search.limits import Limits, Report
 from veristream.search.reach.explore import Hit
 from veristream.search.reach.safety import kind_of
 from veristream.search.session import INTERRUPTED, Advancing, Session
-from veristream.search.timed_cases import Inquiry, TimedCase, inquire
-from veristream.search.timed_faults import FaultTeller, failure_at_first
-from veristream.search.timed_trace import Hop, Teller, zone_bounds
-from veristream.search.zone_explore import MODEL_FAILS, Origin, code_of, scratch_of, shape_of
-from veristream.search.zone_path import Walker
-from veristream.search.zones import BEYOND
+from veristream.search.zones.cases import Inquiry, TimedCase, inquire
+from veristream.search.zones.expand import BEYOND
+from veristream.search.zones.explore import MODEL_FAILS, Origin, code_of, scratch_of, shape_of
+from veristream.search.zones.faults import FaultTeller, failure_at_first
+from veristream.search.zones.path import Walker
+from veristream.search.zones.trace import Hop, Teller, zone_bounds
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
 
 REACH_FIRST, REACH_MAX = 16, 1 << 16

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from veristream.kernel.zones import native
 from veristream.search.reach.visited import Store, fingerprint
-from veristream.search.zone_explore import ZoneExploration
-from veristream.search.zone_partition import record_words, zone_words
-from veristream.search.zones import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone
+from veristream.search.zones.expand import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone
+from veristream.search.zones.explore import ZoneExploration
+from veristream.search.zones.partition import record_words, zone_words
 
 Words = NDArray[np.int64]
 

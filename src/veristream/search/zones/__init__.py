@@ -1,0 +1,1 @@
+"""Timed networks: searches over zones of clock values."""

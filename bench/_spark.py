@@ -14,12 +14,12 @@ from typing import Any
 
 from veristream.ir.network import Network
 from veristream.library import load
-from veristream.search import handover
-from veristream.search.crew import SENT
 from veristream.search.exchange import Means
-from veristream.search.handover import Handover
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.reach.safety import Batch, Open, Search, opening_locally
+from veristream.search.shared import handover
+from veristream.search.shared.crew import SENT
+from veristream.search.shared.handover import Handover
 from veristream.search.spark import Cluster, opening_on_spark
 from veristream.spark import open_session
 

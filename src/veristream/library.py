@@ -103,8 +103,8 @@ def _claim(
 ) -> None:
     """Makes the folder one for checkpoints of these properties; raises ModelError where it is another's."""
     from veristream.ir.text.printer import print_network
-    from veristream.search.checkpoint import claim_folder
-    from veristream.search.order import only_with
+    from veristream.search.shared.assignment import only_with
+    from veristream.search.shared.checkpoint import claim_folder
 
     asked = {network.name: [_under(one, fairness) for one in chosen[network.name]] for network in networks}
     texts = [print_network(only_with(network, asked[network.name])) for network in networks]

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.kernel.layout import Row
-from veristream.search.checkpoint import read_manifest
-from veristream.search.crew import Checkpoints, SharedExploration, open_crew
-from veristream.search.handover import Handover
 from veristream.search.limits import Limits, silent
 from veristream.search.memory import MIB
-from veristream.search.order import Order, make_order
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Batch, Exploring, Open, check_safety
-from veristream.search.shared_runs import Share
-from veristream.search.worker import Meeting, serve
+from veristream.search.shared.assignment import Order, make_order
+from veristream.search.shared.checkpoint import read_manifest
+from veristream.search.shared.crew import Checkpoints, SharedExploration, open_crew
+from veristream.search.shared.handover import Handover
+from veristream.search.shared.runs import Share
+from veristream.search.shared.worker import Meeting, serve
 from veristream.verdict import Result
 
 Watch = Callable[[SharedExploration], None]

@@ -17,8 +17,8 @@ from veristream.ir.property import Property
 from veristream.ir.show import show_timed
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.reach import partition
-from veristream.search.zone_crew import SharedZones, opening_zones_shared
-from veristream.search.zone_part import ZonePart
+from veristream.search.shared.zone_part import ZonePart
+from veristream.search.shared.zones import SharedZones, opening_zones_shared
 from veristream.search.zones.cases import Inquiry
 from veristream.search.zones.expand import COVERED
 from veristream.search.zones.explore import ZoneExploration

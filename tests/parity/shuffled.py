@@ -10,14 +10,14 @@ from functools import partial
 from veristream.ir.network import Network
 from veristream.kernel.layout import Row
 from veristream.search import turn as turns
-from veristream.search.checkpoint import read_manifest
-from veristream.search.crew import Checkpoints
-from veristream.search.handover import Handover
 from veristream.search.memory import MIB
-from veristream.search.order import make_order
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Batch, Exploring, Open
+from veristream.search.shared.assignment import make_order
+from veristream.search.shared.checkpoint import read_manifest
+from veristream.search.shared.crew import Checkpoints
+from veristream.search.shared.handover import Handover
 from veristream.search.shuffle import Answer, Question, ShuffledExploration, explore_by_shuffles
 from veristream.search.turn import Block, Item, Kind, Leftovers, Sent, Standing, Turn, take_turn
 

@@ -9,11 +9,11 @@ import pytest
 from tests.parity.shared import check_shared, opening_with_threads
 from tests.parity.test_shared import MODELS, told
 from veristream.library import load
-from veristream.search import handover
-from veristream.search.crew import spread_of_parts
 from veristream.search.limits import Limits, Progress
 from veristream.search.local import check
 from veristream.search.reach.safety import check_safety
+from veristream.search.shared import handover
+from veristream.search.shared.crew import spread_of_parts
 from veristream.verdict import Spread, Unknown
 
 NEVER = 1 << 60

@@ -12,9 +12,10 @@ from tests.parity.shared import check_shared, opening_with_threads
 from tests.parity.test_shared import MODELS, safety_of
 from veristream.errors import EnvironmentFailure
 from veristream.library import load
-from veristream.search import memory, part
+from veristream.search import memory
 from veristream.search.limits import Limits, Progress
 from veristream.search.reach.safety import check_safety
+from veristream.search.shared import state_part as part
 from veristream.verdict import word
 
 FULL_DEPTH = 12  # the level from which on the disk is full

@@ -17,11 +17,11 @@ from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.ir.text.read import read_network
 from veristream.library import load
-from veristream.search import handover
-from veristream.search.checkpoint import MANIFEST
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.search.reach.safety import SafetyClaim
+from veristream.search.shared import handover
+from veristream.search.shared.checkpoint import MANIFEST
 from veristream.source import Source
 from veristream.verdict import Result, word
 

@@ -19,7 +19,7 @@ from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search.limits import Limits, silent
 from veristream.search.local import check
-from veristream.search.shared_runs import SharedLook, check_shared_runs
+from veristream.search.shared.runs import SharedLook, check_shared_runs
 from veristream.source import Source
 from veristream.verdict import Holds, Result, Unknown, Violated, word
 

@@ -29,12 +29,12 @@ from veristream.ir.network import Network
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.text.read import read_network
 from veristream.library import load
-from veristream.search import zone_part
-from veristream.search.checkpoint import MANIFEST
-from veristream.search.crew import SharedExploration, WorkerLostError
 from veristream.search.limits import Limits, silent
-from veristream.search.order import Order
-from veristream.search.zone_crew import ShareZones, Workers, check_shared_zones
+from veristream.search.shared import zone_part
+from veristream.search.shared.assignment import Order
+from veristream.search.shared.checkpoint import MANIFEST
+from veristream.search.shared.crew import SharedExploration, WorkerLostError
+from veristream.search.shared.zones import ShareZones, Workers, check_shared_zones
 from veristream.search.zones.cases import inquire
 from veristream.search.zones.safety import REACH_FIRST, TimedSearch, opening_zones_locally
 from veristream.source import Source

@@ -14,7 +14,7 @@ import pytest
 from tests.missing import is_missing
 from tests.spark.cluster import Standalone, standalone
 from veristream.errors import EnvironmentFailure
-from veristream.search import handover
+from veristream.search.shared import handover
 from veristream.spark import find_java, open_session
 
 if TYPE_CHECKING:

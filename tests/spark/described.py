@@ -10,8 +10,8 @@ from urllib.request import urlopen
 from tests.parity.test_shared import safety_of
 from tests.spark.cluster import ROOT
 from veristream.library import load
-from veristream.search import handover
 from veristream.search.limits import Limits, Progress, SparkOptions
+from veristream.search.shared import handover
 from veristream.search.spark import engine
 from veristream.spark import open_session
 

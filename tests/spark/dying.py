@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.spark.cluster import kill
 from veristream.cli import main
-from veristream.search.checkpoint import MANIFEST
+from veristream.search.shared.checkpoint import MANIFEST
 
 
 def depth_in(folder: Path) -> int:

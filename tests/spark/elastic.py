@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 import veristream as vs
 from tests.parity.test_shared import told
 from tests.spark.cluster import ROOT
-from veristream.search import handover
 from veristream.search.limits import SparkOptions
+from veristream.search.shared import handover
 
 MODEL = ROOT / "models/philosophers/philosophers.net"
 CONSTANTS = {"ORDERED": 1}

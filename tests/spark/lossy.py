@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, cast
 from tests.parity.test_shared import told
 from tests.spark.cluster import ROOT, executors, kill, python_workers
 from veristream.library import load
-from veristream.search import handover
 from veristream.search.limits import Exchange, Limits, Progress, SparkOptions
+from veristream.search.shared import handover
 from veristream.search.spark import engine
 from veristream.spark import open_session
 

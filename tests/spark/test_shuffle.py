@@ -21,11 +21,11 @@ from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search import local, shuffle
-from veristream.search.crew import Crew
 from veristream.search.limits import Limits, SparkOptions, silent
+from veristream.search.shared.crew import Crew
+from veristream.search.shared.worker import Meeting, Say
 from veristream.search.spark import engine
 from veristream.search.turn import Sent, Turn
-from veristream.search.worker import Meeting, Say
 from veristream.source import Source
 from veristream.verdict import Unknown
 

@@ -204,7 +204,7 @@ def read_spark(engine: Engine, options: SparkOptions, resume: str | None = None)
 
 
 def _is_saved(folder: str) -> bool:
-    from veristream.search.checkpoint import is_saved  # NumPy takes a tenth of a second to import
+    from veristream.search.shared.checkpoint import is_saved
 
     return is_saved(folder)
 

@@ -24,9 +24,13 @@ from numpy.typing import NDArray
 
 from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
-from veristream.search.channel import Message, unframe
-from veristream.search.checkpoint import Manifest, write_manifest
-from veristream.search.crew import (
+from veristream.search.reach.expand import FAULT
+from veristream.search.reach.explore import Hit
+from veristream.search.reach.visited import ROOT
+from veristream.search.shared.assignment import Order
+from veristream.search.shared.channel import Message, unframe
+from veristream.search.shared.checkpoint import Manifest, write_manifest
+from veristream.search.shared.crew import (
     SENT,
     STATES,
     Crew,
@@ -35,10 +39,7 @@ from veristream.search.crew import (
     global_index,
     split_index,
 )
-from veristream.search.order import Order
-from veristream.search.reach.expand import FAULT
-from veristream.search.reach.explore import Hit
-from veristream.search.reach.visited import ROOT
+from veristream.search.shared.worker import Say
 from veristream.search.turn import (
     Block,
     Item,
@@ -52,7 +53,6 @@ from veristream.search.turn import (
     read_all,
     take_turn,
 )
-from veristream.search.worker import Say
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext

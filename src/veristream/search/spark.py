@@ -23,21 +23,21 @@ from veristream.ir.network import Network
 from veristream.ir.property import Deterministic, Property, Refines
 from veristream.kernel.layout import Row
 from veristream.search import local
-from veristream.search.checkpoint import Manifest, is_saved, make_folder, read_manifest
-from veristream.search.crew import Checkpoints, Crew, SharedExploration, WorkerLostError, open_crew
 from veristream.search.exchange import Means, SocketsRefusedError, absence, failed_job, parted
-from veristream.search.handover import Handover, IsTime
 from veristream.search.limits import Limits, Report, SparkOptions
 from veristream.search.memory import MIB, default_budget_mib
-from veristream.search.order import Order, make_order
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Batch, Exploring, Open, batches, check_batch
 from veristream.search.session import INTERRUPTED
-from veristream.search.shared_runs import Share, check_shared_runs
+from veristream.search.shared.assignment import Order, make_order
+from veristream.search.shared.checkpoint import Manifest, is_saved, make_folder, read_manifest
+from veristream.search.shared.crew import Checkpoints, Crew, SharedExploration, WorkerLostError, open_crew
+from veristream.search.shared.handover import Handover, IsTime
+from veristream.search.shared.runs import Share, check_shared_runs
+from veristream.search.shared.worker import Meeting, serve
+from veristream.search.shared.zones import Workers, check_shared_zones
 from veristream.search.shuffle import SparkJobs, explore_by_shuffles
-from veristream.search.worker import Meeting, serve
-from veristream.search.zone_crew import Workers, check_shared_zones
 from veristream.spark import REMOTE_PORT, cores_of, is_remote
 from veristream.verdict import Result, Unknown
 

@@ -17,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search.checkpoint import Saved, load_part, read_states, save_part
-from veristream.search.crew import SEEN, TRANSITIONS
 from veristream.search.memory import DiskFullError, Spill
-from veristream.search.order import Opened, Order
-from veristream.search.part import Part
 from veristream.search.reach import partition
 from veristream.search.reach.explore import Hit, OutOfMemory
-from veristream.search.shared import Value
+from veristream.search.shared.assignment import Opened, Order
+from veristream.search.shared.checkpoint import Saved, load_part, read_states, save_part
+from veristream.search.shared.contract import Value
+from veristream.search.shared.crew import SEEN, TRANSITIONS
+from veristream.search.shared.state_part import Part
 
 BLOCK_STATES = 1 << 18
 LEFT_BYTES_MAX = 1 << 30

@@ -12,8 +12,8 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.search import local, spark
-from veristream.search.checkpoint import Manifest, write_manifest
 from veristream.search.limits import Limits, Progress, SparkOptions, silent
+from veristream.search.shared.checkpoint import Manifest, write_manifest
 from veristream.source import Source
 from veristream.verdict import Holds, Unknown, Violated, word
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search.crew import STATES, SharedExploration, global_index
 from veristream.search.runs.graph import Graph
-from veristream.search.worker import Say
+from veristream.search.shared.crew import STATES, SharedExploration, global_index
+from veristream.search.shared.worker import Say
 
 EDGE_BYTES = 48
 """What an edge takes here at most: as it comes, numbered, and sorted."""

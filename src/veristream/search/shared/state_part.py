@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search.checkpoint import Saved, load_part, read_saved, save_part
 from veristream.search.memory import Reserve, Spill, reserve, spill
 from veristream.search.reach import expand as native
 from veristream.search.reach import partition
@@ -16,7 +15,8 @@ from veristream.search.reach.expand import Code, next_level
 from veristream.search.reach.explore import Exploration, Hit, OutOfMemory, Plan, prepare
 from veristream.search.reach.partition import Sharing, absorb, owner_of, record_size, restore, scatter
 from veristream.search.reach.visited import ROOT, fingerprint
-from veristream.search.shared import Value
+from veristream.search.shared.checkpoint import Saved, load_part, read_saved, save_part
+from veristream.search.shared.contract import Value
 
 OUTBOX_BYTES = 1 << 20
 LATELY = 1 << 16

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search.checkpoint import read_edges, save_edges
-from veristream.search.gathered import Share
 from veristream.search.memory import Reserve, Spill, reserve, spill
-from veristream.search.part import CLAIMED_STATES, Part
 from veristream.search.reach import partition
 from veristream.search.reach.explore import OutOfMemory
 from veristream.search.reach.visited import ROOT, find_or_add, fingerprint
@@ -31,7 +28,10 @@ from veristream.search.runs.elimination import (
 )
 from veristream.search.runs.fairness import Words, enabled_of
 from veristream.search.runs.product import Product
-from veristream.search.shared import Value
+from veristream.search.shared.checkpoint import read_edges, save_edges
+from veristream.search.shared.contract import Value
+from veristream.search.shared.remainder import Share
+from veristream.search.shared.state_part import CLAIMED_STATES, Part
 
 WAVE_QUANTUM = 1 << 16
 WAVE_OUTBOX = 1 << 16

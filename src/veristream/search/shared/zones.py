@@ -15,14 +15,14 @@ import numpy as np
 
 from veristream.ir.network import Network
 from veristream.ir.property import Property
-from veristream.search.crew import SharedExploration, global_index, split_index
 from veristream.search.limits import Limits, Report
-from veristream.search.order import Order
 from veristream.search.reach.explore import Hit
 from veristream.search.session import INTERRUPTED, spread_of
-from veristream.search.shared import Value
-from veristream.search.worker import Say
-from veristream.search.zone_part import (
+from veristream.search.shared.assignment import Order
+from veristream.search.shared.contract import Value
+from veristream.search.shared.crew import SharedExploration, global_index, split_index
+from veristream.search.shared.worker import Say
+from veristream.search.shared.zone_part import (
     DISCRETE,
     NO_ACTION_TOLD,
     SKEWED,

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search import channel
-from veristream.search.crew import Crew, SharedExploration, global_index
 from veristream.search.reach import expand as native
 from veristream.search.reach.explore import Exploration, Hit, OutOfMemory
 from veristream.search.reach.partition import share
 from veristream.search.reach.visited import ROOT
-from veristream.search.worker import Say
+from veristream.search.shared import channel
+from veristream.search.shared.crew import Crew, SharedExploration, global_index
+from veristream.search.shared.worker import Say
 from veristream.verdict import Spread
 
 PIECE = 1 << 18

@@ -18,13 +18,8 @@ from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property, TemporalUnary
 from veristream.ir.text.printer import print_network
 from veristream.kernel.emit import Watch
-from veristream.search import channel
-from veristream.search.crew import SharedExploration, global_index, split_index
-from veristream.search.gathered import EDGE_BYTES, STATE_BYTES, gather
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import MIB, default_budget_mib
-from veristream.search.order import Opened, Order, digest_of, only_with
-from veristream.search.product_part import ProductPart
 from veristream.search.reach.explore import Exploration, OutOfMemory
 from veristream.search.reach.partition import share as share_out
 from veristream.search.runs.buchi import translate
@@ -32,7 +27,12 @@ from veristream.search.runs.fairness import System, Words, find_fair
 from veristream.search.runs.liveness import LocalRuns, decide, kind_of
 from veristream.search.runs.product import Product, formula_of, watch_of
 from veristream.search.session import Session
-from veristream.search.worker import Say
+from veristream.search.shared import channel
+from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
+from veristream.search.shared.crew import SharedExploration, global_index, split_index
+from veristream.search.shared.product_part import ProductPart
+from veristream.search.shared.remainder import EDGE_BYTES, STATE_BYTES, gather
+from veristream.search.shared.worker import Say
 from veristream.verdict import Result, Violated
 
 Share = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from veristream.ir.text.printer import print_network
 from veristream.kernel.layout import Row
-from veristream.search.checkpoint import Saved, read_saved
 from veristream.search.memory import reserve
-from veristream.search.order import Opened, Order, digest_of, only_with
 from veristream.search.reach import partition
 from veristream.search.reach.explore import Hit, OutOfMemory
 from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, fingerprint
-from veristream.search.shared import Value
+from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
+from veristream.search.shared.checkpoint import Saved, read_saved
+from veristream.search.shared.contract import Value
 from veristream.search.zones import expand as native
 from veristream.search.zones import partition as sharing
 from veristream.search.zones.cases import Inquiry, inquire, pose

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from veristream.kernel.layout import Row
-from veristream.search import channel
-from veristream.search.channel import Message
 from veristream.search.memory import DiskFullError
-from veristream.search.order import Order
 from veristream.search.reach import partition
 from veristream.search.reach.explore import OutOfMemory
-from veristream.search.shared import Giving, SharedPart, Value
+from veristream.search.shared import channel
+from veristream.search.shared.assignment import Order
+from veristream.search.shared.channel import Message
+from veristream.search.shared.contract import Giving, SharedPart, Value
 
 
 class Say(IntEnum):

@@ -21,7 +21,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from veristream.search.part import Part
+    from veristream.search.shared.state_part import Part
 
 MANIFEST = "manifest.json"
 CLAIM = "model"

@@ -16,13 +16,13 @@ import numpy as np
 
 from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
-from veristream.search import channel
-from veristream.search.channel import Message
-from veristream.search.checkpoint import Manifest, Saved, read_saved, write_manifest
 from veristream.search.reach.expand import FAULT
 from veristream.search.reach.explore import Hit, OutOfMemory
-from veristream.search.shared import Value
-from veristream.search.worker import Meeting, Say
+from veristream.search.shared import channel
+from veristream.search.shared.channel import Message
+from veristream.search.shared.checkpoint import Manifest, Saved, read_saved, write_manifest
+from veristream.search.shared.contract import Value
+from veristream.search.shared.worker import Meeting, Say
 from veristream.verdict import Spread
 
 INDEX_BITS = 32

@@ -14,13 +14,13 @@ from typing import Any
 
 from veristream.ir.network import Network
 from veristream.library import load
-from veristream.search.exchange import Means
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.reach.safety import Batch, Open, Search, opening_locally
 from veristream.search.shared import handover
 from veristream.search.shared.crew import SENT
 from veristream.search.shared.handover import Handover
-from veristream.search.spark import Cluster, opening_on_spark
+from veristream.search.spark.engine import Cluster, opening_on_spark
+from veristream.search.spark.exchange import Means
 from veristream.spark import open_session
 
 

@@ -136,7 +136,7 @@ def _engine(spark: SparkOptions | None) -> Search:
         from veristream.search import local  # Numba takes a third of a second to import
 
         return local.check
-    from veristream.search import spark as cluster
+    from veristream.search.spark import engine as cluster
 
     elastic = spark.exchange == "shuffle"
     return cluster.engine(lambda: open_session(spark.master, "veristream", elastic), spark)

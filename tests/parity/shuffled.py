@@ -9,7 +9,6 @@ from functools import partial
 
 from veristream.ir.network import Network
 from veristream.kernel.layout import Row
-from veristream.search import turn as turns
 from veristream.search.memory import MIB
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
@@ -18,8 +17,9 @@ from veristream.search.shared.assignment import make_order
 from veristream.search.shared.checkpoint import read_manifest
 from veristream.search.shared.crew import Checkpoints
 from veristream.search.shared.handover import Handover
-from veristream.search.shuffle import Answer, Question, ShuffledExploration, explore_by_shuffles
-from veristream.search.turn import Block, Item, Kind, Leftovers, Sent, Standing, Turn, take_turn
+from veristream.search.spark import level_task as turns
+from veristream.search.spark.level_task import Block, Item, Kind, Leftovers, Sent, Standing, Turn, take_turn
+from veristream.search.spark.shuffle import Answer, Question, ShuffledExploration, explore_by_shuffles
 
 
 class Loops:

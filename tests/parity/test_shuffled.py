@@ -16,12 +16,12 @@ from tests.parity.test_shared import MODELS, safety_of, told
 from tests.strategies import networks, properties
 from veristream.ir.property import Property
 from veristream.library import load
-from veristream.search import shuffle
 from veristream.search.limits import Limits
 from veristream.search.local import check
 from veristream.search.reach.safety import Open, SafetyClaim
 from veristream.search.shared import handover
 from veristream.search.shared.checkpoint import MANIFEST
+from veristream.search.spark import shuffle
 from veristream.verdict import word
 
 pytestmark = pytest.mark.long

@@ -12,7 +12,7 @@ from tests.spark.cluster import ROOT
 from veristream.library import load
 from veristream.search.limits import Limits, Progress, SparkOptions
 from veristream.search.shared import handover
-from veristream.search.spark import engine
+from veristream.search.spark.engine import engine
 from veristream.spark import open_session
 
 

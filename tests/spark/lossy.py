@@ -19,7 +19,7 @@ from tests.spark.cluster import ROOT, executors, kill, python_workers
 from veristream.library import load
 from veristream.search.limits import Exchange, Limits, Progress, SparkOptions
 from veristream.search.shared import handover
-from veristream.search.spark import engine
+from veristream.search.spark.engine import engine
 from veristream.spark import open_session
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from veristream.library import load
 from veristream.search import local
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.reach.safety import SafetyClaim
-from veristream.search.spark import engine
+from veristream.search.spark.engine import engine
 from veristream.verdict import Unknown, word
 
 if TYPE_CHECKING:

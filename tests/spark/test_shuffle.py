@@ -20,12 +20,13 @@ from veristream.errors import EnvironmentFailure
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.library import load
-from veristream.search import local, shuffle
+from veristream.search import local
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.shared.crew import Crew
 from veristream.search.shared.worker import Meeting, Say
-from veristream.search.spark import engine
-from veristream.search.turn import Sent, Turn
+from veristream.search.spark import shuffle
+from veristream.search.spark.engine import engine
+from veristream.search.spark.level_task import Sent, Turn
 from veristream.source import Source
 from veristream.verdict import Unknown
 

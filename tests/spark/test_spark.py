@@ -15,7 +15,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.library import load
 from veristream.search import local
 from veristream.search.limits import Limits, SparkOptions, silent
-from veristream.search.spark import engine
+from veristream.search.spark.engine import engine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from veristream.search.exchange import absence
+from veristream.search.spark.exchange import absence
 
 TRACEBACK = """Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):

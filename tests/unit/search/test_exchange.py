@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from veristream.search.exchange import Means, SocketsRefusedError, absence, failed_job, parted
 from veristream.search.limits import SparkOptions
+from veristream.search.spark.exchange import Means, SocketsRefusedError, absence, failed_job, parted
 
 CONNECTING = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "worker.py", line 247, in serve

@@ -11,9 +11,10 @@ import veristream as vs
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
-from veristream.search import local, spark
+from veristream.search import local
 from veristream.search.limits import Limits, Progress, SparkOptions, silent
 from veristream.search.shared.checkpoint import Manifest, write_manifest
+from veristream.search.spark import engine as spark
 from veristream.source import Source
 from veristream.verdict import Holds, Unknown, Violated, word
 

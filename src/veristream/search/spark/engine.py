@@ -23,7 +23,6 @@ from veristream.ir.network import Network
 from veristream.ir.property import Deterministic, Property, Refines
 from veristream.kernel.layout import Row
 from veristream.search import local
-from veristream.search.exchange import Means, SocketsRefusedError, absence, failed_job, parted
 from veristream.search.limits import Limits, Report, SparkOptions
 from veristream.search.memory import MIB, default_budget_mib
 from veristream.search.reach.expand import Code
@@ -37,7 +36,8 @@ from veristream.search.shared.handover import Handover, IsTime
 from veristream.search.shared.runs import Share, check_shared_runs
 from veristream.search.shared.worker import Meeting, serve
 from veristream.search.shared.zones import Workers, check_shared_zones
-from veristream.search.shuffle import SparkJobs, explore_by_shuffles
+from veristream.search.spark.exchange import Means, SocketsRefusedError, absence, failed_job, parted
+from veristream.search.spark.shuffle import SparkJobs, explore_by_shuffles
 from veristream.spark import REMOTE_PORT, cores_of, is_remote
 from veristream.verdict import Result, Unknown
 

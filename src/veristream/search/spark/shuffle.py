@@ -40,7 +40,7 @@ from veristream.search.shared.crew import (
     split_index,
 )
 from veristream.search.shared.worker import Say
-from veristream.search.turn import (
+from veristream.search.spark.level_task import (
     Block,
     Item,
     Kind,

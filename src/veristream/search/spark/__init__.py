@@ -1,0 +1,1 @@
+"""The Spark engine: workers of a shared search as tasks of Spark."""

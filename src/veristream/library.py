@@ -133,7 +133,7 @@ def _check(
 def _engine(spark: SparkOptions | None) -> Search:
     """What checks the properties of a network."""
     if spark is None:
-        from veristream.search import local  # Numba takes a third of a second to import
+        from veristream.search import engine as local
 
         return local.check
     from veristream.search.spark import engine as cluster

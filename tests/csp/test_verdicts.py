@@ -23,8 +23,8 @@ from veristream.errors import ModelError
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import automata, slots
 from veristream.languages.csp.lower.network import _with_properties
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.verdict import Holds, Result, word
 
 LIMIT = 150

@@ -9,8 +9,8 @@ import pytest
 from tests.ltl.oracle import breaks, oracle_verdict
 from tests.ltl.pairs import PAIRS, Pair, read_pair
 from veristream.ir.property import DivergenceFree, Fairness, LeadsTo
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.verdict import Violated, word
 
 every_pair = pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)

@@ -52,8 +52,8 @@ from veristream.ir.property import (
     TemporalUnary,
 )
 from veristream.ir.verify import verify
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.search.runs import liveness
 from veristream.verdict import Result, Violated, word
 

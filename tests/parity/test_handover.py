@@ -9,8 +9,8 @@ import pytest
 from tests.parity.shared import check_shared, opening_with_threads
 from tests.parity.test_shared import MODELS, told
 from veristream.library import load
+from veristream.search.engine import check
 from veristream.search.limits import Limits, Progress
-from veristream.search.local import check
 from veristream.search.reach.safety import check_safety
 from veristream.search.shared import handover
 from veristream.search.shared.crew import spread_of_parts

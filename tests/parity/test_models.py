@@ -10,8 +10,8 @@ from tests.parity.engines import interpreted, searched
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.search.reach import explore as driver
 from veristream.source import read_source
 from veristream.verdict import Unknown, word

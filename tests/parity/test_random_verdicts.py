@@ -17,8 +17,8 @@ from veristream.ir.property import (
     Reachable,
     Transition,
 )
+from veristream.search.engine import check, is_temporal
 from veristream.search.limits import Limits
-from veristream.search.local import check, is_temporal
 from veristream.search.reach import explore as driver
 from veristream.verdict import Holds, Result, Violated, word
 

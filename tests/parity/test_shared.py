@@ -17,8 +17,8 @@ from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.ir.text.read import read_network
 from veristream.library import load
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.search.reach.safety import SafetyClaim
 from veristream.search.shared import handover
 from veristream.search.shared.checkpoint import MANIFEST

@@ -17,8 +17,8 @@ from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.ir.text.read import read_network
 from veristream.library import load
+from veristream.search.engine import check
 from veristream.search.limits import Limits, silent
-from veristream.search.local import check
 from veristream.search.shared.runs import SharedLook, check_shared_runs
 from veristream.source import Source
 from veristream.verdict import Holds, Result, Unknown, Violated, word

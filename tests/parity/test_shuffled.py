@@ -16,8 +16,8 @@ from tests.parity.test_shared import MODELS, safety_of, told
 from tests.strategies import networks, properties
 from veristream.ir.property import Property
 from veristream.library import load
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.search.reach.safety import Open, SafetyClaim
 from veristream.search.shared import handover
 from veristream.search.shared.checkpoint import MANIFEST

@@ -13,8 +13,8 @@ from veristream.ir.symmetry import list_permutations, orbit, permute
 from veristream.ir.text.printer import print_network
 from veristream.ir.text.read import read_network
 from veristream.languages.actions.lower.network import read_model
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.source import Source, read_source
 from veristream.verdict import Unknown, word
 

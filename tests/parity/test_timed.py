@@ -23,8 +23,8 @@ from veristream.kernel.clocks import NO_DELAY, clock_word_count, invariant_count
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.verdict import Trace, word
 
 HEALTHY = list(HealthCheck)

@@ -21,8 +21,8 @@ from veristream.errors import ModelError
 from veristream.ir.network import Label, Network
 from veristream.ir.property import Deterministic, Property, RefinementModel, Refines
 from veristream.ir.verify import verify
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.verdict import Holds, Verdict, Violated, word
 
 MODELS: tuple[RefinementModel, ...] = ("T", "F", "FD")

@@ -22,7 +22,7 @@ from tests.spark.cluster import ROOT, Ended, Standalone, run, veristream
 from tests.strategies import networks, properties
 from veristream.ir.property import Property
 from veristream.library import load
-from veristream.search import local
+from veristream.search import engine as local
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.reach.safety import SafetyClaim
 from veristream.search.spark.engine import engine

@@ -20,7 +20,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.library import load
-from veristream.search import local
+from veristream.search import engine as local
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.shared.crew import Crew
 from veristream.search.shared.worker import Meeting, Say

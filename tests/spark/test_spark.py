@@ -13,7 +13,7 @@ from tests.parity.test_shared import safety_of, told
 from tests.spark.cluster import ROOT, veristream
 from veristream.errors import EnvironmentFailure
 from veristream.library import load
-from veristream.search import local
+from veristream.search import engine as local
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.spark.engine import engine
 

@@ -8,8 +8,8 @@ from tests.event_oracle import process
 from veristream.ir.network import Network
 from veristream.ir.property import Deterministic, Property
 from veristream.ir.text.read import read_network
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.source import Source
 from veristream.verdict import Holds, Result, Unknown, Violated
 

@@ -7,8 +7,8 @@ import pytest
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.languages.actions.lower.network import read_model
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.source import Source
 from veristream.verdict import Unknown
 

@@ -14,8 +14,8 @@ from veristream.cli.check import FairnessChoice
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property
 from veristream.ir.text.read import read_network
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.search.runs import lasso, liveness, product
 from veristream.source import Source
 from veristream.verdict import Holds, Violated

@@ -7,8 +7,8 @@ import pytest
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
+from veristream.search.engine import check
 from veristream.search.limits import Limits, Progress
-from veristream.search.local import check
 from veristream.source import Source
 from veristream.verdict import Holds, Unknown, Violated
 

@@ -12,8 +12,8 @@ from veristream.ir.network import Edge, Label, Network
 from veristream.ir.property import DeadlockFree, Property, RefinementModel, Refines
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
+from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.local import check
 from veristream.search.refine import pairs
 from veristream.source import Source
 from veristream.verdict import Holds, Result, Unknown, Violated

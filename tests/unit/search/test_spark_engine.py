@@ -11,7 +11,7 @@ import veristream as vs
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
-from veristream.search import local
+from veristream.search import engine as local
 from veristream.search.limits import Limits, Progress, SparkOptions, silent
 from veristream.search.shared.checkpoint import Manifest, write_manifest
 from veristream.search.spark import engine as spark

@@ -5,8 +5,8 @@ from __future__ import annotations
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
+from veristream.search.engine import check
 from veristream.search.limits import Limits, Report, silent
-from veristream.search.local import check
 from veristream.source import Source
 from veristream.verdict import Result, Verdict
 

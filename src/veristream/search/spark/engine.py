@@ -22,7 +22,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.ir.network import Network
 from veristream.ir.property import Deterministic, Property, Refines
 from veristream.kernel.layout import Row
-from veristream.search import local
+from veristream.search import engine as local
 from veristream.search.limits import Limits, Report, SparkOptions
 from veristream.search.memory import MIB, default_budget_mib
 from veristream.search.reach.expand import Code

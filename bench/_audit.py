@@ -13,19 +13,19 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
-from veristream.kabis.actions import Hole, SetTopic
 from veristream.kabis.audit.findings import Finding, Kind
-from veristream.kabis.batch import Batch, SignedHeader, Stream, build_batch
-from veristream.kabis.blocks import Block, BlockHeader, transactions_root
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.genesis import Genesis, Party, StorageMode, to_json
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.keys import SecretKey, make_key
-from veristream.kabis.receipts import CommitCertificate, VoteKind, sign_storage_receipt, vote_bytes
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.actions import Hole, SetTopic
+from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
+from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode, to_json
+from veristream.kabis.protocol.keys import SecretKey, make_key
+from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, sign_storage_receipt, vote_bytes
+from veristream.kabis.protocol.records import encode_leaf
+from veristream.kabis.protocol.transactions import Author, sign_action, submit
 from veristream.kabis.storage.entries import BatchEntry
 from veristream.kabis.storage.log import Flush, Log, LogOptions
-from veristream.kabis.transactions import Author, sign_action, submit
 
 CHAIN = "audited"
 TOPIC = "orders"

@@ -23,8 +23,8 @@ from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.producer import KabisProducer
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Pushed, PushedMany
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 TIME = struct.Struct(">q")

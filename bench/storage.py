@@ -21,12 +21,12 @@ from typing import Any
 
 from _measure import finish, say, table
 
-from veristream.kabis.batch import Stream, build_batch
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.genesis import Genesis, Party, StorageMode
 from veristream.kabis.handshake import Identity, Peer, Role
-from veristream.kabis.keys import make_key
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.batch import Stream, build_batch
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.keys import make_key
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.log import Flush, Log, LogOptions

@@ -12,14 +12,14 @@ from tests.kabis.unit.chain import STORAGE, key_of, party
 from tests.missing import is_missing
 from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import Replica
 from veristream.kabis.cometbft.application import CometStatus
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.founding import found, read_network
-from veristream.kabis.genesis import Genesis, StorageMode
 from veristream.kabis.interfaces import FAILURES, Channels
-from veristream.kabis.transactions import Author
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.genesis import Genesis, StorageMode
+from veristream.kabis.protocol.transactions import Author
 
 PATIENCE_S = 120.0
 POLL_S = 0.05

@@ -16,8 +16,8 @@ from tests.kabis.session.console import Console
 from veristream.kabis.access import Access
 from veristream.kabis.consumed import Consumed
 from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Pushed
-from veristream.kabis.records import Record
 
 PACE_S = 0.01
 VALIDATED = ConsumerOptions()

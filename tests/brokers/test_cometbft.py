@@ -12,15 +12,15 @@ import pytest
 
 from tests.brokers.comet import PATIENCE_S, admin_of, create_topics, make_genesis, reach, running, visit
 from veristream.brokers.cometbft import CometNetwork
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import Replica
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.rpc import Call
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.outcomes import Already, Done, Reason, Refused
-from veristream.kabis.receipts import CertificateError
-from veristream.kabis.transactions import sign_action
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Already, Done, Reason, Refused
+from veristream.kabis.protocol.receipts import CertificateError
+from veristream.kabis.protocol.transactions import sign_action
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("cometbft")]
 

@@ -14,13 +14,13 @@ from tests.brokers.comet import create_topics, make_genesis, reach_all, running,
 from veristream.brokers.cometbft import CometNetwork
 from veristream.kabis.administration import Replica
 from veristream.kabis.cometbft.application import address_of
-from veristream.kabis.cometbft.certificate import Votes
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.headers import read_time
 from veristream.kabis.cometbft.rpc import Call, Node
-from veristream.kabis.genesis import Genesis
-from veristream.kabis.keys import SecretKey, make_key
 from veristream.kabis.ordering.requests import Evidence
+from veristream.kabis.protocol.cometbft_certificate import Votes
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import SecretKey, make_key
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("cometbft")]
 

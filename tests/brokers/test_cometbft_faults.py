@@ -11,10 +11,10 @@ from tests.brokers import junk_application
 from tests.brokers.comet import create_topics, make_genesis, running, visit
 from veristream.brokers.cometbft import CometNetwork
 from veristream.kabis.administration import Replica
-from veristream.kabis.blocks import BlockHeader
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.addresses import parse_address
 from veristream.kabis.cometbft.rpc import Call, Node
+from veristream.kabis.protocol.blocks import BlockHeader
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("cometbft")]
 

@@ -19,9 +19,9 @@ from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.kabis.access import Access
 from veristream.kabis.event_receipts import ReceiptError, ReceiptFault, export_receipt, verify_receipt
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.genesis import load_genesis
-from veristream.kabis.keys import make_key
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.genesis import load_genesis
+from veristream.kabis.protocol.keys import make_key
+from veristream.kabis.protocol.records import Record
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("cometbft")]
 

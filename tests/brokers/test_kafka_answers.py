@@ -19,7 +19,7 @@ from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.processes import wait_until
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]

@@ -25,9 +25,9 @@ from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.processes import last_words, wait_until
 from veristream.kabis.producer import KabisProducer
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.records import Record
+from veristream.kabis.protocol.seal import Sealer, TopicKeys
 from veristream.kabis.routes import ProducerOptions
-from veristream.kabis.seal import Sealer, TopicKeys
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

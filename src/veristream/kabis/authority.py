@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from veristream.kabis.client_errors import KeyEndedError
 from veristream.kabis.ledger import Ledger
+from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.state import Ending
-from veristream.kabis.transactions import Author
 
 _ENDED = {
     Ending.REVOKED: "revoked",

@@ -7,10 +7,10 @@ from contextlib import suppress
 from itertools import cycle
 
 from veristream.kabis.access import Access
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import PATIENCE_S as LEDGER_S
 from veristream.kabis.administration import Replica, visit
 from veristream.kabis.folder import ADMIN
+from veristream.kabis.protocol.actions import SetTopic
 
 VOTED_ON = "votes"
 """A topic without events, there to be changed to and fro."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from veristream.kabis.batch import Batch, BatchError, Stream
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.keys import SignatureError, Verify
+from veristream.kabis.protocol.batch import Batch, BatchError, Stream
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.state import Cursor
 
 

@@ -20,14 +20,14 @@ from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.access import Access
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import Replica, act_all, visit
 from veristream.kabis.caught import wait_for_caught
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Pushed
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 PATIENCE_S = 60.0

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.codec import PUBLIC_KEY_BYTES
-from veristream.kabis.genesis import Party, is_name
+from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES
+from veristream.kabis.protocol.genesis import Party, is_name
 from veristream.kabis.storage.disk import replace
 
 CLIENTS_BYTES_MAX = 4 << 20

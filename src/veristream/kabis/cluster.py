@@ -26,9 +26,9 @@ from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.faulty import StorageFault, ValidatorFault
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.genesis import Genesis, StorageMode
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.processes import Running
+from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
 START_PATIENCE_S = 60.0
 STOP_PATIENCE_S = 15.0

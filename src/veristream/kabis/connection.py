@@ -21,7 +21,6 @@ from functools import partial
 from struct import Struct
 from typing import Protocol, cast
 
-from veristream.kabis.codec import DecodeError, Octets
 from veristream.kabis.handshake import (
     HANDSHAKE_BYTES_MAX,
     LENGTH_BYTES,
@@ -34,6 +33,7 @@ from veristream.kabis.handshake import (
     WireError,
     prefix,
 )
+from veristream.kabis.protocol.codec import DecodeError, Octets
 
 _LOGGER = logging.getLogger(__name__)
 

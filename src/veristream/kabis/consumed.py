@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.records import Event, Headers, decode_leaf
-from veristream.kabis.seal import Sealer, SealError
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.records import Event, Headers, decode_leaf
+from veristream.kabis.protocol.seal import Sealer, SealError
 
 Place = tuple[str, int]
 """A topic and a partition."""

@@ -21,7 +21,6 @@ from itertools import islice
 
 from veristream.errors import ModelError
 from veristream.kabis import consumer_outputs as outputs
-from veristream.kabis.actions import CommitOffsets, Hole, LeaveGroup, LowWater
 from veristream.kabis.client_errors import NoGroupError, NotAssignedError
 from veristream.kabis.consumed import Consumed, Place, decode_events
 from veristream.kabis.consumer_options import ConsumerOptions, Start
@@ -40,10 +39,11 @@ from veristream.kabis.follower import Change, Follower
 from veristream.kabis.interfaces import CertifiedBlock, party_of
 from veristream.kabis.membership import Membership, Voice
 from veristream.kabis.plain_reading import PLAIN_BYTES, Answer, PlainReader
-from veristream.kabis.receipts import StorageAbsence
+from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater
+from veristream.kabis.protocol.receipts import StorageAbsence
+from veristream.kabis.protocol.transactions import Author, Signed, Skip, skip
 from veristream.kabis.storage.core import Absent, Below
 from veristream.kabis.storage.entries import PartitionName
-from veristream.kabis.transactions import Author, Signed, Skip, skip
 
 NEVER_MS = 1 << 62
 EXPECTED_BYTES = 1024

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veristream.kabis.seal import Sealer
+from veristream.kabis.protocol.seal import Sealer
 
 
 class Start(Enum):

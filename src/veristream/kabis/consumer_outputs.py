@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.certificates import Certificate
 from veristream.kabis.consumed import Place
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.pushes import Failure
 from veristream.kabis.storage.entries import PartitionName
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from veristream.kabis.access import Access
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import act_all
 from veristream.kabis.caught import wait_for_caught
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
 from veristream.kabis.folder import ADMIN
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Acknowledged
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 TOPIC = "orders"

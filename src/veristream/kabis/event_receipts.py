@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Self
 
-from veristream.kabis.batch import Batch
-from veristream.kabis.blocks import Block, BlockHeader
-from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.key_proofs import KeyProof
-from veristream.kabis.keys import SignatureError, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.merkle import (
+from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.blocks import Block, BlockHeader
+from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import SignatureError, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.merkle import (
     PATH_MAX,
     ProofError,
     hash_leaf,
@@ -35,14 +35,14 @@ from veristream.kabis.merkle import (
     prove_inclusion,
     verify_inclusion,
 )
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.receipts import (
     CertificateError,
     NotEnoughVotesError,
     StorageReceipt,
     UnknownValidatorError,
 )
-from veristream.kabis.records import LEAF_BYTES_MAX, Event, decode_leaf
-from veristream.kabis.transactions import Submit, decode_transaction
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Event, decode_leaf
+from veristream.kabis.protocol.transactions import Submit, decode_transaction
 
 RECEIPT_BYTES_MAX = 4 << 20
 _FORMAT = "receipt/1"

@@ -17,7 +17,7 @@ from veristream.kabis.ordering import process as validators
 from veristream.kabis.ordering.messages import Vote, sign_bytes
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import PeerMessage
-from veristream.kabis.outcomes import Done, Outcome
+from veristream.kabis.protocol.outcomes import Done, Outcome
 from veristream.kabis.storage import process as stores
 from veristream.kabis.storage.core import Absent, PlainSlice
 from veristream.kabis.storage.entries import PlainEntry

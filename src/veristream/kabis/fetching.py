@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from veristream.errors import ModelError
-from veristream.kabis.batch import Batch, BatchError
 from veristream.kabis.client_errors import BelowLowWaterError, UnknownTopicError
-from veristream.kabis.codec import DecodeError
 from veristream.kabis.consumed import Consumed, Origin, Place
-from veristream.kabis.genesis import Genesis
-from veristream.kabis.keys import SignatureError, Verify
 from veristream.kabis.ledger import Ledger
+from veristream.kabis.protocol.batch import Batch, BatchError
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import SignatureError, Verify
+from veristream.kabis.protocol.receipts import StorageAbsence
 from veristream.kabis.pushes import Failure
-from veristream.kabis.receipts import StorageAbsence
 from veristream.kabis.state import Admission, Partition
 
 DEMOTED_MS = 5_000

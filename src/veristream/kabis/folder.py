@@ -24,10 +24,10 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.clients import note_client
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import Network
-from veristream.kabis.genesis import Genesis, Party, StorageMode, is_name, load_genesis, to_json
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings
-from veristream.kabis.keys import SEED_BYTES, SecretKey, load_key, make_key, save_key
 from veristream.kabis.ports import HOST, draw_ports
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode, is_name, load_genesis, to_json
+from veristream.kabis.protocol.keys import SEED_BYTES, SecretKey, load_key, make_key, save_key
 from veristream.kabis.storage.disk import flush_folder, replace
 
 ADMIN = "admin"

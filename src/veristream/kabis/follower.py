@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.blocks import Block
 from veristream.kabis.event_receipts import CertifiedHeader
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.keys import Verify
-from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.ledger import InvalidBlockError, Ledger
-from veristream.kabis.outcomes import Effect
-from veristream.kabis.receipts import CertificateError
-from veristream.kabis.transactions import Transaction, decode_transaction
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.outcomes import Effect
+from veristream.kabis.protocol.receipts import CertificateError
+from veristream.kabis.protocol.transactions import Transaction, decode_transaction
 
 
 class FalseBlockError(Exception):

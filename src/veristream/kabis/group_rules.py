@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veristream.kabis.actions import CommitOffsets, JoinGroup, LeaveGroup
-from veristream.kabis.genesis import is_name
 from veristream.kabis.groups import (
     GROUP_MEMBERS_MAX,
     SESSION_MS_MAX,
@@ -14,9 +12,11 @@ from veristream.kabis.groups import (
     Member,
     assign,
 )
-from veristream.kabis.outcomes import Done, Outcome, Reason, require
+from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup
+from veristream.kabis.protocol.genesis import is_name
+from veristream.kabis.protocol.outcomes import Done, Outcome, Reason, require
+from veristream.kabis.protocol.transactions import Evict
 from veristream.kabis.state import Index, State
-from veristream.kabis.transactions import Evict
 
 GROUPS_PER_CLIENT_MAX = 1000
 NO_GROUP = Group(0, ())

@@ -13,7 +13,7 @@ from heapq import heapify, heapreplace
 from types import MappingProxyType
 from typing import ClassVar
 
-from veristream.kabis.codec import Encoded, Writer
+from veristream.kabis.protocol.codec import Encoded, Writer
 
 GROUP_MEMBERS_MAX = 1000
 SESSION_MS_MIN = 1_000

@@ -31,8 +31,8 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from veristream.kabis.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Octets, Reader, Writer
-from veristream.kabis.keys import SignatureError, Signer, verify
+from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Octets, Reader, Writer
+from veristream.kabis.protocol.keys import SignatureError, Signer, verify
 
 NONCE_BYTES = 32
 EPHEMERAL_BYTES = 32

@@ -11,17 +11,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.blocks import Block
-from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.codec import Coded, Reader, Writer
 from veristream.kabis.connection import RequestError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import WireError
 from veristream.kabis.kafka.settings import KafkaSettings
-from veristream.kabis.outcomes import Outcome
-from veristream.kabis.receipts import StorageAbsence, StorageReceipt
-from veristream.kabis.records import murmur2
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
+from veristream.kabis.protocol.codec import Coded, Reader, Writer
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
+from veristream.kabis.protocol.records import murmur2
 from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.storage.core import Absent, Below, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.batch import Batch, SignedHeader
-from veristream.kabis.codec import DecodeError, Reader
+from veristream.kabis.protocol.batch import Batch, SignedHeader
+from veristream.kabis.protocol.codec import DecodeError, Reader
 from veristream.kabis.storage.log import Log, LogOptions, Record, Retention
 from veristream.kabis.storage.segment import Damaged
 

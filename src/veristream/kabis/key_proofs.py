@@ -12,8 +12,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from veristream.kabis.codec import Coded, Reader, Writer
-from veristream.kabis.merkle import PATH_MAX, ProofError, prove_inclusion, verify_inclusion
+from veristream.kabis.protocol.codec import Coded, Reader, Writer
+from veristream.kabis.protocol.merkle import PATH_MAX, ProofError, prove_inclusion, verify_inclusion
 from veristream.kabis.state import (
     KEYS_SECTION,
     SECTIONS,

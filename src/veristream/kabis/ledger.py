@@ -20,8 +20,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from veristream.kabis.actions import LowWater
-from veristream.kabis.blocks import (
+from veristream.kabis.group_rules import NO_GROUP, topic_partitions
+from veristream.kabis.groups import Group, MemberId, assign
+from veristream.kabis.key_proofs import KeyProof, prove_key
+from veristream.kabis.protocol.actions import LowWater
+from veristream.kabis.protocol.blocks import (
     BLOCK_BYTES_MAX,
     TRANSACTION_BYTES_MAX,
     TRANSACTIONS_MAX,
@@ -29,14 +32,12 @@ from veristream.kabis.blocks import (
     BlockHeader,
     transactions_root,
 )
-from veristream.kabis.codec import ZERO_DIGEST, DecodeError
-from veristream.kabis.genesis import Genesis
-from veristream.kabis.group_rules import NO_GROUP, topic_partitions
-from veristream.kabis.groups import Group, MemberId, assign
-from veristream.kabis.key_proofs import KeyProof, prove_key
-from veristream.kabis.keys import Remembering, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.outcomes import Admitted, Already, Effect, Outcome, Reason, Refused
+from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Remembering, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.outcomes import Admitted, Already, Effect, Outcome, Reason, Refused
+from veristream.kabis.protocol.transactions import BatchConflict, Signed, Submit, decode_transaction
 from veristream.kabis.rules import EMPTY_PARTITION, FRESH_CURSOR, Context, apply_transaction, find_covering
 from veristream.kabis.state import (
     Account,
@@ -51,7 +52,6 @@ from veristream.kabis.state import (
     hash_sections,
     section_roots,
 )
-from veristream.kabis.transactions import BatchConflict, Signed, Submit, decode_transaction
 
 _BLOCK_ROOM = BLOCK_BYTES_MAX - 4096
 """What a block has for transactions, each with four bytes for its length."""

@@ -12,8 +12,8 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client_errors import BelowLowWaterError
 from veristream.kabis.consumed import Consumed, Origin, Place, decode_events, open_events
 from veristream.kabis.consumer_options import Start
+from veristream.kabis.protocol.seal import Sealer
 from veristream.kabis.pushes import Failure
-from veristream.kabis.seal import Sealer
 from veristream.kabis.storage.core import Below, PlainSlice
 
 FROM_END = (1 << 63) - 1

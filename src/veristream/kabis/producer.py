@@ -32,19 +32,19 @@ from veristream.kabis import producer_outputs as outputs
 from veristream.kabis.client_errors import BufferFullError, ClosedError
 from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
 from veristream.kabis.follower import Follower
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, Connect, Storage
 from veristream.kabis.journal import Journal
 from veristream.kabis.kafka.clients import PlainRoutes
-from veristream.kabis.outcomes import Refused
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Output
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Refused
+from veristream.kabis.protocol.records import Record
+from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.pushes import Parcel, Pushed, PushedMany
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
-from veristream.kabis.transactions import Author
 
 CLOSE_TIMEOUT_S = 30.0
 LATE_STORES_S = 5.0

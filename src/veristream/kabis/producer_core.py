@@ -20,9 +20,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from veristream.kabis import producer_outputs as outputs
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.authority import find_key_problem
-from veristream.kabis.batch import Batch, Stream, build_batch
 from veristream.kabis.chains import decode_batches, find_continuation, is_signed
 from veristream.kabis.client_errors import (
     BufferFullError,
@@ -35,16 +33,18 @@ from veristream.kabis.client_errors import (
 from veristream.kabis.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.follower import Change, Followed, Follower
 from veristream.kabis.interfaces import CertifiedBlock, party_of
-from veristream.kabis.keys import SignatureError
 from veristream.kabis.lanes import NEVER_MS, Flight, Lane
-from veristream.kabis.outcomes import Admitted
 from veristream.kabis.producer_outputs import Output
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.batch import Batch, Stream, build_batch
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.outcomes import Admitted
+from veristream.kabis.protocol.receipts import StorageReceipt
+from veristream.kabis.protocol.records import Record, encode_leaf, murmur2
+from veristream.kabis.protocol.transactions import Author, Signed, Submit, submit
 from veristream.kabis.pushes import Failure, Parcel, Pushed, Settlement
-from veristream.kabis.receipts import StorageReceipt
-from veristream.kabis.records import Record, encode_leaf, murmur2
 from veristream.kabis.routes import Counters, ProducerOptions, Route
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
-from veristream.kabis.transactions import Author, Signed, Submit, submit
 
 
 class ProducerCore:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from veristream.errors import ModelError
-from veristream.kabis.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from veristream.kabis.lanes import Lane
-from veristream.kabis.records import choose_partition
-from veristream.kabis.seal import Sealer
+from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
+from veristream.kabis.protocol.records import choose_partition
+from veristream.kabis.protocol.seal import Sealer
 
 KEYS_REMEMBERED = 10_000
 IN_FLIGHT_MAX = 1000

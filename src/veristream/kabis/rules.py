@@ -9,14 +9,31 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import assert_never
 
-from veristream.kabis import actions
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.genesis import Genesis, is_name
 from veristream.kabis.group_rules import commit_offsets, evict, join_group, leave_group, topic_changed
-from veristream.kabis.keys import SignatureError, Verify, possession_bytes
-from veristream.kabis.outcomes import Admitted, Already, Done, Outcome, Reason, RefusedError, require
-from veristream.kabis.receipts import StorageAbsence, StorageReceipt
+from veristream.kabis.protocol import actions
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Genesis, is_name
+from veristream.kabis.protocol.keys import SignatureError, Verify, possession_bytes
+from veristream.kabis.protocol.outcomes import (
+    Admitted,
+    Already,
+    Done,
+    Outcome,
+    Reason,
+    RefusedError,
+    require,
+)
+from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
+from veristream.kabis.protocol.transactions import (
+    BatchConflict,
+    Evict,
+    Signed,
+    Skip,
+    Submit,
+    Transaction,
+    VoteConflict,
+)
 from veristream.kabis.state import (
     Account,
     Accusation,
@@ -27,15 +44,6 @@ from veristream.kabis.state import (
     Partition,
     State,
     Topic,
-)
-from veristream.kabis.transactions import (
-    BatchConflict,
-    Evict,
-    Signed,
-    Skip,
-    Submit,
-    Transaction,
-    VoteConflict,
 )
 
 PARTITIONS_MAX = 10_000

@@ -13,10 +13,10 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Reader, Writer
 from veristream.kabis.groups import Group
-from veristream.kabis.merkle import compute_root, hash_leaf
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Reader, Writer
+from veristream.kabis.protocol.merkle import compute_root, hash_leaf
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,15 +19,15 @@ from tests.kabis.unit.chain import (
     stored,
     submitted,
 )
-from veristream.kabis.actions import Hole, LowWater, RevokeKey
 from veristream.kabis.audit.check import Condition, Stored, describe, inspect
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.batch import Batch, SignedHeader
-from veristream.kabis.codec import ZERO_DIGEST, DecodeError
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.receipts import sign_storage_absence
-from veristream.kabis.transactions import BatchConflict, Transaction, skip, submit
+from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey
+from veristream.kabis.protocol.batch import Batch, SignedHeader
+from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
+from veristream.kabis.protocol.receipts import sign_storage_absence
+from veristream.kabis.protocol.transactions import BatchConflict, Transaction, skip, submit
 
 EVENTS = 3
 

@@ -19,12 +19,12 @@ from tests.kabis.unit.chain import (
     submitted,
     vote,
 )
-from veristream.kabis.actions import JoinGroup
 from veristream.kabis.audit.plan import What, check_ranges, scan_blocks
-from veristream.kabis.blocks import Block, transactions_root
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.receipts import StorageReceipt, certify, sign_storage_receipt
-from veristream.kabis.transactions import Submit
+from veristream.kabis.protocol.actions import JoinGroup
+from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.receipts import StorageReceipt, certify, sign_storage_receipt
+from veristream.kabis.protocol.transactions import Submit
 
 GENESIS = make_genesis()
 FIRST = batch_of(b"a", b"b")

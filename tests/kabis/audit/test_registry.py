@@ -12,11 +12,16 @@ from tests.kabis.unit.chain import (
     make_genesis,
     vote,
 )
-from veristream.kabis.actions import Hole, LowWater, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.audit.findings import Finding
 from veristream.kabis.audit.registry import Fact, Registry, Skipped, overlap, read_facts
+from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.protocol.transactions import (
+    BatchConflict,
+    Transaction,
+    VoteConflict,
+    prove_possession,
+)
 from veristream.kabis.state import Ending, Key, Topic
-from veristream.kabis.transactions import BatchConflict, Transaction, VoteConflict, prove_possession
 
 GENESIS = make_genesis()
 

@@ -16,8 +16,8 @@ from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
 from veristream.kabis.cluster import Start
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.genesis import load_genesis
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.genesis import load_genesis
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.segment import HEADER_BYTES
 

@@ -18,11 +18,11 @@ from veristream.kabis.consumer import AsyncKabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.interfaces import Channels, Connect
 from veristream.kabis.producer import AsyncKabisProducer
-from veristream.kabis.receipts import StorageReceipt, sign_storage_receipt
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
+from veristream.kabis.protocol.records import Record
+from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.simulate.memory import MemoryCluster, MemoryOrdering, MemoryStorage
 from veristream.kabis.storage.core import Absent, Below
-from veristream.kabis.transactions import Author
 
 EVENTS = 200_000
 

@@ -8,10 +8,10 @@ import pytest
 
 from tests.kabis.clients.world import author_of, make_cluster
 from veristream.kabis import administration
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import act_all
 from veristream.kabis.interfaces import Channels
-from veristream.kabis.outcomes import Outcome
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.simulate.memory import MemoryCluster, MemoryOrdering
 
 NEW = SetTopic("payments", 1, validated=True)

@@ -27,11 +27,11 @@ from veristream.kabis.consumer import AsyncKabisConsumer, KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
 from veristream.kabis.producer import AsyncKabisProducer, KabisProducer
+from veristream.kabis.protocol.receipts import StorageReceipt
+from veristream.kabis.protocol.records import Record, TooLargeError
+from veristream.kabis.protocol.seal import Sealer, TopicKeys
 from veristream.kabis.pushes import Pushed
-from veristream.kabis.receipts import StorageReceipt
-from veristream.kabis.records import Record, TooLargeError
 from veristream.kabis.routes import ProducerOptions
-from veristream.kabis.seal import Sealer, TopicKeys
 from veristream.kabis.simulate.memory import MemoryOrdering, MemoryStorage, StorageFault
 
 

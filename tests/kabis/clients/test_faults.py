@@ -14,12 +14,12 @@ from tests.kabis.clients.world import (
     values,
     wait_until,
 )
-from veristream.kabis.actions import Hole, LowWater
 from veristream.kabis.client_errors import BelowLowWaterError, DeliveryTimeoutError
-from veristream.kabis.genesis import StorageMode
 from veristream.kabis.interfaces import party_of
-from veristream.kabis.outcomes import Done
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.actions import Hole, LowWater
+from veristream.kabis.protocol.genesis import StorageMode
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.simulate.memory import MemoryCluster, StorageFault, ValidatorFault
 
 WRONG = [StorageFault.SUBSTITUTING, StorageFault.TAMPERING, StorageFault.GARBAGE]

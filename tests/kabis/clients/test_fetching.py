@@ -26,9 +26,9 @@ from veristream.kabis.fetching import (
     find_index,
 )
 from veristream.kabis.follower import Follower
-from veristream.kabis.keys import SignatureError, verify
 from veristream.kabis.ledger import Ledger
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.keys import SignatureError, verify
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.state import Admission
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.unit.chain import Chain, certificate_for, make_genesis
-from veristream.kabis.actions import SetTopic
-from veristream.kabis.blocks import Block
 from veristream.kabis.follower import FalseBlockError, Follower
 from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.blocks import Block
 
 
 def make_blocks() -> tuple[Block, Block]:

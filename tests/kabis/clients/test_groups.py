@@ -13,7 +13,6 @@ from tests.kabis.clients.world import (
     values,
     wait_until,
 )
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.client_errors import (
     CommitRefusedError,
     NoGroupError,
@@ -21,10 +20,11 @@ from veristream.kabis.client_errors import (
     UnknownTopicError,
 )
 from veristream.kabis.consumer_options import Start
-from veristream.kabis.outcomes import Done
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.records import Record
+from veristream.kabis.protocol.transactions import Evict
 from veristream.kabis.simulate.memory import MemoryCluster
-from veristream.kabis.transactions import Evict
 
 EVERYTHING = {("orders", 0), ("orders", 1)}
 

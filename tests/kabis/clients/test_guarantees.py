@@ -6,10 +6,10 @@ import pytest
 
 from tests.kabis.clients.world import consuming, make_cluster, producing, pull, values, wait_until
 from veristream.errors import ModelError
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.event_receipts import export_receipt, verify_receipt
-from veristream.kabis.outcomes import Done
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.records import Record
 
 
 @pytest.mark.parametrize(

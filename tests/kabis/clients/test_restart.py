@@ -16,19 +16,19 @@ from tests.kabis.clients.world import (
     wait_until,
 )
 from tests.kabis.unit.chain import batch_of, submitted
-from veristream.kabis.actions import RevokeKey
 from veristream.kabis.client_errors import ClosedError, KeyEndedError, KeyInUseError
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.follower import Follower
 from veristream.kabis.journal import Journal
-from veristream.kabis.outcomes import Done
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Output, Store, Write
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.actions import RevokeKey
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.records import Record
+from veristream.kabis.protocol.transactions import BatchConflict
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryCluster, StorageFault, ValidatorFault
 from veristream.kabis.storage.entries import StreamName
-from veristream.kabis.transactions import BatchConflict
 
 
 def push_unseen(cluster: MemoryCluster, journal: Path | None, *numbers: int) -> None:

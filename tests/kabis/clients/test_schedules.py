@@ -22,9 +22,9 @@ from veristream.kabis.consumer_core import EXPECTED_BYTES, ConsumerCore
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
+from veristream.kabis.protocol.receipts import StorageReceipt
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Pushed, Settlement
-from veristream.kabis.receipts import StorageReceipt
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import StorageFault
 

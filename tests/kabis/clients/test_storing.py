@@ -11,8 +11,8 @@ from veristream.kabis.connection import ConnectionLostError
 from veristream.kabis.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Store, Submit
-from veristream.kabis.receipts import sign_storage_receipt
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.receipts import sign_storage_receipt
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryStorage, StorageFault
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, StreamName

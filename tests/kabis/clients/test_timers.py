@@ -6,7 +6,7 @@ from tests.kabis.clients.world import author_of, make_cluster
 from veristream.kabis.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Append, Recover
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 

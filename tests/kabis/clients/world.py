@@ -12,17 +12,17 @@ import pytest
 
 from tests.kabis.unit.chain import CHAIN, STORAGE, VALIDATORS, key_of, make_genesis
 from veristream.kabis import driver, producer
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.consumed import Consumed
 from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.genesis import StorageMode
 from veristream.kabis.interfaces import Channels, Connect
-from veristream.kabis.outcomes import Done
 from veristream.kabis.producer import KabisProducer
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.genesis import StorageMode
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryCluster
-from veristream.kabis.transactions import Author
 
 NAMES = (*VALIDATORS, *STORAGE, "admin", "alice", "bob")
 PATIENCE_S = 30.0

@@ -14,12 +14,12 @@ from typing import Any
 from tests.kabis.unit.chain import CHAIN, VALIDATORS, key_of, make_genesis, party
 from veristream.kabis.cometbft import abci
 from veristream.kabis.cometbft.application import Application, address_of
-from veristream.kabis.cometbft.certificate import Votes
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.headers import encode_fields, read_time
 from veristream.kabis.cometbft.rpc import Call, NodeError
-from veristream.kabis.genesis import Genesis, Party
-from veristream.kabis.merkle import compute_root, hash_leaves
+from veristream.kabis.protocol.cometbft_certificate import Votes
+from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.merkle import compute_root, hash_leaves
 
 GENESIS = make_genesis()
 START_NS = 2_000_000_000_000

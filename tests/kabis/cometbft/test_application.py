@@ -8,9 +8,6 @@ from hashlib import sha256
 import pytest
 
 from tests.kabis.unit.chain import CHAIN, VALIDATORS, Chain, batch_of, key_of, make_genesis, submitted
-from veristream.kabis.actions import SetTopic
-from veristream.kabis.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
-from veristream.kabis.codec import Coded
 from veristream.kabis.cometbft import abci
 from veristream.kabis.cometbft.application import (
     WAITING_BLOCKS_MAX,
@@ -21,12 +18,15 @@ from veristream.kabis.cometbft.application import (
     Places,
     address_of,
 )
-from veristream.kabis.cometbft.certificate import encode_anchor
-from veristream.kabis.cometbft.protobuf import Message, decode, encode_bytes, encode_integer, encode_message
-from veristream.kabis.genesis import Genesis, StorageMode
 from veristream.kabis.ledger import Ledger
 from veristream.kabis.ordering.requests import Accused, Evidence, Read, decode_outcome
-from veristream.kabis.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
+from veristream.kabis.protocol.codec import Coded
+from veristream.kabis.protocol.cometbft_certificate import encode_anchor
+from veristream.kabis.protocol.genesis import Genesis, StorageMode
+from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.protobuf import Message, decode, encode_bytes, encode_integer, encode_message
 
 GENESIS = make_genesis()
 START_NS = 2_000_000_000_000

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.codec import DecodeError, Reader, Writer
 from veristream.kabis.cometbft import headers
 from veristream.kabis.cometbft.application import address_of
-from veristream.kabis.cometbft.certificate import CometCertificate, CometVote
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
+from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
+from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote
+from veristream.kabis.protocol.receipts import (
     CertificateError,
     NotEnoughVotesError,
     UnknownValidatorError,

@@ -13,12 +13,12 @@ import pytest
 
 from tests.kabis.cometbft.chain import GENESIS, CometChain, FakeNode, Lie, make_commit
 from tests.kabis.unit.chain import Chain
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.cometbft.application import Places
 from veristream.kabis.cometbft.rpc import Call, NodeError
 from veristream.kabis.follower import Follower
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.outcomes import Already, Done, Refused
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.outcomes import Already, Done, Refused
 from veristream.kabis.storage.client import LyingPartyError
 
 HEIGHT = 12

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.codec import DecodeError
 from veristream.kabis.cometbft.abci import decode_request
-from veristream.kabis.cometbft.protobuf import (
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.protobuf import (
     decode,
     decode_varint,
     encode_bytes,

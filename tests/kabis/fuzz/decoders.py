@@ -17,22 +17,23 @@ from hypothesis import strategies as st
 from tests.kabis.unit import strategies as known
 from tests.kabis.unit.chain import key_of, make_genesis
 from veristream import kabis
-from veristream.kabis import actions as act
-from veristream.kabis import genesis, handshake, interfaces, records
-from veristream.kabis import transactions as tx
-from veristream.kabis.batch import Batch, BatchHeader, PackedBatch, SignedHeader
-from veristream.kabis.blocks import Block, BlockHeader
-from veristream.kabis.codec import Coded, DecodeError
-from veristream.kabis.cometbft import abci, application, protobuf
-from veristream.kabis.cometbft.certificate import CometCertificate
+from veristream.kabis import handshake, interfaces
+from veristream.kabis.cometbft import abci, application
 from veristream.kabis.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.handshake import WireError
 from veristream.kabis.kafka import frames
 from veristream.kabis.key_proofs import KeyProof
 from veristream.kabis.ordering import durable, encoding, messages, peers, requests
-from veristream.kabis.outcomes import Admitted, Already, Done, Reason, Refused
-from veristream.kabis.receipts import CommitCertificate, SignedVote, StorageAbsence, StorageReceipt
-from veristream.kabis.seal import Sealer, SealError, TopicKeys
+from veristream.kabis.protocol import actions as act
+from veristream.kabis.protocol import genesis, protobuf, records
+from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.batch import Batch, BatchHeader, PackedBatch, SignedHeader
+from veristream.kabis.protocol.blocks import Block, BlockHeader
+from veristream.kabis.protocol.codec import Coded, DecodeError
+from veristream.kabis.protocol.cometbft_certificate import CometCertificate
+from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, StorageAbsence, StorageReceipt
+from veristream.kabis.protocol.seal import Sealer, SealError, TopicKeys
 from veristream.kabis.spark import outbox
 from veristream.kabis.state import Key
 from veristream.kabis.storage import entries, segment

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.codec import Reader
+from veristream.kabis.protocol.codec import Reader
 
 QUICK = 12
 LONG = 400

@@ -30,7 +30,7 @@ from tests.kabis.fuzz.mutation import (
     mutated,
 )
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer, domain_tag
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer, domain_tag
 
 EACH = pytest.mark.parametrize("name", DECODERS)
 

@@ -20,7 +20,6 @@ from tests.kabis.ordering.cluster import make_topic
 from tests.kabis.storage.chain import ALICE, CHAIN, GENESIS, STORES, STREAM, batch, certificate
 from tests.kabis.unit.chain import key_of, make_genesis
 from tests.kabis.unit.strategies import u64
-from veristream.kabis.codec import DIGEST_BYTES, DecodeError
 from veristream.kabis.connection import (
     _HEAD,
     Attached,
@@ -49,7 +48,8 @@ from veristream.kabis.ordering.peers import encode_peer_message
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
-from veristream.kabis.outcomes import Already, Done
+from veristream.kabis.protocol.codec import DIGEST_BYTES, DecodeError
+from veristream.kabis.protocol.outcomes import Already, Done
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.entries import PartitionName, PlainAppend

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from veristream.kabis.kafka.handing import hand_over, hand_over_last
 from veristream.kabis.kafka.parcels import SMALL_BYTES, TOGETHER, PlainParcel
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.records import Record
 
 
 @dataclass

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
-from veristream.kabis.blocks import Block
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.keys import load_key
 from veristream.kabis.ledger import Ledger
 from veristream.kabis.ordering.store import BlockStore, RecordStore
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.state import Admission
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.log import Log

@@ -24,8 +24,8 @@ from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.lanes import Flight
 from veristream.kabis.producer_core import ProducerCore
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Pushed, Settlement
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 TOPIC = "kills"

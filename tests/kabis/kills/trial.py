@@ -19,12 +19,12 @@ from tests.kabis.kills.oracle import Delivered, find_problems
 from tests.kabis.kills.plan import Kind, Members, Round
 from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
 from veristream.kabis.access import Access
-from veristream.kabis.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.administration import act_all
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.transactions import prove_possession
+from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
+from veristream.kabis.protocol.transactions import prove_possession
 
 ROOT = Path(__file__).parents[3]
 PRODUCERS = ("anna", "bert", "cleo")

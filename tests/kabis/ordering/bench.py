@@ -10,7 +10,6 @@ from dataclasses import replace
 from hashlib import blake2b, sha256
 from typing import TypeVar
 
-from veristream.kabis.keys import SignatureError
 from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import (
     Broadcast,
@@ -39,6 +38,7 @@ from veristream.kabis.ordering.messages import (
     sign_bytes,
 )
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
+from veristream.kabis.protocol.keys import SignatureError
 
 HEIGHT = 1
 COMMITTEE = Committee("bench", 4)

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.unit.chain import Chain, batch_of, submitted
-from veristream.kabis.actions import SetTopic
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.ordering.mempool import ALTERNATIVES_MAX, SOON_MAX, Limits, Mempool
-from veristream.kabis.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
 
 GOOD, EARLY, BAD = Admitted(0, 1), Refused(Reason.EARLY), Refused(Reason.BAD_SIGNATURE)
 SOON = Refused(Reason.KEY_NOT_YET_VALID)

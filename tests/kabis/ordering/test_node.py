@@ -15,7 +15,6 @@ from tests.kabis.ordering.cluster import make_topic, run
 from tests.kabis.unit.chain import CHAIN, key_of, make_genesis
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.connection import RequestError
-from veristream.kabis.genesis import find_problem
 from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import Ask, Offer, encode_peer_message
@@ -23,7 +22,8 @@ from veristream.kabis.ordering.requests import Blocks, Operation, Read
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
-from veristream.kabis.outcomes import Already, Done
+from veristream.kabis.protocol.genesis import find_problem
+from veristream.kabis.protocol.outcomes import Already, Done
 from veristream.kabis.storage.log import Log
 from veristream.kabis.wire import WireError
 

@@ -18,10 +18,6 @@ from tests.kabis.unit.chain import (
     submitted,
 )
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.actions import SetTopic
-from veristream.kabis.blocks import Block
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.keys import verify
 from veristream.kabis.ordering.interface import Schedule, Timeout
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
@@ -43,7 +39,11 @@ from veristream.kabis.ordering.peers import (
     encode_peer_message,
 )
 from veristream.kabis.ordering.validator import Committed, Send, Settings, restore, to_commit_certificate
-from veristream.kabis.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.keys import verify
+from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
 
 TOPIC = Chain().act("admin", SetTopic("orders", 2, validated=True), number=1).encode()
 

@@ -15,7 +15,7 @@ from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.handshake import Identity, Role
-from veristream.kabis.keys import load_key
+from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import StreamName

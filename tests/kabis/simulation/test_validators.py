@@ -12,9 +12,9 @@ import pytest
 
 from tests.kabis.ordering.network import Network
 from tests.kabis.unit.chain import Chain, batch_of, submitted
-from veristream.kabis.actions import SetTopic
-from veristream.kabis.batch import Batch
-from veristream.kabis.outcomes import Admitted, Done
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.outcomes import Admitted, Done
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200")) // 20
 BATCHES = 6

@@ -14,12 +14,12 @@ import pytest
 
 from tests.kabis.simulation.test_planted_bugs import count_messages_not_senders, skip_the_lock
 from veristream.kabis import consumer_core, fetching, rules
-from veristream.kabis.batch import Batch
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.ordering.validator import ValidatorCore
-from veristream.kabis.outcomes import Reason
 from veristream.kabis.producer_core import ProducerCore
-from veristream.kabis.receipts import CommitCertificate
+from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Reason
+from veristream.kabis.protocol.receipts import CommitCertificate
 from veristream.kabis.simulate.scenario import Crash, Partition, Strategy
 from veristream.kabis.simulate.stores import FrailLog
 from veristream.kabis.simulate.trouble import Attack, StorageLie, draw_trouble

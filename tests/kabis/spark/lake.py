@@ -8,12 +8,12 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from veristream.kabis.access import Access
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import act_all
 from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.interfaces import party_of
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Acknowledged
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 
 if TYPE_CHECKING:

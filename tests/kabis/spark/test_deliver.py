@@ -15,12 +15,12 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client_errors import UnknownTopicError
 from veristream.kabis.consumed import Consumed
 from veristream.kabis.producer import KabisProducer
-from veristream.kabis.records import Record, encode_leaf
+from veristream.kabis.protocol.records import Record, encode_leaf
+from veristream.kabis.protocol.transactions import Submit, decode_transaction
 from veristream.kabis.simulate.memory import MemoryCluster
 from veristream.kabis.spark import deliver as delivery
 from veristream.kabis.spark.deliver import Check, Staged, check_there, deliver
 from veristream.kabis.spark.outbox import Epoch, Outbox, Posted
-from veristream.kabis.transactions import Submit, decode_transaction
 
 
 class Died(BaseException):

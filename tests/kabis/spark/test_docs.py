@@ -13,10 +13,10 @@ import pytest
 from tests.kabis.spark.lake import PATIENCE_S
 from tests.pages import DOCS, read_blocks
 from veristream.kabis.access import Access
-from veristream.kabis.actions import SetTopic
 from veristream.kabis.administration import act_all
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.spark.options import BATCH_READ, BATCH_WRITE, STREAM_READ, STREAM_WRITE
 from veristream.kabis.spark.rows import ARROW
 

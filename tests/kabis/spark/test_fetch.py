@@ -12,13 +12,13 @@ import pytest
 from tests.kabis.clients.world import author_of, connect_to, make_cluster, producing
 from tests.kabis.unit.chain import STORAGE, key_of
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.actions import LowWater, SetTopic
 from veristream.kabis.client_errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.consumed import Consumed, Place
 from veristream.kabis.interfaces import Channels, Storage, party_of
 from veristream.kabis.kafka.settings import KafkaSettings
-from veristream.kabis.outcomes import Done
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.actions import LowWater, SetTopic
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.records import Record
 from veristream.kabis.simulate.memory import MemoryCluster, StorageFault
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.plan import AdmittedPart, Bounds, Part, PlainPart, Range, find_ranges

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.kabis.spark.lake import LIAR, Lake, altered, events_of
-from veristream.kabis.records import Record
+from veristream.kabis.protocol.records import Record
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

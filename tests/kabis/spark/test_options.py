@@ -9,7 +9,7 @@ import pytest
 
 from veristream.errors import ModelError
 from veristream.kabis.folder import ClusterFolder, create
-from veristream.kabis.genesis import StorageMode
+from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.spark.options import (
     BATCH_READ,
     BATCH_WRITE,

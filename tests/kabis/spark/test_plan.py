@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.kabis.unit.chain import Chain, batch_of, chain_with_topic, submitted
 from veristream.errors import ModelError
-from veristream.kabis.actions import Hole, LowWater
 from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.codec import ZERO_DIGEST
+from veristream.kabis.protocol.actions import Hole, LowWater
+from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.spark.plan import (
     Bounds,
     Choice,

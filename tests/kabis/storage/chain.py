@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from veristream.kabis.batch import Batch, Stream, build_batch
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.genesis import Genesis, Party, StorageMode
-from veristream.kabis.keys import SecretKey, make_key
-from veristream.kabis.receipts import CommitCertificate, SignedVote, VoteKind, certify, vote_bytes
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.batch import Batch, Stream, build_batch
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.keys import SecretKey, make_key
+from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, VoteKind, certify, vote_bytes
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.entries import StreamName
 
 CHAIN = "test-chain"

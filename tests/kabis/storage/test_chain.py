@@ -20,20 +20,20 @@ from tests.kabis.unit.chain import (
     submitted,
 )
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.actions import LowWater, RevokeKey, RotateKey
-from veristream.kabis.batch import Batch
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.connection import RequestError
-from veristream.kabis.genesis import Party
 from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock, OrderingStatus
-from veristream.kabis.outcomes import Outcome
+from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
+from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Party
+from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.transactions import BatchConflict, Signed, Transaction, prove_possession
 from veristream.kabis.storage.chain import ChainView, NotNextError, Standing, follow_chain
 from veristream.kabis.storage.core import Below, StorageCore, stream_of
 from veristream.kabis.storage.entries import StreamName
 from veristream.kabis.storage.log import Log, LogOptions
 from veristream.kabis.storage.party import Directory
-from veristream.kabis.transactions import BatchConflict, Signed, Transaction, prove_possession
 
 STREAM = StreamName("orders", 0, "alice", 0)
 

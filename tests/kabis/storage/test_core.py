@@ -20,10 +20,10 @@ from tests.kabis.storage.chain import (
     batch,
     certificate,
 )
-from veristream.kabis.batch import Batch
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.keys import SignatureError
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage import core as core_module
 from veristream.kabis.storage.core import (
     Absent,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kabis.storage.chain import STREAM, batch, certificate
-from veristream.kabis.codec import DecodeError
+from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.storage import messages
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import (

@@ -28,11 +28,11 @@ from tests.kabis.storage.chain import (
     batch,
     certificate,
 )
-from veristream.kabis.genesis import Party, to_json
 from veristream.kabis.handshake import Identity, Role
-from veristream.kabis.keys import SecretKey, make_key, save_key
-from veristream.kabis.receipts import sign_storage_receipt
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.genesis import Party, to_json
+from veristream.kabis.protocol.keys import SecretKey, make_key, save_key
+from veristream.kabis.protocol.receipts import sign_storage_receipt
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from veristream.kabis.actions import Action, RegisterKey, SetTopic
-from veristream.kabis.batch import Batch, Stream, build_batch
-from veristream.kabis.blocks import Block
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.event_receipts import CertifiedHeader
-from veristream.kabis.genesis import Genesis, Party, StorageMode
-from veristream.kabis.keys import SecretKey, make_key
 from veristream.kabis.ledger import Ledger
-from veristream.kabis.outcomes import Admitted, Done, Effect, Outcome
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
+from veristream.kabis.protocol.batch import Batch, Stream, build_batch
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.keys import SecretKey, make_key
+from veristream.kabis.protocol.outcomes import Admitted, Done, Effect, Outcome
+from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
     StorageReceipt,
@@ -24,9 +24,8 @@ from veristream.kabis.receipts import (
     sign_storage_receipt,
     vote_bytes,
 )
-from veristream.kabis.records import encode_leaf
-from veristream.kabis.rules import apply_transaction
-from veristream.kabis.transactions import (
+from veristream.kabis.protocol.records import encode_leaf
+from veristream.kabis.protocol.transactions import (
     Author,
     Signed,
     Submit,
@@ -35,6 +34,7 @@ from veristream.kabis.transactions import (
     sign_action,
     submit,
 )
+from veristream.kabis.rules import apply_transaction
 
 CHAIN = "test-chain"
 START_MS = 1_000_000

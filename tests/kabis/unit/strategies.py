@@ -5,15 +5,15 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from veristream.kabis import actions as act
-from veristream.kabis import transactions as tx
-from veristream.kabis.batch import Batch, BatchHeader, SignedHeader
-from veristream.kabis.blocks import Block, BlockHeader, transactions_root
-from veristream.kabis.codec import Coded
-from veristream.kabis.cometbft.certificate import CometCertificate, CometVote, Votes
 from veristream.kabis.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.key_proofs import KeyProof
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol import actions as act
+from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
+from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
+from veristream.kabis.protocol.codec import Coded
+from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote, Votes
+from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
     StorageAbsence,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.unit.chain import batch_of, key_of, leaves
-from veristream.kabis.batch import (
+from veristream.kabis.protocol.batch import (
     BATCH_EVENTS_MAX,
     BATCH_LEAVES_BYTES_MAX,
     Batch,
@@ -16,10 +16,10 @@ from veristream.kabis.batch import (
     Stream,
     build_batch,
 )
-from veristream.kabis.codec import ZERO_DIGEST, DecodeError
-from veristream.kabis.keys import SignatureError
-from veristream.kabis.merkle import hash_leaf
-from veristream.kabis.records import LEAF_BYTES_MAX, Event
+from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.merkle import hash_leaf
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Event
 
 OTHER = {
     "chain_id": "other",

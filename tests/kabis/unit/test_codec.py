@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from tests.kabis.unit.chain import make_genesis
 from tests.kabis.unit.strategies import CODED, patient
-from veristream.kabis.actions import decode_action
-from veristream.kabis.batch import Batch, BatchHeader, SignedHeader
-from veristream.kabis.blocks import Block, BlockHeader
-from veristream.kabis.codec import ZERO_DIGEST, Coded, DecodeError, Reader, Writer, domain_tag
 from veristream.kabis.event_receipts import EventReceipt
-from veristream.kabis.genesis import Genesis
-from veristream.kabis.receipts import CommitCertificate
-from veristream.kabis.transactions import BatchConflict, Submit, decode_transaction
+from veristream.kabis.protocol.actions import decode_action
+from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
+from veristream.kabis.protocol.blocks import Block, BlockHeader
+from veristream.kabis.protocol.codec import ZERO_DIGEST, Coded, DecodeError, Reader, Writer, domain_tag
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.receipts import CommitCertificate
+from veristream.kabis.protocol.transactions import BatchConflict, Submit, decode_transaction
 
 KINDS = pytest.mark.parametrize("kind", CODED)
 ALL = st.one_of(*CODED.values())

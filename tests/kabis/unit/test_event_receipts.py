@@ -26,10 +26,6 @@ from tests.kabis.unit.chain import (
 )
 from tests.kabis.unit.strategies import patient
 from tests.kabis.unit.test_seal import SEALER
-from veristream.kabis.actions import RevokeKey
-from veristream.kabis.batch import Batch, Stream, build_batch
-from veristream.kabis.blocks import Block, transactions_root
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.event_receipts import (
     CertifiedHeader,
     EventReceipt,
@@ -41,8 +37,12 @@ from veristream.kabis.event_receipts import (
     make_receipt,
     verify_receipt,
 )
-from veristream.kabis.records import Event
-from veristream.kabis.transactions import Submit, submit
+from veristream.kabis.protocol.actions import RevokeKey
+from veristream.kabis.protocol.batch import Batch, Stream, build_batch
+from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.records import Event
+from veristream.kabis.protocol.transactions import Submit, submit
 
 GENESIS = make_genesis()
 VALUES = [f"event {number}".encode() for number in range(10)]

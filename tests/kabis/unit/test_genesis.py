@@ -11,8 +11,8 @@ import pytest
 
 from tests.kabis.unit.chain import make_genesis, party
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.genesis import (
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import (
     Genesis,
     Party,
     StorageMode,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kabis.unit.chain import key_of
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.keys import Remembering, SignatureError, load_key, make_key, save_key, verify
+from veristream.kabis.protocol.keys import Remembering, SignatureError, load_key, make_key, save_key, verify
 
 # RFC 8032, section 7.1, test 2.
 SEED = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")

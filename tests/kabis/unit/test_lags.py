@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.kabis.unit.chain import batch_of, chain_with_topic, submitted
-from veristream.kabis.actions import CommitOffsets, JoinGroup, LeaveGroup, LowWater
 from veristream.kabis.administration import GroupLag, list_lags
+from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup, LowWater
 
 
 def test_the_lag_of_a_group_is_what_is_left_for_it() -> None:

@@ -17,11 +17,10 @@ from tests.kabis.unit.chain import (
     vote,
 )
 from tests.kabis.unit.test_ledger_submit import FIRST, SECOND, refused
-from veristream.kabis.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
-from veristream.kabis.outcomes import Already, Done, Reason
-from veristream.kabis.receipts import StorageAbsence, VoteKind, sign_storage_absence
-from veristream.kabis.state import Ending, Key, Topic
-from veristream.kabis.transactions import (
+from veristream.kabis.protocol.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.protocol.outcomes import Already, Done, Reason
+from veristream.kabis.protocol.receipts import StorageAbsence, VoteKind, sign_storage_absence
+from veristream.kabis.protocol.transactions import (
     Author,
     BatchConflict,
     Skip,
@@ -30,6 +29,7 @@ from veristream.kabis.transactions import (
     sign_action,
     skip,
 )
+from veristream.kabis.state import Ending, Key, Topic
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ from tests.kabis.unit.chain import (
 )
 from tests.kabis.unit.test_ledger_submit import FIRST, SECOND
 from veristream.kabis import ledger as ledger_module
-from veristream.kabis.actions import JoinGroup, RevokeKey, SetTopic
-from veristream.kabis.blocks import Block, transactions_root
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.keys import verify
 from veristream.kabis.ledger import BlockFault, InvalidBlockError, Ledger
-from veristream.kabis.outcomes import Admitted, Reason, Refused
-from veristream.kabis.transactions import Transaction
+from veristream.kabis.protocol.actions import JoinGroup, RevokeKey, SetTopic
+from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.keys import verify
+from veristream.kabis.protocol.outcomes import Admitted, Reason, Refused
+from veristream.kabis.protocol.transactions import Transaction
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from __future__ import annotations
 from tests.kabis.unit.chain import batch_of, chain_with_topic, submitted
 from tests.kabis.unit.test_ledger_groups import commit, join
 from tests.kabis.unit.test_ledger_submit import refused
-from veristream.kabis.actions import LeaveGroup
-from veristream.kabis.outcomes import Done, Reason
+from veristream.kabis.protocol.actions import LeaveGroup
+from veristream.kabis.protocol.outcomes import Done, Reason
 
 
 def test_an_owner_that_was_one_before_does_not_undo_what_others_committed_in_between() -> None:

@@ -13,10 +13,10 @@ from tests.kabis.unit.chain import Chain, batch_of, chain_with_topic, submitted
 from tests.kabis.unit.strategies import patient
 from tests.kabis.unit.test_ledger_submit import refused
 from veristream.kabis import group_rules
-from veristream.kabis.actions import CommitOffsets, JoinGroup, LeaveGroup, SetTopic
 from veristream.kabis.groups import Group, Member, assign
-from veristream.kabis.outcomes import Done, Reason
-from veristream.kabis.transactions import Evict
+from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup, SetTopic
+from veristream.kabis.protocol.outcomes import Done, Reason
+from veristream.kabis.protocol.transactions import Evict
 
 SESSION_MS = 30_000
 

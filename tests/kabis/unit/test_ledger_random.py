@@ -11,14 +11,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from tests.kabis.unit.chain import key_of, make_genesis, party
-from veristream.kabis import actions as act
-from veristream.kabis import transactions as tx
-from veristream.kabis.batch import BatchHeader, SignedHeader
-from veristream.kabis.blocks import Block
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.ledger import Ledger
-from veristream.kabis.receipts import SignedVote, StorageAbsence, StorageReceipt, VoteKind
-from veristream.kabis.transactions import Transaction, decode_transaction
+from veristream.kabis.protocol import actions as act
+from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.receipts import SignedVote, StorageAbsence, StorageReceipt, VoteKind
+from veristream.kabis.protocol.transactions import Transaction, decode_transaction
 
 LONG = "n" * 249
 GENESIS = replace(make_genesis(), clients=(party("alice"), party(LONG)))

@@ -17,15 +17,15 @@ from tests.kabis.unit.chain import (
     submitted,
 )
 from veristream.kabis import rules
-from veristream.kabis.actions import LowWater, RevokeKey, RotateKey, SetTopic
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.blocks import Block, transactions_root
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.genesis import StorageMode
 from veristream.kabis.ledger import InvalidBlockError, Ledger
-from veristream.kabis.outcomes import NOT_YET, Admitted, Already, Done, Outcome, Reason, Refused
-from veristream.kabis.receipts import sign_storage_receipt
-from veristream.kabis.transactions import BatchConflict, Submit, prove_possession, submit
+from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import StorageMode
+from veristream.kabis.protocol.outcomes import NOT_YET, Admitted, Already, Done, Outcome, Reason, Refused
+from veristream.kabis.protocol.receipts import sign_storage_receipt
+from veristream.kabis.protocol.transactions import BatchConflict, Submit, prove_possession, submit
 
 FIRST = batch_of(b"a", b"b")
 SECOND = batch_of(b"c", sequence=2, previous=FIRST.digest())

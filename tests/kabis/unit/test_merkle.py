@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.merkle import ProofError, compute_root, hash_leaves, prove_inclusion, verify_inclusion
+from veristream.kabis.protocol.merkle import (
+    ProofError,
+    compute_root,
+    hash_leaves,
+    prove_inclusion,
+    verify_inclusion,
+)
 
 LEAVES = [
     bytes.fromhex(text)

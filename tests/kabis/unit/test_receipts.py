@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.unit.chain import CHAIN, key_of, make_genesis, vote
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.keys import SignatureError
 from veristream.kabis.ordering.messages import Step, Vote, sign_bytes
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.receipts import (
     CertificateError,
     CommitCertificate,
     NotEnoughVotesError,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.records import (
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.records import (
     HEADERS_MAX,
     LEAF_BYTES_MAX,
     Event,

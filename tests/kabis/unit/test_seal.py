@@ -13,8 +13,8 @@ from tests.kabis.unit.chain import CHAIN
 from tests.kabis.unit.strategies import patient
 from tests.kabis.unit.test_records import EVENTS
 from veristream.errors import ModelError
-from veristream.kabis.records import LEAF_BYTES_MAX, Event, TooLargeError, decode_leaf, encode_leaf
-from veristream.kabis.seal import (
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Event, TooLargeError, decode_leaf, encode_leaf
+from veristream.kabis.protocol.seal import (
     BrokenSealError,
     NotSealedError,
     Sealer,

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from nacl.bindings import crypto_scalarmult_base
 
 from veristream.kabis import handshake
-from veristream.kabis.codec import Octets
 from veristream.kabis.handshake import (
     BUFFER_BYTES,
     LENGTH_BYTES,
@@ -25,7 +24,8 @@ from veristream.kabis.handshake import (
     Splitter,
     WireError,
 )
-from veristream.kabis.keys import make_key
+from veristream.kabis.protocol.codec import Octets
+from veristream.kabis.protocol.keys import make_key
 
 CHAIN = "chain"
 SERVER = Identity(CHAIN, Role.STORAGE, "store", make_key(b"s" * 32))

@@ -16,7 +16,7 @@ import pytest
 from veristream.errors import EnvironmentFailure
 from veristream.kabis import handshake
 from veristream.kabis.handshake import LENGTH_BYTES, Role, Secrets, Session
-from veristream.kabis.keys import make_key
+from veristream.kabis.protocol.keys import make_key
 from veristream.kabis.wire import (
     Address,
     Attached,

@@ -15,10 +15,10 @@ from enum import StrEnum
 
 from veristream.kabis.audit.findings import Finding, Kind, Role, Tally
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.batch import BatchError, PackedBatch, SignedHeader
-from veristream.kabis.codec import ZERO_DIGEST, Octets
-from veristream.kabis.keys import Verify
-from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.protocol.batch import BatchError, PackedBatch, SignedHeader
+from veristream.kabis.protocol.codec import ZERO_DIGEST, Octets
+from veristream.kabis.protocol.keys import Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
 
 SEQUENCE_MAX = (1 << 63) - 1
 """The largest number that a column holds; nobody gets there but who makes numbers up."""

@@ -18,9 +18,9 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import Condition, Stored, inspect
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.storage.entries import BatchEntry, decode_entry
 from veristream.kabis.storage.opening import segment_paths
 from veristream.kabis.storage.segment import (

@@ -43,7 +43,7 @@ from veristream.kabis.audit.report import (
     merge_accused,
 )
 from veristream.kabis.audit.rows import IsDataclass, Row, from_arrow, names, to_arrow, to_ddl, to_table
-from veristream.kabis.genesis import Genesis
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.spark import cores_of
 
 TASKS_PER_CORE = 4

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import Condition, Stored, describe, inspect
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.codec import DecodeError
 from veristream.kabis.connection import RequestError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import Identity
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.ordering.asking import Validators
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import StreamName

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from veristream.kabis.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.audit.findings import Finding, Kind, Role
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.keys import SignatureError, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.receipts import CertificateError, StorageReceipt
-from veristream.kabis.transactions import (
+from veristream.kabis.protocol.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import SignatureError, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.receipts import CertificateError, StorageReceipt
+from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Signed,
     Skip,

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from veristream.kabis.actions import (
+from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.protocol.actions import (
     Action,
     Hole,
     LowWater,
@@ -15,13 +16,11 @@ from veristream.kabis.actions import (
     RotateKey,
     SetTopic,
 )
-from veristream.kabis.audit.findings import Finding, Kind, Role
-from veristream.kabis.batch import BatchHeader, SignedHeader
-from veristream.kabis.genesis import Genesis
-from veristream.kabis.keys import SignatureError, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.state import Ending, Key, Topic
-from veristream.kabis.transactions import (
+from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import SignatureError, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Signed,
     Skip,
@@ -29,6 +28,7 @@ from veristream.kabis.transactions import (
     VoteConflict,
     decode_transaction,
 )
+from veristream.kabis.state import Ending, Key, Topic
 
 Place = tuple[str, int]
 Conflict = tuple[str, int, str, int, int]

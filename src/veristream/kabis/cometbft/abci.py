@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import assert_never
 
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.cometbft.protobuf import (
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.protobuf import (
     Message,
     decode,
     encode_bytes,

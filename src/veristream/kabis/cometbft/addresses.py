@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veristream.kabis.genesis import Genesis
+from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.wire import Address
 
 SCHEME = "http://"

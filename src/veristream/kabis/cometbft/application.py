@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import ClassVar, Self, assert_never
 
-from veristream.kabis.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.cometbft import abci
-from veristream.kabis.cometbft.certificate import encode_anchor
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.ledger import Ledger
 from veristream.kabis.ordering.requests import Accused, Evidence, Read, encode_outcome, list_accused
-from veristream.kabis.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.cometbft_certificate import encode_anchor
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
 
 WAITING_BLOCKS_MAX = 50
 """For how many blocks of CometBFT a transaction may wait for what it follows."""

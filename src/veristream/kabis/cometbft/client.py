@@ -11,17 +11,17 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from veristream.kabis.blocks import Block, transactions_root
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.addresses import parse_address
 from veristream.kabis.cometbft.application import CometStatus, Place, Places, address_of
 from veristream.kabis.cometbft.headers import read_certificate
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Evidence, Read, decode_outcome
-from veristream.kabis.outcomes import Outcome
+from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.storage.client import LyingPartyError
 
 BLOCKS_PER_CALL = 5

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from veristream.kabis.codec import DIGEST_BYTES, SIGNATURE_BYTES
-from veristream.kabis.cometbft.certificate import (
+from veristream.kabis.cometbft.rpc import field, read_bytes, read_hex, read_integer, read_text
+from veristream.kabis.protocol.codec import DIGEST_BYTES, SIGNATURE_BYTES
+from veristream.kabis.protocol.cometbft_certificate import (
     ANCHOR_BYTES,
     ANCHOR_FIELD,
     CometCertificate,
@@ -16,9 +17,8 @@ from veristream.kabis.cometbft.certificate import (
     Votes,
     encode_time,
 )
-from veristream.kabis.cometbft.protobuf import encode_bytes, encode_integer, encode_message
-from veristream.kabis.cometbft.rpc import field, read_bytes, read_hex, read_integer, read_text
-from veristream.kabis.merkle import compute_root, hash_leaves, prove_inclusion
+from veristream.kabis.protocol.merkle import compute_root, hash_leaves, prove_inclusion
+from veristream.kabis.protocol.protobuf import encode_bytes, encode_integer, encode_message
 from veristream.kabis.storage.client import LyingPartyError
 
 _FOR_THE_BLOCK = 2

@@ -25,13 +25,13 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.batch import BATCH_BYTES_MAX
-from veristream.kabis.codec import Octets
 from veristream.kabis.kafka.failures import DamagedRecord, KafkaFailure, Troubles, error_of
 from veristream.kabis.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
 from veristream.kabis.kafka.reading import PartitionReader, known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
+from veristream.kabis.protocol.batch import BATCH_BYTES_MAX
+from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.storage.disk import Failed, Full, lock, replace
 from veristream.kabis.storage.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
 from veristream.kabis.storage.opening import Recovery

@@ -34,10 +34,16 @@ from veristream.kabis.kafka.parcels import SMALL_BYTES, PlainParcel, are_consecu
 from veristream.kabis.kafka.reading import known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
+from veristream.kabis.protocol.records import (
+    LEAF_BYTES_MAX,
+    Record,
+    choose_partition,
+    decode_leaf,
+    encode_leaf,
+)
+from veristream.kabis.protocol.seal import Sealer
 from veristream.kabis.pushes import Failure, Pushed, PushedMany, Settlement
-from veristream.kabis.records import LEAF_BYTES_MAX, Record, choose_partition, decode_leaf, encode_leaf
 from veristream.kabis.routes import KEYS_REMEMBERED, ProducerOptions
-from veristream.kabis.seal import Sealer
 
 POLL_S = 0.1
 HOLD_S = 0.002

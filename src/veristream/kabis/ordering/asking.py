@@ -13,14 +13,14 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock, OrderingStatus
-from veristream.kabis.keys import Remembering
-from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.ordering.requests import Evidence
-from veristream.kabis.outcomes import Outcome
-from veristream.kabis.receipts import CertificateError
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Remembering
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.storage.client import LyingPartyError
 
 FOLLOWED_MAX = 1000

@@ -11,12 +11,12 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
-from veristream.kabis.outcomes import Outcome
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.wire import Address, Backoff, Client, connect
 
 READ_BYTES = 2 << 20

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from veristream.kabis.codec import DecodeError, Reader, Writer
 from veristream.kabis.ordering.encoding import (
     read_certificate,
     read_message,
@@ -25,7 +24,8 @@ from veristream.kabis.ordering.encoding import (
     write_value,
 )
 from veristream.kabis.ordering.messages import NO_ROUND, Certificate, Proposal, Signed, Step, Value, Vote
-from veristream.kabis.receipts import PARTIES_MAX
+from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 _KIND = "consensus-record"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from veristream.kabis.blocks import BLOCK_BYTES_MAX
-from veristream.kabis.codec import DecodeError, Reader, Writer
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
     Certificate,
@@ -16,7 +14,9 @@ from veristream.kabis.ordering.messages import (
     Value,
     Vote,
 )
-from veristream.kabis.receipts import PARTIES_MAX
+from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
+from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 CONTENT_BYTES_MAX = BLOCK_BYTES_MAX
 MESSAGE_BYTES_MAX = CONTENT_BYTES_MAX + PARTIES_MAX * 128

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from veristream.kabis.ordering.interface import Conflict
 from veristream.kabis.ordering.log import MessageLog
 from veristream.kabis.ordering.messages import Vote
-from veristream.kabis.receipts import SignedVote, VoteKind
-from veristream.kabis.transactions import VoteConflict
+from veristream.kabis.protocol.receipts import SignedVote, VoteKind
+from veristream.kabis.protocol.transactions import VoteConflict
 
 
 class LateVotes:

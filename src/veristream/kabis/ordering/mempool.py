@@ -15,9 +15,9 @@ from hashlib import sha256
 from itertools import islice
 from typing import TypeVar, assert_never
 
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
-from veristream.kabis.transactions import (
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
+from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Evict,
     Signed,

@@ -13,9 +13,9 @@ from enum import IntEnum
 from itertools import pairwise
 from typing import assert_never
 
-from veristream.kabis.codec import DecodeError, Writer
-from veristream.kabis.keys import SignatureError
-from veristream.kabis.receipts import VoteKind, vote_bytes
+from veristream.kabis.protocol.codec import DecodeError, Writer
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.receipts import VoteKind, vote_bytes
 
 NO_ROUND = -1
 

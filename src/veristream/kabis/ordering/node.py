@@ -20,12 +20,8 @@ from random import Random
 from typing import Any, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.genesis import Genesis, Party
 from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.keys import Remembering, Signer
-from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import MessageError
@@ -47,7 +43,11 @@ from veristream.kabis.ordering.validator import (
     ValidatorCore,
     to_commit_certificate,
 )
-from veristream.kabis.outcomes import Outcome
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.keys import Remembering, Signer
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.wire import Address, Backoff, Client, Connection, RequestError, WireError, connect
 
 _LOGGER = logging.getLogger(__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.codec import DecodeError, Reader, Writer
 from veristream.kabis.ordering.encoding import MESSAGE_BYTES_MAX, read_message, write_message
 from veristream.kabis.ordering.messages import Message
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
 
 TRANSACTIONS_PER_OFFER_MAX = 64
 PEER_MESSAGE_BYTES_MAX = (

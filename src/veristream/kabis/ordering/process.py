@@ -21,13 +21,13 @@ from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.entry import run_process
-from veristream.kabis.genesis import Genesis, load_genesis
 from veristream.kabis.handshake import Identity, Role
-from veristream.kabis.keys import SecretKey, load_key
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.protocol.genesis import Genesis, load_genesis
+from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.storage.disk import replace
 from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.segment import Damaged

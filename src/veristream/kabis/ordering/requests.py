@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Self, assert_never
 
-from veristream.kabis.blocks import BLOCK_BYTES_MAX
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.ledger import Ledger
-from veristream.kabis.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
-from veristream.kabis.receipts import PARTIES_MAX
+from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 BLOCKS_PER_ANSWER_MAX = 1000
 CERTIFIED_BYTES_MAX = BLOCK_BYTES_MAX + PARTIES_MAX * 128

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
-from veristream.kabis.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.connection import Handlers, RequestError
 from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.ordering.node import Node
@@ -20,6 +19,7 @@ from veristream.kabis.ordering.requests import (
     list_accused,
     split_request,
 )
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 
 READ_BYTES_MAX = 4 << 20
 WAIT_MS_MAX = 30_000

@@ -19,10 +19,6 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.blocks import Block
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.keys import Remembering, SignatureError, Signer, Verify
-from veristream.kabis.keys import verify as verify_signature
 from veristream.kabis.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import Memory
 from veristream.kabis.ordering.evidence import LateVotes, to_evidence
@@ -56,9 +52,13 @@ from veristream.kabis.ordering.messages import (
 from veristream.kabis.ordering.pace import SHORTEST, Pace
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
-from veristream.kabis.outcomes import Effect, Outcome, Reason, Refused
-from veristream.kabis.receipts import CommitCertificate
-from veristream.kabis.transactions import Submit, decode_transaction
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.keys import Remembering, SignatureError, Signer, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
+from veristream.kabis.protocol.receipts import CommitCertificate
+from veristream.kabis.protocol.transactions import Submit, decode_transaction
 
 RECENT_COMMITS = 64
 DECODED_BLOCKS_MAX = 8

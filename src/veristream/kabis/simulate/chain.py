@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b, sha256
 
-from veristream.kabis.actions import SetTopic
-from veristream.kabis.batch import Stream, build_batch
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.genesis import Genesis, Party, StorageMode
-from veristream.kabis.keys import SignatureError
-from veristream.kabis.receipts import sign_storage_receipt
-from veristream.kabis.records import encode_leaf
-from veristream.kabis.transactions import Author, sign_action, submit
+from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.batch import Stream, build_batch
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.receipts import sign_storage_receipt
+from veristream.kabis.protocol.records import encode_leaf
+from veristream.kabis.protocol.transactions import Author, sign_action, submit
 
 CHAIN = "simulation"
 START_MS = 1_000_000

@@ -14,14 +14,15 @@ from veristream.kabis.consumer_core import ConsumerCore
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.driver import Core
 from veristream.kabis.follower import FalseBlockError, Follower
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.lanes import NEVER_MS
-from veristream.kabis.outcomes import Outcome, Refused
 from veristream.kabis.producer_core import ProducerCore
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.outcomes import Outcome, Refused
+from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
+from veristream.kabis.protocol.records import Record
+from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.pushes import Pushed, Settlement
-from veristream.kabis.receipts import StorageAbsence, StorageReceipt
-from veristream.kabis.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
 from veristream.kabis.simulate.disk import Disk
@@ -29,7 +30,6 @@ from veristream.kabis.simulate.stores import Refusal, Store
 from veristream.kabis.simulate.world import ViolationError
 from veristream.kabis.storage.core import Absent, Below
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
-from veristream.kabis.transactions import Author
 
 TOPIC = "orders"
 PARTITIONS = 2

@@ -17,7 +17,6 @@ from hashlib import blake2b, sha256
 from random import Random
 from typing import assert_never
 
-from veristream.kabis.keys import SignatureError
 from veristream.kabis.ordering.durable import SignedOnce, recover
 from veristream.kabis.ordering.encoding import decode_message, encode_message
 from veristream.kabis.ordering.interface import (
@@ -47,6 +46,7 @@ from veristream.kabis.ordering.messages import (
     height_of,
 )
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
+from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.simulate.byzantine import Byzantine, make_value
 from veristream.kabis.simulate.disk import Disk
 from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Scenario, Strategy

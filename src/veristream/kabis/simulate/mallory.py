@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from veristream.kabis.batch import Batch, Stream, build_batch
-from veristream.kabis.codec import ZERO_DIGEST
-from veristream.kabis.outcomes import Outcome
-from veristream.kabis.receipts import StorageReceipt, sign_storage_receipt
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.batch import Batch, Stream, build_batch
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
+from veristream.kabis.protocol.records import encode_leaf
+from veristream.kabis.protocol.transactions import submit
 from veristream.kabis.simulate.chain import CHAIN, key_of
 from veristream.kabis.simulate.clients import (
     PARTITIONS,
@@ -21,7 +22,6 @@ from veristream.kabis.simulate.clients import (
 )
 from veristream.kabis.simulate.scenario import HEAL_MS
 from veristream.kabis.simulate.trouble import Attack
-from veristream.kabis.transactions import submit
 
 AGAIN_MS = 150
 STRANGER = "somebody"

@@ -13,17 +13,17 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veristream.kabis.actions import Action
-from veristream.kabis.batch import SignedHeader, Stream, build_batch
-from veristream.kabis.certificates import Certificate
-from veristream.kabis.codec import DecodeError
 from veristream.kabis.connection import RequestError
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
-from veristream.kabis.keys import Signer
 from veristream.kabis.ledger import Ledger
-from veristream.kabis.outcomes import NOT_YET, Done, Outcome, Refused
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.actions import Action
+from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
+from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.keys import Signer
+from veristream.kabis.protocol.outcomes import NOT_YET, Done, Outcome, Refused
+from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
     StorageAbsence,
@@ -32,11 +32,11 @@ from veristream.kabis.receipts import (
     certify,
     vote_bytes,
 )
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.records import encode_leaf
+from veristream.kabis.protocol.transactions import Author, sign_action
 from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 from veristream.kabis.storage.memory import MemoryLog
-from veristream.kabis.transactions import Author, sign_action
 
 FETCH_BYTES = 1 << 20
 

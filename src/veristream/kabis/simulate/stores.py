@@ -9,16 +9,12 @@ from typing import TypeVar
 from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.batch import Batch, SignedHeader, Stream, build_batch
-from veristream.kabis.certificates import Certificate
-from veristream.kabis.codec import ZERO_DIGEST, DecodeError, Octets
-from veristream.kabis.genesis import Genesis
-from veristream.kabis.receipts import (
-    StorageAbsence,
-    StorageReceipt,
-    sign_storage_receipt,
-)
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
+from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError, Octets
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, sign_storage_receipt
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
 from veristream.kabis.simulate.trouble import StorageLie
 from veristream.kabis.storage.core import Absent, Below, RefusedError, StorageCore

@@ -17,7 +17,6 @@ from hashlib import sha256
 from random import Random
 from typing import assert_never
 
-from veristream.kabis.blocks import Block
 from veristream.kabis.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
@@ -42,7 +41,9 @@ from veristream.kabis.ordering.validator import (
     restore,
     to_commit_certificate,
 )
-from veristream.kabis.receipts import CertificateError
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.receipts import CertificateError
+from veristream.kabis.protocol.transactions import VoteConflict, decode_transaction
 from veristream.kabis.simulate.byzantine import Byzantine
 from veristream.kabis.simulate.chain import (
     CHAIN,
@@ -55,7 +56,6 @@ from veristream.kabis.simulate.chain import (
 from veristream.kabis.simulate.disk import Disk
 from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Scenario, Strategy
 from veristream.kabis.simulate.world import ViolationError, World
-from veristream.kabis.transactions import VoteConflict, decode_transaction
 
 TICK_MS = 100
 RESUBMIT_MS = 500

@@ -20,17 +20,18 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.blocks import Block
-from veristream.kabis.codec import ZERO_DIGEST
 from veristream.kabis.consumed import Place
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.keys import SignatureError
 from veristream.kabis.ordering.messages import Commit
 from veristream.kabis.ordering.validator import Committed, to_commit_certificate
-from veristream.kabis.outcomes import Done
-from veristream.kabis.outcomes import Outcome as Expected
-from veristream.kabis.receipts import CommitCertificate, VoteKind, vote_bytes
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.outcomes import Outcome as Expected
+from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, vote_bytes
+from veristream.kabis.protocol.transactions import BatchConflict, Submit, VoteConflict, decode_transaction
 from veristream.kabis.simulate.chain import CHAIN, START_MS, check_signature, key_of
 from veristream.kabis.simulate.clients import Consumer, Machine, Producer, Reply
 from veristream.kabis.simulate.disk import Disk
@@ -41,7 +42,6 @@ from veristream.kabis.simulate.trouble import CONSUMERS, PRODUCERS, Attack, Fall
 from veristream.kabis.simulate.validators import Host, Simulation
 from veristream.kabis.simulate.validators import Outcome as ValidatorsOutcome
 from veristream.kabis.simulate.world import ViolationError
-from veristream.kabis.transactions import BatchConflict, Submit, VoteConflict, decode_transaction
 
 CALL_TIMEOUT_MS = 150
 LOOK_MS = 50

@@ -20,7 +20,7 @@ from veristream.kabis.client_errors import UnknownTopicError
 from veristream.kabis.consumed import Place
 from veristream.kabis.interfaces import Channels
 from veristream.kabis.producer import KabisProducer
-from veristream.kabis.records import Record, choose_partition, decode_leaf
+from veristream.kabis.protocol.records import Record, choose_partition, decode_leaf
 from veristream.kabis.spark.fetch import Fetcher
 from veristream.kabis.spark.outbox import Epoch, Outbox, Posted
 from veristream.kabis.spark.watch import Watch

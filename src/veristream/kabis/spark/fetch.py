@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, contextmanager
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.batch import Batch
 from veristream.kabis.client_errors import BelowLowWaterError
 from veristream.kabis.consumed import Consumed, Origin, decode_events
 from veristream.kabis.driver import LoopThread, monotonic_ms
@@ -25,7 +24,8 @@ from veristream.kabis.fetching import (
     origin_of,
 )
 from veristream.kabis.interfaces import FAILURES, Storage
-from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.spark.plan import AdmittedPart, Part, PlainPart
 from veristream.kabis.state import Admission
 from veristream.kabis.storage.core import Below

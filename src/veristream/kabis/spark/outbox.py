@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.consumed import Place
-from veristream.kabis.records import LEAF_BYTES_MAX
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX
 from veristream.kabis.storage.disk import replace
 
 EVENTS_MAX = 1 << 31

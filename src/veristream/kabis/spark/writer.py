@@ -43,7 +43,7 @@ from pyspark.sql.types import (
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.handshake import Role
 from veristream.kabis.producer import KabisProducer
-from veristream.kabis.records import encode_leaf
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.spark.deliver import Staged, check_there, deliver, push, stage
 from veristream.kabis.spark.options import WriteOptions
 from veristream.kabis.spark.outbox import Outbox, outbox_folder

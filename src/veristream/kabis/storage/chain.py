@@ -13,11 +13,17 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from enum import Enum
 
-from veristream.kabis.actions import LowWater, RegisterKey, RevokeKey, RotateKey
-from veristream.kabis.genesis import Genesis
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock, Ordering
+from veristream.kabis.protocol.actions import LowWater, RegisterKey, RevokeKey, RotateKey
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.transactions import (
+    BatchConflict,
+    Signed,
+    Submit,
+    Transaction,
+    decode_transaction,
+)
 from veristream.kabis.storage.entries import StreamName
-from veristream.kabis.transactions import BatchConflict, Signed, Submit, Transaction, decode_transaction
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from veristream.kabis.batch import Batch, BatchError, SignedHeader
-from veristream.kabis.certificates import Certificate
-from veristream.kabis.codec import DecodeError
-from veristream.kabis.genesis import Party
 from veristream.kabis.handshake import Identity, Peer, Role
-from veristream.kabis.keys import SignatureError
-from veristream.kabis.receipts import StorageAbsence, StorageReceipt
+from veristream.kabis.protocol.batch import Batch, BatchError, SignedHeader
+from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Party
+from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 from veristream.kabis.storage.messages import (

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from veristream.kabis.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
-from veristream.kabis.certificates import Certificate
-from veristream.kabis.codec import Octets
-from veristream.kabis.genesis import Genesis, is_name
-from veristream.kabis.keys import SignatureError, Signer, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
+from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.codec import Octets
+from veristream.kabis.protocol.genesis import Genesis, is_name
+from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.receipts import (
     CertificateError,
     StorageAbsence,
     StorageReceipt,

@@ -8,9 +8,15 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
-from veristream.kabis.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, HEAD_BYTES_MAX, Batch, SignedHeader
-from veristream.kabis.codec import Coded, DecodeError, Octets, Reader, Writer, domain_tag
-from veristream.kabis.records import LEAF_BYTES_MAX
+from veristream.kabis.protocol.batch import (
+    BATCH_BYTES_MAX,
+    BATCH_EVENTS_MAX,
+    HEAD_BYTES_MAX,
+    Batch,
+    SignedHeader,
+)
+from veristream.kabis.protocol.codec import Coded, DecodeError, Octets, Reader, Writer, domain_tag
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX
 
 SESSION_BYTES = 16
 CHECKPOINT_STREAMS_MAX = 1000

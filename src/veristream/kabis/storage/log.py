@@ -34,7 +34,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.codec import Octets
+from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.storage.disk import Failed, Full, failure, flush, flush_folder, lock, replace
 from veristream.kabis.storage.index import SparseIndex
 from veristream.kabis.storage.opening import Segment, open_segments, segment_path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from veristream.kabis.codec import Octets
+from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.storage.log import BelowRetention, Gap, Record, Retention
 
 

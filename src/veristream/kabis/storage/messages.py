@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Self
 
-from veristream.kabis.batch import BATCH_BYTES_MAX, SignedHeader
-from veristream.kabis.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, SignedHeader
+from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
+from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
 from veristream.kabis.storage.core import (
     RANGE_BATCHES_MAX,
     Absent,

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Protocol, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.codec import Octets
 from veristream.kabis.connection import Attached, Handlers, RequestError
-from veristream.kabis.genesis import Genesis, Party
 from veristream.kabis.handshake import Peer, Role
+from veristream.kabis.protocol.codec import Octets
+from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.chain import ChainView, Standing
 from veristream.kabis.storage.commit import Committer
 from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore, StorageLog

@@ -23,13 +23,13 @@ from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.clients import load_clients
-from veristream.kabis.codec import DecodeError
 from veristream.kabis.connection import Attached, Handlers
 from veristream.kabis.entry import run_process
-from veristream.kabis.genesis import Genesis, Party, load_genesis
 from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
-from veristream.kabis.keys import SecretKey, load_key
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
+from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.disk import Full, replace

@@ -21,7 +21,7 @@ from typing import Any
 from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.codec import Octets
+from veristream.kabis.protocol.codec import Octets
 
 SECTOR_BYTES = 512
 HEADER_BYTES = 3 * SECTOR_BYTES

@@ -17,8 +17,8 @@ from veristream.errors import ModelError
 from veristream.kabis.administration import GroupLag
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.genesis import Genesis, StorageMode
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
+from veristream.kabis.protocol.genesis import Genesis, StorageMode
 from veristream.kabis.status import ClusterStatus, PartyStatus, read_status
 
 WATCH_S = 0.5

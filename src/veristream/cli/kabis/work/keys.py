@@ -10,14 +10,14 @@ import typer
 from veristream.cli.kabis.table import draw_table
 from veristream.errors import ModelError
 from veristream.kabis.access import Access
-from veristream.kabis.actions import RegisterKey, RevokeKey, RotateKey
 from veristream.kabis.administration import Replica, visit
 from veristream.kabis.authority import find_key_problem
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.keys import SecretKey
 from veristream.kabis.ledger import Ledger
+from veristream.kabis.protocol.actions import RegisterKey, RevokeKey, RotateKey
+from veristream.kabis.protocol.keys import SecretKey
+from veristream.kabis.protocol.transactions import prove_possession
 from veristream.kabis.state import Key
-from veristream.kabis.transactions import prove_possession
 
 
 def show(data: Path, *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ from veristream.kabis.event_receipts import (
     verify_receipt,
 )
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.genesis import load_genesis
+from veristream.kabis.protocol.genesis import load_genesis
 
 
 def export(data: Path, event: tuple[str, int, int], out: Path | None) -> None:

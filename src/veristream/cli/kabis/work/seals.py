@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from veristream.errors import ModelError
-from veristream.kabis.genesis import is_name
-from veristream.kabis.seal import (
+from veristream.kabis.protocol.genesis import is_name
+from veristream.kabis.protocol.seal import (
     KEY_BYTES,
     Sealer,
     TopicKeys,

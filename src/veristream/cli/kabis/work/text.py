@@ -8,7 +8,7 @@ from typing import Any
 
 from veristream.errors import ModelError
 from veristream.kabis.consumed import Consumed
-from veristream.kabis.records import Headers, Record
+from veristream.kabis.protocol.records import Headers, Record
 
 _HINT = 'for example {"key": "anna", "value": "two pears"}'
 

@@ -12,12 +12,12 @@ import typer
 from veristream.cli.kabis.table import draw_table
 from veristream.errors import ModelError
 from veristream.kabis.access import Access
-from veristream.kabis.actions import Action, LowWater, RegisterKey, SetTopic
 from veristream.kabis.administration import Replica, TopicState, list_topics, visit
 from veristream.kabis.client_errors import UnknownTopicError
 from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger import Ledger
-from veristream.kabis.transactions import prove_possession
+from veristream.kabis.protocol.actions import Action, LowWater, RegisterKey, SetTopic
+from veristream.kabis.protocol.transactions import prove_possession
 
 Wanted = TypeVar("Wanted", bound=Action | None)
 

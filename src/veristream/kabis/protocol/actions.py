@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from veristream.kabis.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.codec import (
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.protocol.codec import (
     PUBLIC_KEY_BYTES,
     Coded,
     Reader,

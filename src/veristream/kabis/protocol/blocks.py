@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import ClassVar, Self
 
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
-from veristream.kabis.merkle import compute_root, hash_leaves
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.merkle import compute_root, hash_leaves
 
 TRANSACTIONS_MAX = 10_000
 TRANSACTION_BYTES_MAX = 1 << 17

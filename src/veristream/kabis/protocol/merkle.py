@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 
-from veristream.kabis.codec import Octets
+from veristream.kabis.protocol.codec import Octets
 
 LEAF = b"\x00"
 NODE = b"\x01"

@@ -16,8 +16,8 @@ from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypai
 from nacl.exceptions import CryptoError
 
 from veristream.errors import ModelError
-from veristream.kabis.codec import PUBLIC_KEY_BYTES, SIGNATURE_BYTES, Writer
-from veristream.kabis.private_files import read_private, write_private
+from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, SIGNATURE_BYTES, Writer
+from veristream.kabis.protocol.private_files import read_private, write_private
 
 SEED_BYTES = 32
 _FILE_HEAD = "kabis/1/secret-key"

@@ -11,9 +11,9 @@ from enum import Enum
 from itertools import pairwise
 from typing import ClassVar, Self
 
-from veristream.kabis.codec import Coded, DecodeError, Reader, Writer
-from veristream.kabis.keys import SignatureError, Signer, Verify
-from veristream.kabis.keys import verify as verify_signature
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
 
 PARTIES_MAX = 1024
 """The most validators, and the most storage parties, that a chain has."""

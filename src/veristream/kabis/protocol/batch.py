@@ -14,11 +14,11 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
-from veristream.kabis.codec import SIGNATURE_BYTES, Coded, DecodeError, Octets, Reader, Writer
-from veristream.kabis.keys import Signer, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.merkle import compute_root, hash_leaves
-from veristream.kabis.records import LEAF_BYTES_MAX, Event, decode_leaf
+from veristream.kabis.protocol.codec import SIGNATURE_BYTES, Coded, DecodeError, Octets, Reader, Writer
+from veristream.kabis.protocol.keys import Signer, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.merkle import compute_root, hash_leaves
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Event, decode_leaf
 
 BATCH_EVENTS_MAX = 10_000
 BATCH_BYTES_MAX = 8 << 20

@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.codec import NAME_BYTES_MAX, PUBLIC_KEY_BYTES, Coded, DecodeError, Reader, Writer
-from veristream.kabis.receipts import PARTIES_MAX, quorum
+from veristream.kabis.protocol.codec import (
+    NAME_BYTES_MAX,
+    PUBLIC_KEY_BYTES,
+    Coded,
+    DecodeError,
+    Reader,
+    Writer,
+)
+from veristream.kabis.protocol.receipts import PARTIES_MAX, quorum
 
 CLIENTS_MAX = 10_000
 ADDRESS_BYTES_MAX = 300

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from veristream.kabis.codec import DecodeError
+from veristream.kabis.protocol.codec import DecodeError
 
 LEAF_BYTES_MAX = 1 << 20
 """The largest event, Kafka's `message.max.bytes` of one MiB."""

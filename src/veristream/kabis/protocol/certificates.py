@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from veristream.kabis.codec import Reader, Writer
-from veristream.kabis.cometbft.certificate import CometCertificate
-from veristream.kabis.receipts import CommitCertificate
+from veristream.kabis.protocol.codec import Reader, Writer
+from veristream.kabis.protocol.cometbft_certificate import CometCertificate
+from veristream.kabis.protocol.receipts import CommitCertificate
 
 Certificate = CommitCertificate | CometCertificate
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from veristream.kabis.codec import DecodeError
+from veristream.kabis.protocol.codec import DecodeError
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _WORD = (1 << 64) - 1

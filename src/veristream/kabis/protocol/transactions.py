@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
 
-from veristream.kabis.actions import Action, Hole, TransactionPart, decode_action
-from veristream.kabis.batch import SignedHeader
-from veristream.kabis.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.codec import Reader, Writer, decode_one_of, domain_tag, require_ascending
-from veristream.kabis.keys import Signer, Verify, possession_bytes
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
+from veristream.kabis.protocol.actions import Action, Hole, TransactionPart, decode_action
+from veristream.kabis.protocol.batch import SignedHeader
+from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.protocol.codec import Reader, Writer, decode_one_of, domain_tag, require_ascending
+from veristream.kabis.protocol.keys import Signer, Verify, possession_bytes
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
 
 REMEMBERED_BYTES_MAX = 2048
 ACTION_BYTES_MAX = TRANSACTION_BYTES_MAX - 1024

@@ -17,18 +17,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar, Self
 
-from veristream.kabis.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
-from veristream.kabis.cometbft.protobuf import (
+from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.keys import SignatureError, Verify
+from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.merkle import PATH_MAX, ProofError, hash_leaf, verify_inclusion
+from veristream.kabis.protocol.protobuf import (
     encode_bytes,
     encode_fixed,
     encode_integer,
     encode_message,
     encode_varint,
 )
-from veristream.kabis.keys import SignatureError, Verify
-from veristream.kabis.keys import verify as verify_signature
-from veristream.kabis.merkle import PATH_MAX, ProofError, hash_leaf, verify_inclusion
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol.receipts import (
     PARTIES_MAX,
     CertificateError,
     NotEnoughVotesError,

@@ -1,0 +1,1 @@
+"""What is signed: keys, records, batches, blocks, transactions, receipts, the genesis, and their bytes."""

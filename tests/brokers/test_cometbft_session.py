@@ -17,8 +17,13 @@ from tests.brokers.comet import PATIENCE_S, addresses, running
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.kabis.access import Access
-from veristream.kabis.event_receipts import ReceiptError, ReceiptFault, export_receipt, verify_receipt
 from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.ledger.event_receipts import (
+    ReceiptError,
+    ReceiptFault,
+    export_receipt,
+    verify_receipt,
+)
 from veristream.kabis.protocol.genesis import load_genesis
 from veristream.kabis.protocol.keys import make_key
 from veristream.kabis.protocol.records import Record

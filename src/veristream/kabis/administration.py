@@ -15,17 +15,17 @@ from typing import TypeVar
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.authority import find_key_problem
 from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.fetching import WrongAnswerError, check_answer, require_partition
-from veristream.kabis.follower import FalseBlockError, Follower
 from veristream.kabis.interfaces import FAILURES, Channels, Connect
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
+from veristream.kabis.ledger.follower import FalseBlockError, Follower
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import Admission
 from veristream.kabis.protocol.actions import Action
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Reason, Refused
 from veristream.kabis.protocol.transactions import Author, sign_action
-from veristream.kabis.state import Admission
 
 PATIENCE_S = 30.0
 RETRY_S = 0.1

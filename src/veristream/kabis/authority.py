@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from veristream.kabis.client_errors import KeyEndedError
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import Ending
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.state import Ending
 
 _ENDED = {
     Ending.REVOKED: "revoked",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from veristream.kabis.ledger.state import Cursor
 from veristream.kabis.protocol.batch import Batch, BatchError, Stream
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import SignatureError, Verify
-from veristream.kabis.state import Cursor
 
 
 def find_continuation(

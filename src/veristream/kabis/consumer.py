@@ -37,9 +37,9 @@ from veristream.kabis.consumer_options import ConsumerOptions, Start
 from veristream.kabis.consumer_outputs import Output, Ticket
 from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver
 from veristream.kabis.fetching import find_index, require_partition, require_party
-from veristream.kabis.follower import Follower
 from veristream.kabis.interfaces import FAILURES, Connect, Storage, party_of
 from veristream.kabis.kafka.clients import PlainSources
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.plain_reading import FROM_END, Answer
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.transactions import Author

@@ -35,8 +35,8 @@ from veristream.kabis.fetching import (
     find_forgery,
     origin_of,
 )
-from veristream.kabis.follower import Change, Follower
 from veristream.kabis.interfaces import CertifiedBlock, party_of
+from veristream.kabis.ledger.follower import Change, Follower
 from veristream.kabis.membership import Membership, Voice
 from veristream.kabis.plain_reading import PLAIN_BYTES, Answer, PlainReader
 from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater

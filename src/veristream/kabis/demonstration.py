@@ -16,8 +16,8 @@ from veristream.kabis.administration import act_all
 from veristream.kabis.caught import wait_for_caught
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
 from veristream.kabis.folder import ADMIN
+from veristream.kabis.ledger.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.pushes import Acknowledged

@@ -9,8 +9,8 @@ from veristream.kabis import consumer_outputs as outputs
 from veristream.kabis.authority import find_key_problem
 from veristream.kabis.client_errors import ClosedError, CommitRefusedError
 from veristream.kabis.consumer_outputs import Output, Ticket
-from veristream.kabis.follower import Followed, Follower
-from veristream.kabis.groups import Member
+from veristream.kabis.ledger.follower import Followed, Follower
+from veristream.kabis.ledger.groups import Member
 from veristream.kabis.protocol.actions import Action, CommitOffsets, JoinGroup
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Reason, Refused
 from veristream.kabis.protocol.records import murmur2

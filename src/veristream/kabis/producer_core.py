@@ -30,10 +30,10 @@ from veristream.kabis.client_errors import (
     PolicyChangedError,
     UnknownTopicError,
 )
-from veristream.kabis.event_receipts import EventReceipt, make_receipt
-from veristream.kabis.follower import Change, Followed, Follower
 from veristream.kabis.interfaces import CertifiedBlock, party_of
 from veristream.kabis.lanes import NEVER_MS, Flight, Lane
+from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
+from veristream.kabis.ledger.follower import Change, Followed, Follower
 from veristream.kabis.producer_outputs import Output
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.batch import Batch, Stream, build_batch

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.event_receipts import EventReceipt
+from veristream.kabis.ledger.event_receipts import EventReceipt
 
 Failure = ModelError | EnvironmentFailure
 

@@ -14,6 +14,7 @@ from tests.kabis.unit.chain import (
 )
 from veristream.kabis.audit.findings import Finding
 from veristream.kabis.audit.registry import Fact, Registry, Skipped, overlap, read_facts
+from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.protocol.transactions import (
     BatchConflict,
@@ -21,7 +22,6 @@ from veristream.kabis.protocol.transactions import (
     VoteConflict,
     prove_possession,
 )
-from veristream.kabis.state import Ending, Key, Topic
 
 GENESIS = make_genesis()
 

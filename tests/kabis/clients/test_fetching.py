@@ -25,11 +25,11 @@ from veristream.kabis.fetching import (
     find_forgery,
     find_index,
 )
-from veristream.kabis.follower import Follower
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import Admission
 from veristream.kabis.protocol.keys import SignatureError, verify
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.state import Admission
 
 
 def admitted(parties: tuple[str, ...] = ("s0", "s1")) -> tuple[Admission, Ledger]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.unit.chain import Chain, certificate_for, make_genesis
-from veristream.kabis.follower import FalseBlockError, Follower
 from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import Block
 

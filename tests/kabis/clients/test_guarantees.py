@@ -6,7 +6,7 @@ import pytest
 
 from tests.kabis.clients.world import consuming, make_cluster, producing, pull, values, wait_until
 from veristream.errors import ModelError
-from veristream.kabis.event_receipts import export_receipt, verify_receipt
+from veristream.kabis.ledger.event_receipts import export_receipt, verify_receipt
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record

@@ -17,8 +17,8 @@ from tests.kabis.clients.world import (
 )
 from tests.kabis.unit.chain import batch_of, submitted
 from veristream.kabis.client_errors import ClosedError, KeyEndedError, KeyInUseError
-from veristream.kabis.follower import Follower
 from veristream.kabis.journal import Journal
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Output, Store, Write
 from veristream.kabis.protocol.actions import RevokeKey

@@ -20,7 +20,7 @@ from veristream.kabis.client_errors import BufferFullError
 from veristream.kabis.consumed import Consumed
 from veristream.kabis.consumer_core import EXPECTED_BYTES, ConsumerCore
 from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.follower import Follower
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record

@@ -8,7 +8,7 @@ from tests.kabis.clients.world import author_of, make_cluster, producing
 from tests.kabis.unit.chain import CHAIN, key_of
 from veristream.kabis import producer as producers
 from veristream.kabis.connection import ConnectionLostError
-from veristream.kabis.follower import Follower
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Store, Submit
 from veristream.kabis.protocol.receipts import sign_storage_receipt

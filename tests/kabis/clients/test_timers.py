@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kabis.clients.world import author_of, make_cluster
-from veristream.kabis.follower import Follower
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Append, Recover
 from veristream.kabis.protocol.records import Record

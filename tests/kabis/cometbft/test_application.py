@@ -18,7 +18,7 @@ from veristream.kabis.cometbft.application import (
     Places,
     address_of,
 )
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.requests import Accused, Evidence, Read, decode_outcome
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader

@@ -19,10 +19,11 @@ from tests.kabis.unit.chain import key_of, make_genesis
 from veristream import kabis
 from veristream.kabis import handshake, interfaces
 from veristream.kabis.cometbft import abci, application
-from veristream.kabis.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.handshake import WireError
 from veristream.kabis.kafka import frames
-from veristream.kabis.key_proofs import KeyProof
+from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
+from veristream.kabis.ledger.key_proofs import KeyProof
+from veristream.kabis.ledger.state import Key
 from veristream.kabis.ordering import durable, encoding, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import genesis, protobuf, records
@@ -35,7 +36,6 @@ from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, 
 from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.seal import Sealer, SealError, TopicKeys
 from veristream.kabis.spark import outbox
-from veristream.kabis.state import Key
 from veristream.kabis.storage import entries, segment
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import Absent, Below, PlainSlice

@@ -25,10 +25,15 @@ from tests.kabis.unit.chain import (
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis import clients, processes, status
-from veristream.kabis.event_receipts import ReceiptError, export_receipt, make_receipt, verify_receipt
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.journal import Journal
 from veristream.kabis.kafka.settings import load_settings
+from veristream.kabis.ledger.event_receipts import (
+    ReceiptError,
+    export_receipt,
+    make_receipt,
+    verify_receipt,
+)
 from veristream.kabis.protocol import genesis, keys, seal
 from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.log import Record as LogRecord

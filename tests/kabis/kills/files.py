@@ -7,11 +7,11 @@ from pathlib import Path
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import Admission
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.keys import load_key
-from veristream.kabis.state import Admission
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.log import Log
 from veristream.kabis.storage.repair import check

@@ -15,7 +15,7 @@ from typing import Any
 from tests.kabis.unit.chain import CHAIN, VALIDATORS, batch_of, key_of, make_genesis, submitted
 from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import Status
 from veristream.kabis.ports import HOST, draw_ports

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from tests.kabis.unit.chain import START_MS, VALIDATORS, key_of, make_genesis
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import Commit

@@ -12,7 +12,7 @@ from tests.kabis.ordering.bench import A, vote
 from tests.kabis.ordering.test_client import BLOCKS, HEIGHT
 from tests.kabis.unit.chain import certificate_for, make_genesis
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.durable import Entered, Locked, SignedOnce, encode_record
 from veristream.kabis.ordering.messages import Step
 from veristream.kabis.ordering.store import BlockStore, RecordStore

@@ -13,7 +13,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.kabis.simulation.test_planted_bugs import count_messages_not_senders, skip_the_lock
-from veristream.kabis import consumer_core, fetching, rules
+from veristream.kabis import consumer_core, fetching
+from veristream.kabis.ledger import rules
+from veristream.kabis.ledger.state import Admission
 from veristream.kabis.ordering.validator import ValidatorCore
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.protocol.batch import Batch
@@ -24,7 +26,6 @@ from veristream.kabis.simulate.scenario import Crash, Partition, Strategy
 from veristream.kabis.simulate.stores import FrailLog
 from veristream.kabis.simulate.trouble import Attack, StorageLie, draw_trouble
 from veristream.kabis.simulate.whole import run
-from veristream.kabis.state import Admission
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200"))
 PARTS = 20

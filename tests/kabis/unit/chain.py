@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from veristream.kabis.event_receipts import CertifiedHeader
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.event_receipts import CertifiedHeader
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.rules import apply_transaction
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.batch import Batch, Stream, build_batch
 from veristream.kabis.protocol.blocks import Block
@@ -34,7 +35,6 @@ from veristream.kabis.protocol.transactions import (
     sign_action,
     submit,
 )
-from veristream.kabis.rules import apply_transaction
 
 CHAIN = "test-chain"
 START_MS = 1_000_000

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from veristream.kabis.event_receipts import CertifiedHeader, EventReceipt
-from veristream.kabis.key_proofs import KeyProof
+from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
+from veristream.kabis.ledger.key_proofs import KeyProof
+from veristream.kabis.ledger.state import SECTIONS, Ending, Key
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
@@ -20,7 +21,6 @@ from veristream.kabis.protocol.receipts import (
     StorageReceipt,
     VoteKind,
 )
-from veristream.kabis.state import SECTIONS, Ending, Key
 
 patient = settings(deadline=None, suppress_health_check=list(HealthCheck))
 """A busy machine is no failure."""

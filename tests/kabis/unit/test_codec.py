@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kabis.unit.chain import make_genesis
 from tests.kabis.unit.strategies import CODED, patient
-from veristream.kabis.event_receipts import EventReceipt
+from veristream.kabis.ledger.event_receipts import EventReceipt
 from veristream.kabis.protocol.actions import decode_action
 from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
 from veristream.kabis.protocol.blocks import Block, BlockHeader

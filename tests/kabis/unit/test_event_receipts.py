@@ -26,7 +26,7 @@ from tests.kabis.unit.chain import (
 )
 from tests.kabis.unit.strategies import patient
 from tests.kabis.unit.test_seal import SEALER
-from veristream.kabis.event_receipts import (
+from veristream.kabis.ledger.event_receipts import (
     CertifiedHeader,
     EventReceipt,
     ReceiptError,

@@ -17,6 +17,7 @@ from tests.kabis.unit.chain import (
     vote,
 )
 from tests.kabis.unit.test_ledger_submit import FIRST, SECOND, refused
+from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.protocol.outcomes import Already, Done, Reason
 from veristream.kabis.protocol.receipts import StorageAbsence, VoteKind, sign_storage_absence
@@ -29,7 +30,6 @@ from veristream.kabis.protocol.transactions import (
     sign_action,
     skip,
 )
-from veristream.kabis.state import Ending, Key, Topic
 
 
 @pytest.fixture

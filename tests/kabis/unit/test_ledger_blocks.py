@@ -16,8 +16,8 @@ from tests.kabis.unit.chain import (
     submitted,
 )
 from tests.kabis.unit.test_ledger_submit import FIRST, SECOND
-from veristream.kabis import ledger as ledger_module
-from veristream.kabis.ledger import BlockFault, InvalidBlockError, Ledger
+from veristream.kabis.ledger import ledger as ledger_module
+from veristream.kabis.ledger.ledger import BlockFault, InvalidBlockError, Ledger
 from veristream.kabis.protocol.actions import JoinGroup, RevokeKey, SetTopic
 from veristream.kabis.protocol.blocks import Block, transactions_root
 from veristream.kabis.protocol.codec import DecodeError

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.kabis.unit.chain import Chain, batch_of, chain_with_topic, submitted
 from tests.kabis.unit.strategies import patient
 from tests.kabis.unit.test_ledger_submit import refused
-from veristream.kabis import group_rules
-from veristream.kabis.groups import Group, Member, assign
+from veristream.kabis.ledger import group_rules
+from veristream.kabis.ledger.groups import Group, Member, assign
 from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup, SetTopic
 from veristream.kabis.protocol.outcomes import Done, Reason
 from veristream.kabis.protocol.transactions import Evict

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from tests.kabis.unit.chain import key_of, make_genesis, party
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.batch import BatchHeader, SignedHeader

@@ -16,8 +16,8 @@ from tests.kabis.unit.chain import (
     stored,
     submitted,
 )
-from veristream.kabis import rules
-from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger import rules
+from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import Block, transactions_root

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.ledger.state import Ending, Key, Topic
 from veristream.kabis.protocol.actions import (
     Action,
     Hole,
@@ -28,7 +29,6 @@ from veristream.kabis.protocol.transactions import (
     VoteConflict,
     decode_transaction,
 )
-from veristream.kabis.state import Ending, Key, Topic
 
 Place = tuple[str, int]
 Conflict = tuple[str, int, str, int, int]

@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import ClassVar, Self, assert_never
 
 from veristream.kabis.cometbft import abci
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.requests import Accused, Evidence, Read, encode_outcome, list_accused
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer

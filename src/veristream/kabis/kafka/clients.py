@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.interfaces import party_of
 from veristream.kabis.kafka.settings import KafkaSettings
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.pushes import Parcel
 from veristream.kabis.routes import ProducerOptions

@@ -22,7 +22,7 @@ from typing import Any, assert_never
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import MessageError
 from veristream.kabis.ordering.peers import (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Self, assert_never
 
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Outcome, Reason, Refused

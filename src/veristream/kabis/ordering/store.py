@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record
 from veristream.kabis.ordering.messages import Certificate, Commit, Step, Value
 from veristream.kabis.protocol.codec import DecodeError

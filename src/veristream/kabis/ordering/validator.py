@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import Memory
 from veristream.kabis.ordering.evidence import LateVotes, to_evidence
 from veristream.kabis.ordering.interface import (

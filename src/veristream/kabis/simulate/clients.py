@@ -13,9 +13,9 @@ from veristream.kabis.consumed import Consumed, Place
 from veristream.kabis.consumer_core import ConsumerCore
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.driver import Core
-from veristream.kabis.follower import FalseBlockError, Follower
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.lanes import NEVER_MS
+from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome, Refused

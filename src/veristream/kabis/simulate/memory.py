@@ -15,7 +15,7 @@ from enum import Enum
 
 from veristream.kabis.connection import RequestError
 from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.actions import Action
 from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
 from veristream.kabis.protocol.certificates import Certificate

@@ -17,7 +17,7 @@ from hashlib import sha256
 from random import Random
 from typing import assert_never
 
-from veristream.kabis.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import (

@@ -24,10 +24,10 @@ from veristream.kabis.fetching import (
     origin_of,
 )
 from veristream.kabis.interfaces import FAILURES, Storage
+from veristream.kabis.ledger.state import Admission
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.spark.plan import AdmittedPart, Part, PlainPart
-from veristream.kabis.state import Admission
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import PartitionName
 

@@ -14,8 +14,8 @@ from enum import StrEnum
 from veristream.errors import ModelError
 from veristream.kabis.client_errors import BelowLowWaterError
 from veristream.kabis.consumed import Place
-from veristream.kabis.ledger import Ledger
-from veristream.kabis.state import Admission
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import Admission
 
 EARLIEST, LATEST = "earliest", "latest"
 

@@ -17,7 +17,7 @@ from veristream.kabis.client_errors import UnknownTopicError
 from veristream.kabis.consumed import Place
 from veristream.kabis.driver import LoopThread
 from veristream.kabis.interfaces import FAILURES, Channels, Connect, party_of
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.plain_reading import FROM_END
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain

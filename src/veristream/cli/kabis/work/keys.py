@@ -13,11 +13,11 @@ from veristream.kabis.access import Access
 from veristream.kabis.administration import Replica, visit
 from veristream.kabis.authority import find_key_problem
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import Key
 from veristream.kabis.protocol.actions import RegisterKey, RevokeKey, RotateKey
 from veristream.kabis.protocol.keys import SecretKey
 from veristream.kabis.protocol.transactions import prove_possession
-from veristream.kabis.state import Key
 
 
 def show(data: Path, *, as_json: bool) -> None:

@@ -13,7 +13,8 @@ from veristream.cli.kabis.work.text import to_json_value
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.access import Access
 from veristream.kabis.administration import Replica, visit
-from veristream.kabis.event_receipts import (
+from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.ledger.event_receipts import (
     RECEIPT_BYTES_MAX,
     EventReceipt,
     ReceiptError,
@@ -21,7 +22,6 @@ from veristream.kabis.event_receipts import (
     export_receipt,
     verify_receipt,
 )
-from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.protocol.genesis import load_genesis
 
 

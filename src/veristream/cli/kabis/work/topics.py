@@ -15,7 +15,7 @@ from veristream.kabis.access import Access
 from veristream.kabis.administration import Replica, TopicState, list_topics, visit
 from veristream.kabis.client_errors import UnknownTopicError
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.ledger import Ledger
+from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.actions import Action, LowWater, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veristream.kabis.groups import (
+from veristream.kabis.ledger.groups import (
     GROUP_MEMBERS_MAX,
     SESSION_MS_MAX,
     SESSION_MS_MIN,
@@ -12,11 +12,11 @@ from veristream.kabis.groups import (
     Member,
     assign,
 )
+from veristream.kabis.ledger.state import Index, State
 from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup
 from veristream.kabis.protocol.genesis import is_name
 from veristream.kabis.protocol.outcomes import Done, Outcome, Reason, require
 from veristream.kabis.protocol.transactions import Evict
-from veristream.kabis.state import Index, State
 
 GROUPS_PER_CLIENT_MAX = 1000
 NO_GROUP = Group(0, ())

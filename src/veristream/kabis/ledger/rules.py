@@ -9,7 +9,24 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import assert_never
 
-from veristream.kabis.group_rules import commit_offsets, evict, join_group, leave_group, topic_changed
+from veristream.kabis.ledger.group_rules import (
+    commit_offsets,
+    evict,
+    join_group,
+    leave_group,
+    topic_changed,
+)
+from veristream.kabis.ledger.state import (
+    Account,
+    Accusation,
+    Admission,
+    Cursor,
+    Ending,
+    Key,
+    Partition,
+    State,
+    Topic,
+)
 from veristream.kabis.protocol import actions
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
@@ -33,17 +50,6 @@ from veristream.kabis.protocol.transactions import (
     Submit,
     Transaction,
     VoteConflict,
-)
-from veristream.kabis.state import (
-    Account,
-    Accusation,
-    Admission,
-    Cursor,
-    Ending,
-    Key,
-    Partition,
-    State,
-    Topic,
 )
 
 PARTITIONS_MAX = 10_000

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Self
 
-from veristream.kabis.key_proofs import KeyProof
+from veristream.kabis.ledger.key_proofs import KeyProof
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.blocks import Block, BlockHeader
 from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate

@@ -12,9 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from veristream.kabis.protocol.codec import Coded, Reader, Writer
-from veristream.kabis.protocol.merkle import PATH_MAX, ProofError, prove_inclusion, verify_inclusion
-from veristream.kabis.state import (
+from veristream.kabis.ledger.state import (
     KEYS_SECTION,
     SECTIONS,
     Key,
@@ -25,6 +23,8 @@ from veristream.kabis.state import (
     hash_sections,
     section_roots,
 )
+from veristream.kabis.protocol.codec import Coded, Reader, Writer
+from veristream.kabis.protocol.merkle import PATH_MAX, ProofError, prove_inclusion, verify_inclusion
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from enum import Enum
 from hashlib import sha256
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from veristream.kabis.groups import Group
+from veristream.kabis.ledger.groups import Group
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Reader, Writer
 from veristream.kabis.protocol.merkle import compute_root, hash_leaf

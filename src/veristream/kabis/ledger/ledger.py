@@ -20,9 +20,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from veristream.kabis.group_rules import NO_GROUP, topic_partitions
-from veristream.kabis.groups import Group, MemberId, assign
-from veristream.kabis.key_proofs import KeyProof, prove_key
+from veristream.kabis.ledger.group_rules import NO_GROUP, topic_partitions
+from veristream.kabis.ledger.groups import Group, MemberId, assign
+from veristream.kabis.ledger.key_proofs import KeyProof, prove_key
+from veristream.kabis.ledger.rules import (
+    EMPTY_PARTITION,
+    FRESH_CURSOR,
+    Context,
+    apply_transaction,
+    find_covering,
+)
+from veristream.kabis.ledger.state import (
+    Account,
+    Accusation,
+    Admission,
+    Cursor,
+    Key,
+    Partition,
+    State,
+    Topic,
+    Tree,
+    hash_sections,
+    section_roots,
+)
 from veristream.kabis.protocol.actions import LowWater
 from veristream.kabis.protocol.blocks import (
     BLOCK_BYTES_MAX,
@@ -38,20 +58,6 @@ from veristream.kabis.protocol.keys import Remembering, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Admitted, Already, Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Submit, decode_transaction
-from veristream.kabis.rules import EMPTY_PARTITION, FRESH_CURSOR, Context, apply_transaction, find_covering
-from veristream.kabis.state import (
-    Account,
-    Accusation,
-    Admission,
-    Cursor,
-    Key,
-    Partition,
-    State,
-    Topic,
-    Tree,
-    hash_sections,
-    section_roots,
-)
 
 _BLOCK_ROOM = BLOCK_BYTES_MAX - 4096
 """What a block has for transactions, each with four bytes for its length."""

@@ -21,7 +21,6 @@ from typing import Any
 
 from _measure import finish, say, table
 
-from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
@@ -31,7 +30,8 @@ from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import StorageParty
-from veristream.kabis.wire import Address, Connection, Handlers, connect, serve
+from veristream.kabis.wire.endpoints import Address, Connection, Handlers, connect, serve
+from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 CHAIN = "bench"
 STORE, ALICE = make_key(b"s" * 32), make_key(b"a" * 32)

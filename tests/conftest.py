@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from veristream.kabis import ports
+from veristream.kabis.wire import ports
 
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"

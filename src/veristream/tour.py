@@ -26,7 +26,7 @@ from veristream.kabis.audit.report import AuditReport
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.demonstration import LIARS, Demonstration, demonstrate
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.handshake import Role
+from veristream.kabis.wire.handshake import Role
 from veristream.page import Markup, element, escape, render_page, table, text
 from veristream.report.html import show_reproductions
 from veristream.report.words import tell_count

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from veristream.kabis.ports import draw_ports
+from veristream.kabis.wire.ports import draw_ports
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,7 +13,7 @@ import pytest
 
 from tests.missing import is_missing
 from tests.spark.cluster import ROOT, _wait_for, veristream
-from veristream.kabis.ports import draw_ports
+from veristream.kabis.wire.ports import draw_ports
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 

@@ -29,7 +29,7 @@ from typing import ClassVar
 from veristream.brokers.cache import cache_directory
 from veristream.brokers.group import BrokerGroup
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.ports import HOST, draw_ports
+from veristream.kabis.wire.ports import HOST, draw_ports
 
 VERSION = "v0.38.26"
 MODULE = f"github.com/cometbft/cometbft/cmd/cometbft@{VERSION}"

@@ -23,7 +23,7 @@ from typing import ClassVar
 from veristream.brokers.group import BrokerGroup
 from veristream.brokers.maven import Artifact, Bundle, resolve
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.ports import HOST, draw_ports
+from veristream.kabis.wire.ports import HOST, draw_ports
 from veristream.spark import find_java
 
 KAFKA = Bundle(

@@ -16,7 +16,6 @@ from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.interfaces import Channels, Connect
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.producer import KabisProducer
@@ -25,6 +24,7 @@ from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.validation import open_ordering
+from veristream.kabis.wire.handshake import Identity, Role
 
 
 @dataclass(frozen=True, slots=True)

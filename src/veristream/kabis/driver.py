@@ -18,7 +18,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock, Channels, Connect
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
-from veristream.kabis.wire import new_event_loop
+from veristream.kabis.wire.endpoints import new_event_loop
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from veristream.kabis.connection import Attached, RequestError
-from veristream.kabis.handshake import Peer
 from veristream.kabis.ordering import process as validators
 from veristream.kabis.ordering.messages import Vote, sign_bytes
 from veristream.kabis.ordering.node import Node
@@ -35,6 +33,8 @@ from veristream.kabis.storage.messages import (
     Outcome as Answered,
 )
 from veristream.kabis.storage.party import StorageParty
+from veristream.kabis.wire.connection import Attached, RequestError
+from veristream.kabis.wire.handshake import Peer
 
 NOBODYS_BLOCK = b"\xee" * 32
 

@@ -11,8 +11,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, Self
 
-from veristream.kabis.connection import RequestError
-from veristream.kabis.handshake import WireError
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import Block
@@ -25,6 +23,8 @@ from veristream.kabis.protocol.records import murmur2
 from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.storage.core import Absent, Below, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+from veristream.kabis.wire.connection import RequestError
+from veristream.kabis.wire.handshake import WireError
 
 FAILURES = (TimeoutError, OSError, WireError, RequestError, LyingPartyError)
 """What the methods of both interfaces raise when the other side does not do as asked."""

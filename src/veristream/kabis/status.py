@@ -15,7 +15,6 @@ from veristream.kabis.administration import GroupLag, Replica, list_lags
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.interfaces import FAILURES, Channels
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Accused
@@ -23,6 +22,7 @@ from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.disk import replace
 from veristream.kabis.validation import open_ordering
+from veristream.kabis.wire.handshake import Identity, Role
 
 ANSWER_S = 2.0
 LEDGER_S = 10.0

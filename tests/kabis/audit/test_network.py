@@ -13,12 +13,12 @@ from tests.kabis.unit.chain import batch_of, make_genesis
 from veristream.kabis.audit import network
 from veristream.kabis.audit.check import Condition, Stored
 from veristream.kabis.audit.network import Asking, Wanted
-from veristream.kabis.connection import RequestError
 from veristream.kabis.protocol.batch import Batch, SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Absent, Below
 from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.wire.connection import RequestError
 
 REGISTRY = read_ledger(make_genesis(), []).registry
 PER_ANSWER = 2

@@ -7,7 +7,6 @@ import pytest
 from tests.kabis.clients.world import author_of, make_cluster, producing
 from tests.kabis.unit.chain import CHAIN, key_of
 from veristream.kabis import producer as producers
-from veristream.kabis.connection import ConnectionLostError
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Store, Submit
@@ -16,6 +15,7 @@ from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryStorage, StorageFault
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, StreamName
+from veristream.kabis.wire.connection import ConnectionLostError
 
 STREAM = StreamName("orders", 0, "alice", 0)
 PLACE = PartitionName("orders", 0)

@@ -14,7 +14,7 @@ from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
 from veristream.kabis.interfaces import FAILURES
 from veristream.kabis.storage.client import LyingPartyError
-from veristream.kabis.wire import Address
+from veristream.kabis.wire.endpoints import Address
 
 OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
 

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 from tests.kabis.unit import strategies as known
 from tests.kabis.unit.chain import key_of, make_genesis
 from veristream import kabis
-from veristream.kabis import handshake, interfaces
+from veristream.kabis import interfaces
 from veristream.kabis.cometbft import abci, application
-from veristream.kabis.handshake import WireError
 from veristream.kabis.kafka import frames
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.ledger.key_proofs import KeyProof
@@ -40,7 +39,9 @@ from veristream.kabis.storage import entries, segment
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import Absent, Below, PlainSlice
 from veristream.kabis.storage.index import SparseIndex
-from veristream.kabis.wire import Address
+from veristream.kabis.wire import handshake
+from veristream.kabis.wire.endpoints import Address
+from veristream.kabis.wire.handshake import WireError
 
 FUNCTIONS = ("decode_", "split_", "load_", "from_json")
 """How functions are called that take bytes, or a file, from outside."""

@@ -41,7 +41,7 @@ from veristream.kabis.storage.opening import segment_paths
 from veristream.kabis.storage.process import Options, open_core
 from veristream.kabis.storage.repair import repair
 from veristream.kabis.storage.segment import HEADER_BYTES, Damaged
-from veristream.kabis.wire import Address
+from veristream.kabis.wire.endpoints import Address
 
 WEIRD: tuple[Any, ...] = (
     *(None, True, -1, 1.5, 10**30, float("inf"), float("nan")),

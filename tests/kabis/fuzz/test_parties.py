@@ -20,28 +20,6 @@ from tests.kabis.ordering.cluster import make_topic
 from tests.kabis.storage.chain import ALICE, CHAIN, GENESIS, STORES, STREAM, batch, certificate
 from tests.kabis.unit.chain import key_of, make_genesis
 from tests.kabis.unit.strategies import u64
-from veristream.kabis.connection import (
-    _HEAD,
-    Attached,
-    Connection,
-    Handlers,
-    Limits,
-    RequestError,
-    ServerConnection,
-)
-from veristream.kabis.handshake import (
-    LENGTH_BYTES,
-    ClientHandshake,
-    Identity,
-    Peer,
-    Role,
-    Secrets,
-    ServerHandshake,
-    Session,
-    WireError,
-    _Hello,
-    prefix,
-)
 from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import encode_peer_message
@@ -55,6 +33,28 @@ from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.entries import PartitionName, PlainAppend
 from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import StorageParty
+from veristream.kabis.wire.connection import (
+    _HEAD,
+    Attached,
+    Connection,
+    Handlers,
+    Limits,
+    RequestError,
+    ServerConnection,
+)
+from veristream.kabis.wire.handshake import (
+    LENGTH_BYTES,
+    ClientHandshake,
+    Identity,
+    Peer,
+    Role,
+    Secrets,
+    ServerHandshake,
+    Session,
+    WireError,
+    _Hello,
+    prefix,
+)
 
 ANSWER_S = 0.02
 """After that long nothing more happens: whoever still waits asked to wait."""
@@ -307,7 +307,7 @@ def test_a_connection_is_served_or_cut_off(first: list[bytes], junk: bytes) -> N
         await asyncio.sleep(0)
         wire.connection.connection_lost(None)
 
-    logger = logging.getLogger("veristream.kabis.connection")
+    logger = logging.getLogger("veristream.kabis.wire.connection")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(logger, "error", errors)
         asyncio.run(test())

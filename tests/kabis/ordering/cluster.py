@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.kabis.unit.chain import CHAIN, VALIDATORS, batch_of, key_of, make_genesis, submitted
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import Status
-from veristream.kabis.ports import HOST, draw_ports
 from veristream.kabis.protocol.actions import Action, SetTopic
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, to_json
 from veristream.kabis.protocol.keys import SecretKey, save_key
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.transactions import Author, sign_action
+from veristream.kabis.wire.handshake import Identity, Role
+from veristream.kabis.wire.ports import HOST, draw_ports
 
 LIMIT_S = 300
 """What never ends is ended. A thousand transactions, in blocks of eighty with three flushes each, take more

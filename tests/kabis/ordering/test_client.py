@@ -19,7 +19,6 @@ from tests.kabis.unit.chain import (
     key_of,
     submitted,
 )
-from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import (
@@ -33,7 +32,8 @@ from veristream.kabis.ordering.requests import (
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.storage.client import LyingPartyError
-from veristream.kabis.wire import Address, Handlers, RefusedError, RequestError, Server, serve
+from veristream.kabis.wire.endpoints import Address, Handlers, RefusedError, RequestError, Server, serve
+from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 HEIGHT = 6
 

@@ -22,13 +22,13 @@ from tests.kabis.ordering.cluster import (
     submit_widely,
 )
 from tests.kabis.unit.chain import CHAIN, VALIDATORS, key_of
-from veristream.kabis.handshake import Identity, Peer, Role, WireError
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.keys import save_key
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
-from veristream.kabis.wire import Address, RequestError, connect
+from veristream.kabis.wire.endpoints import Address, RequestError, connect
+from veristream.kabis.wire.handshake import Identity, Peer, Role, WireError
 
 pytestmark = pytest.mark.long
 

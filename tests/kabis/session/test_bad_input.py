@@ -17,9 +17,9 @@ import pytest
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.ports import find_range
 from veristream.kabis.protocol.keys import SEED_BYTES, make_key, save_key
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
+from veristream.kabis.wire.ports import find_range
 
 pytestmark = pytest.mark.xdist_group("kabis-bad-input")
 

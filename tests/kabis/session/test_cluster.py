@@ -19,8 +19,8 @@ from veristream.kabis.access import Access
 from veristream.kabis.chaos import Fault, Told, find_problems
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.folder import ClusterFolder, count_faults
-from veristream.kabis.ports import draw_ports, find_range
 from veristream.kabis.protocol.genesis import StorageMode
+from veristream.kabis.wire.ports import draw_ports, find_range
 
 pytestmark = pytest.mark.long
 

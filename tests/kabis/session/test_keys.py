@@ -14,12 +14,12 @@ import pytest
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import StreamName
-from veristream.kabis.wire import RefusedError, RequestError
+from veristream.kabis.wire.endpoints import RefusedError, RequestError
+from veristream.kabis.wire.handshake import Identity, Role
 
 pytestmark = pytest.mark.xdist_group("kabis-keys")
 

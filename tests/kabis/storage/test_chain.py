@@ -20,8 +20,6 @@ from tests.kabis.unit.chain import (
     submitted,
 )
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.connection import RequestError
-from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock, OrderingStatus
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
 from veristream.kabis.protocol.batch import Batch
@@ -34,6 +32,8 @@ from veristream.kabis.storage.core import Below, StorageCore, stream_of
 from veristream.kabis.storage.entries import StreamName
 from veristream.kabis.storage.log import Log, LogOptions
 from veristream.kabis.storage.party import Directory
+from veristream.kabis.wire.connection import RequestError
+from veristream.kabis.wire.handshake import Peer, Role
 
 STREAM = StreamName("orders", 0, "alice", 0)
 

@@ -28,7 +28,6 @@ from tests.kabis.storage.chain import (
     batch,
     certificate,
 )
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.protocol.genesis import Party, to_json
 from veristream.kabis.protocol.keys import SecretKey, make_key, save_key
 from veristream.kabis.protocol.receipts import sign_storage_receipt
@@ -37,7 +36,8 @@ from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry
 from veristream.kabis.storage.opening import scan, segment_paths
-from veristream.kabis.wire import Address, Attached, Handlers, RefusedError, RequestError, serve
+from veristream.kabis.wire.endpoints import Address, Attached, Handlers, RefusedError, RequestError, serve
+from veristream.kabis.wire.handshake import Identity, Role
 
 PLACE = PartitionName("clicks", 0)
 ALICE_PRODUCER = Identity(CHAIN, Role.PRODUCER, "alice", ALICE)

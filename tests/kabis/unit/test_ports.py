@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis import ports
-from veristream.kabis.ports import HOST, PORTS, VARIABLE, draw_ports, find_range
+from veristream.kabis.wire import ports
+from veristream.kabis.wire.ports import HOST, PORTS, VARIABLE, draw_ports, find_range
 
 
 def test_what_was_drawn_is_not_drawn_again_and_a_server_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:

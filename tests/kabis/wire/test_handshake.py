@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nacl.bindings import crypto_scalarmult_base
 
-from veristream.kabis import handshake
-from veristream.kabis.handshake import (
+from veristream.kabis.protocol.codec import Octets
+from veristream.kabis.protocol.keys import make_key
+from veristream.kabis.wire import handshake
+from veristream.kabis.wire.handshake import (
     BUFFER_BYTES,
     LENGTH_BYTES,
     MAC_BYTES,
@@ -24,8 +26,6 @@ from veristream.kabis.handshake import (
     Splitter,
     WireError,
 )
-from veristream.kabis.protocol.codec import Octets
-from veristream.kabis.protocol.keys import make_key
 
 CHAIN = "chain"
 SERVER = Identity(CHAIN, Role.STORAGE, "store", make_key(b"s" * 32))

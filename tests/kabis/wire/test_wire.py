@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis import handshake
-from veristream.kabis.handshake import LENGTH_BYTES, Role, Secrets, Session
 from veristream.kabis.protocol.keys import make_key
-from veristream.kabis.wire import (
+from veristream.kabis.wire import handshake
+from veristream.kabis.wire.endpoints import (
     Address,
     Attached,
     Backoff,
@@ -35,6 +34,7 @@ from veristream.kabis.wire import (
     connect,
     serve,
 )
+from veristream.kabis.wire.handshake import LENGTH_BYTES, Role, Secrets, Session
 
 LOOPBACK = Address("127.0.0.1", 0)
 SERVER = Identity("chain", Role.STORAGE, "store", make_key(b"s" * 32))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.wire import Address
+from veristream.kabis.wire.endpoints import Address
 
 SCHEME = "http://"
 

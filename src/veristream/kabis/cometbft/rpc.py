@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veristream.kabis.connection import RequestError
 from veristream.kabis.storage.client import LyingPartyError
-from veristream.kabis.wire import Address
+from veristream.kabis.wire.connection import RequestError
+from veristream.kabis.wire.endpoints import Address
 
 ANSWER_BYTES_MAX = 64 << 20
 _READ_BYTES = 1 << 16

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.wire import Address
+from veristream.kabis.wire.endpoints import Address
 
 BOOTSTRAP = "bootstrap.servers"
 OURS = ("enable.idempotence", "acks", "group.id", "enable.auto.commit", "transactional.id")

@@ -11,13 +11,13 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome
-from veristream.kabis.wire import Address, Backoff, Client, connect
+from veristream.kabis.wire.endpoints import Address, Backoff, Client, connect
+from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 READ_BYTES = 2 << 20
 

@@ -20,7 +20,6 @@ from random import Random
 from typing import Any, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
@@ -48,7 +47,16 @@ from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.keys import Remembering, Signer
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Outcome
-from veristream.kabis.wire import Address, Backoff, Client, Connection, RequestError, WireError, connect
+from veristream.kabis.wire.endpoints import (
+    Address,
+    Backoff,
+    Client,
+    Connection,
+    RequestError,
+    WireError,
+    connect,
+)
+from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 _LOGGER = logging.getLogger(__name__)
 

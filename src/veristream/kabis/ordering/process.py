@@ -20,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.entry import run_process
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
@@ -31,7 +29,9 @@ from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.storage.disk import replace
 from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.segment import Damaged
-from veristream.kabis.wire import Address, serve
+from veristream.kabis.wire.endpoints import Address, serve
+from veristream.kabis.wire.handshake import Identity, Role
+from veristream.kabis.wire.process import run_process
 
 _LOGGER = logging.getLogger(__name__)
 

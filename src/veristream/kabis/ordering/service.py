@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
-from veristream.kabis.connection import Handlers, RequestError
-from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.requests import (
     BLOCKS_PER_ANSWER_MAX,
@@ -20,6 +18,8 @@ from veristream.kabis.ordering.requests import (
     split_request,
 )
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
+from veristream.kabis.wire.connection import Handlers, RequestError
+from veristream.kabis.wire.handshake import Peer, Role
 
 READ_BYTES_MAX = 4 << 20
 WAIT_MS_MAX = 30_000

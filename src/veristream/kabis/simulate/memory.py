@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veristream.kabis.connection import RequestError
 from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.actions import Action
@@ -37,6 +36,7 @@ from veristream.kabis.protocol.transactions import Author, sign_action
 from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 from veristream.kabis.storage.memory import MemoryLog
+from veristream.kabis.wire.connection import RequestError
 
 FETCH_BYTES = 1 << 20
 

@@ -17,13 +17,13 @@ from typing import Any
 from veristream.errors import ModelError
 from veristream.kabis.access import Access, open_channels
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.handshake import Identity, Role
 from veristream.kabis.interfaces import Connect, Storage
 from veristream.kabis.protocol.genesis import Genesis, is_name, load_genesis
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.spark.plan import EARLIEST, LATEST, Choice, Edge
 from veristream.kabis.storage.client import StorageClient
+from veristream.kabis.wire.handshake import Identity, Role
 
 ROWS_PER_TASK = 100_000
 TIMEOUT_S = 30.0

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pyarrow import RecordBatch
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from veristream.kabis.handshake import Role
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.options import Caller, Guarantee, ReadOptions
 from veristream.kabis.spark.plan import Part, choose, find_ranges
 from veristream.kabis.spark.rows import to_batches
 from veristream.kabis.spark.shown import shown
 from veristream.kabis.spark.watch import Watch
+from veristream.kabis.wire.handshake import Role
 
 
 @dataclass

@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.protocol.batch import Batch, BatchError, SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import DecodeError
@@ -29,7 +28,8 @@ from veristream.kabis.storage.messages import (
     encode_topic,
     split_answer,
 )
-from veristream.kabis.wire import Address, Attached, Backoff, Client, Limits, connect
+from veristream.kabis.wire.endpoints import Address, Attached, Backoff, Client, Limits, connect
+from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 Value = TypeVar("Value")
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from typing import Protocol, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.connection import Attached, Handlers, RequestError
-from veristream.kabis.handshake import Peer, Role
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.chain import ChainView, Standing
@@ -35,6 +33,8 @@ from veristream.kabis.storage.messages import (
     split_request,
 )
 from veristream.kabis.storage.opening import Recovery
+from veristream.kabis.wire.connection import Attached, Handlers, RequestError
+from veristream.kabis.wire.handshake import Peer, Role
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -23,9 +23,6 @@ from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.clients import load_clients
-from veristream.kabis.connection import Attached, Handlers
-from veristream.kabis.entry import run_process
-from veristream.kabis.handshake import Identity, Peer, Role
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
@@ -37,7 +34,10 @@ from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
 from veristream.kabis.storage.repair import repair
 from veristream.kabis.validation import open_ordering
-from veristream.kabis.wire import Address, serve
+from veristream.kabis.wire.connection import Attached, Handlers
+from veristream.kabis.wire.endpoints import Address, serve
+from veristream.kabis.wire.handshake import Identity, Peer, Role
+from veristream.kabis.wire.process import run_process
 
 _LOGGER = logging.getLogger(__name__)
 

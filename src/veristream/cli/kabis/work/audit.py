@@ -22,8 +22,8 @@ from veristream.kabis.audit.page import to_html, where
 from veristream.kabis.audit.report import AuditReport, to_json
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.handshake import Role
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.wire.handshake import Role
 from veristream.spark import open_session
 
 REFRESH_S = 0.5

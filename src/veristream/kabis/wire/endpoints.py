@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.connection import (
+from veristream.kabis.wire.connection import (
     Attached,
     Authorize,
     ClientConnection,
@@ -22,7 +22,7 @@ from veristream.kabis.connection import (
     RequestError,
     ServerConnection,
 )
-from veristream.kabis.handshake import (
+from veristream.kabis.wire.handshake import (
     ClientHandshake,
     Identity,
     Peer,

@@ -21,7 +21,8 @@ from functools import partial
 from struct import Struct
 from typing import Protocol, cast
 
-from veristream.kabis.handshake import (
+from veristream.kabis.protocol.codec import DecodeError, Octets
+from veristream.kabis.wire.handshake import (
     HANDSHAKE_BYTES_MAX,
     LENGTH_BYTES,
     MAC_BYTES,
@@ -33,7 +34,6 @@ from veristream.kabis.handshake import (
     WireError,
     prefix,
 )
-from veristream.kabis.protocol.codec import DecodeError, Octets
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.wire import run
+from veristream.kabis.wire.endpoints import run
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the GNU C library's names for them begin with M_
 _TRIM_BYTES, _MMAP_BYTES = 64 << 20, 32 << 20

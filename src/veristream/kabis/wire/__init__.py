@@ -1,0 +1,1 @@
+"""Authenticated connections between parties: handshake, frames, servers, clients that call again."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from veristream.kabis.audit.findings import Finding, Kind
 from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.protocol.actions import Hole, SetTopic
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
 from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
@@ -25,7 +26,6 @@ from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, sign
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action, submit
 from veristream.kabis.storage.entries import BatchEntry
-from veristream.kabis.storage.log import Flush, Log, LogOptions
 
 CHAIN = "audited"
 TOPIC = "orders"

@@ -21,6 +21,7 @@ from typing import Any
 
 from _measure import finish, say, table
 
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
@@ -28,7 +29,6 @@ from veristream.kabis.protocol.keys import make_key
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import StorageCore
-from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import StorageParty
 from veristream.kabis.wire.endpoints import Address, Connection, Handlers, connect, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role

@@ -15,9 +15,9 @@ from veristream.kabis.kafka.failures import DamagedRecord, KafkaFailure
 from veristream.kabis.kafka.log import KafkaLog
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
+from veristream.kabis.log.disk.files import InUse
+from veristream.kabis.log.disk.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
 from veristream.kabis.processes import wait_until
-from veristream.kabis.storage.disk import InUse
-from veristream.kabis.storage.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

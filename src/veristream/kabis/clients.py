@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.log.disk.files import replace
 from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES
 from veristream.kabis.protocol.genesis import Party, is_name
-from veristream.kabis.storage.disk import replace
 
 CLIENTS_BYTES_MAX = 4 << 20
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.log import Log, LogOptions, Record, Retention
+from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.protocol.batch import Batch, SignedHeader
 from veristream.kabis.protocol.codec import DecodeError, Reader
-from veristream.kabis.storage.log import Log, LogOptions, Record, Retention
-from veristream.kabis.storage.segment import Damaged
 
 SEGMENT_BYTES = 16 << 20
 

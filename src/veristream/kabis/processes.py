@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.storage.disk import replace
+from veristream.kabis.log.disk.files import replace
 
 POLL_S = 0.02
 LAST_WORDS_BYTES = 8_192

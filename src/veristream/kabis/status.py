@@ -16,11 +16,11 @@ from veristream.kabis.cluster import Cluster
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.interfaces import FAILURES, Channels
+from veristream.kabis.log.disk.files import replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Accused
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.client import StorageClient
-from veristream.kabis.storage.disk import replace
 from veristream.kabis.validation import open_ordering
 from veristream.kabis.wire.handshake import Identity, Role
 

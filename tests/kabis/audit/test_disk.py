@@ -14,8 +14,8 @@ from tests.kabis.audit.here import audit_files
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit import disk
 from veristream.kabis.audit.disk import Damage
+from veristream.kabis.log.disk.segment import HEADER_BYTES, encode_frame
 from veristream.kabis.protocol.genesis import load_genesis
-from veristream.kabis.storage.segment import HEADER_BYTES, encode_frame
 
 CLEAN = Plan(batches=24, batch_events=3, faults=0)
 

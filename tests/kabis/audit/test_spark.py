@@ -16,10 +16,10 @@ from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
 from veristream.kabis.cluster import Start
 from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.protocol.genesis import load_genesis
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions
-from veristream.kabis.storage.segment import HEADER_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

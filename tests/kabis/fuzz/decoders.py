@@ -23,6 +23,8 @@ from veristream.kabis.kafka import frames
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.ledger.key_proofs import KeyProof
 from veristream.kabis.ledger.state import Key
+from veristream.kabis.log.disk import segment
+from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.ordering import durable, encoding, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import genesis, protobuf, records
@@ -35,10 +37,9 @@ from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, 
 from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.seal import Sealer, SealError, TopicKeys
 from veristream.kabis.spark import outbox
-from veristream.kabis.storage import entries, segment
+from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import Absent, Below, PlainSlice
-from veristream.kabis.storage.index import SparseIndex
 from veristream.kabis.wire import handshake
 from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.handshake import WireError

@@ -34,13 +34,13 @@ from veristream.kabis.ledger.event_receipts import (
     make_receipt,
     verify_receipt,
 )
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions
+from veristream.kabis.log.disk.log import Record as LogRecord
+from veristream.kabis.log.disk.opening import segment_paths
+from veristream.kabis.log.disk.repair import repair
+from veristream.kabis.log.disk.segment import HEADER_BYTES, Damaged
 from veristream.kabis.protocol import genesis, keys, seal
-from veristream.kabis.storage.log import Flush, Log, LogOptions
-from veristream.kabis.storage.log import Record as LogRecord
-from veristream.kabis.storage.opening import segment_paths
 from veristream.kabis.storage.process import Options, open_core
-from veristream.kabis.storage.repair import repair
-from veristream.kabis.storage.segment import HEADER_BYTES, Damaged
 from veristream.kabis.wire.endpoints import Address
 
 WEIRD: tuple[Any, ...] = (

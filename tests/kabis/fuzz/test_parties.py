@@ -20,6 +20,7 @@ from tests.kabis.ordering.cluster import make_topic
 from tests.kabis.storage.chain import ALICE, CHAIN, GENESIS, STORES, STREAM, batch, certificate
 from tests.kabis.unit.chain import key_of, make_genesis
 from tests.kabis.unit.strategies import u64
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import encode_peer_message
@@ -31,7 +32,6 @@ from veristream.kabis.protocol.outcomes import Already, Done
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.entries import PartitionName, PlainAppend
-from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import StorageParty
 from veristream.kabis.wire.connection import (
     _HEAD,

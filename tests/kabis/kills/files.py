@@ -9,12 +9,12 @@ from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
+from veristream.kabis.log.disk.log import Log
+from veristream.kabis.log.disk.repair import check
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.core import StorageCore
-from veristream.kabis.storage.log import Log
-from veristream.kabis.storage.repair import check
 
 ANY_BYTES = 1 << 40
 

@@ -14,6 +14,7 @@ import pytest
 from tests.kabis.ordering.cluster import make_topic, run
 from tests.kabis.unit.chain import CHAIN, key_of, make_genesis
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.log import Log
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import Ask, Offer, encode_peer_message
 from veristream.kabis.ordering.requests import Blocks, Operation, Read
@@ -22,7 +23,6 @@ from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.protocol.genesis import find_problem
 from veristream.kabis.protocol.outcomes import Already, Done
-from veristream.kabis.storage.log import Log
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.endpoints import WireError
 from veristream.kabis.wire.handshake import Peer, Role

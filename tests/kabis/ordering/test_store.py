@@ -13,11 +13,11 @@ from tests.kabis.ordering.test_client import BLOCKS, HEIGHT
 from tests.kabis.unit.chain import certificate_for, make_genesis
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.log.disk.log import Log, LogOptions
+from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.ordering.durable import Entered, Locked, SignedOnce, encode_record
 from veristream.kabis.ordering.messages import Step
 from veristream.kabis.ordering.store import BlockStore, RecordStore
-from veristream.kabis.storage.log import Log, LogOptions
-from veristream.kabis.storage.segment import HEADER_BYTES
 
 
 @pytest.fixture

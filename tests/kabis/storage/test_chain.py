@@ -21,6 +21,7 @@ from tests.kabis.unit.chain import (
 )
 from tests.kabis.unit.strategies import patient
 from veristream.kabis.interfaces import CertifiedBlock, OrderingStatus
+from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
@@ -30,7 +31,6 @@ from veristream.kabis.protocol.transactions import BatchConflict, Signed, Transa
 from veristream.kabis.storage.chain import ChainView, NotNextError, Standing, follow_chain
 from veristream.kabis.storage.core import Below, StorageCore, stream_of
 from veristream.kabis.storage.entries import StreamName
-from veristream.kabis.storage.log import Log, LogOptions
 from veristream.kabis.storage.party import Directory
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.handshake import Peer, Role

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
+from veristream.kabis.log.disk.files import Failed
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.disk import Failed
 
 
 class SlowLog:

@@ -20,6 +20,10 @@ from tests.kabis.storage.chain import (
     batch,
     certificate,
 )
+from veristream.kabis.log.disk.log import Log, LogOptions
+from veristream.kabis.log.disk.repair import repair
+from veristream.kabis.log.disk.segment import HEADER_BYTES
+from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import SignatureError
@@ -37,11 +41,7 @@ from veristream.kabis.storage.core import (
     StorageLog,
 )
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry
-from veristream.kabis.storage.log import Log, LogOptions
-from veristream.kabis.storage.memory import MemoryLog
 from veristream.kabis.storage.ranges import Ranges
-from veristream.kabis.storage.repair import repair
-from veristream.kabis.storage.segment import HEADER_BYTES
 
 PLACE = PartitionName("clicks", 3)
 

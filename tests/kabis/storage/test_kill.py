@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from veristream.kabis.storage.log import Flush, Log, LogOptions, Record
-from veristream.kabis.storage.repair import check
-from veristream.kabis.storage.segment import HEADER_BYTES
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions, Record
+from veristream.kabis.log.disk.repair import check
+from veristream.kabis.log.disk.segment import HEADER_BYTES
 
 pytestmark = pytest.mark.long
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from veristream.kabis.storage import disk
-from veristream.kabis.storage import log as log_module
-from veristream.kabis.storage.disk import Failed, Full, InUse
-from veristream.kabis.storage.log import (
+from veristream.kabis.log.disk import files as disk
+from veristream.kabis.log.disk import log as log_module
+from veristream.kabis.log.disk.files import Failed, Full, InUse
+from veristream.kabis.log.disk.log import (
     BelowRetention,
     Flush,
     Log,
@@ -27,8 +27,8 @@ from veristream.kabis.storage.log import (
     Retention,
     TooLarge,
 )
-from veristream.kabis.storage.opening import Recovery
-from veristream.kabis.storage.segment import FRAME_BYTES, HEADER_BYTES, RECORD_BYTES_MAX
+from veristream.kabis.log.disk.opening import Recovery
+from veristream.kabis.log.disk.segment import FRAME_BYTES, HEADER_BYTES, RECORD_BYTES_MAX
 
 Limit = Callable[[int | None], None]
 
@@ -335,7 +335,7 @@ def test_a_thread_may_sync_while_another_appends(tmp_path: Path) -> None:
 
 def test_two_processes_cannot_have_one_folder(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from veristream.kabis.storage.log import Log; Log(pathlib.Path(sys.argv[1]))"
+        "import sys, pathlib; from veristream.kabis.log.disk.log import Log; Log(pathlib.Path(sys.argv[1]))"
     )
     with Log(tmp_path):
         other = subprocess.run(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veristream.kabis.storage.log import Flush, Gap, Log, LogOptions, Lost, Record
-from veristream.kabis.storage.opening import Torn, scan
-from veristream.kabis.storage.repair import LostRange, check, repair
-from veristream.kabis.storage.segment import FRAME_BYTES, HEADER_BYTES, SECTOR_BYTES, Damaged
+from veristream.kabis.log.disk.log import Flush, Gap, Log, LogOptions, Lost, Record
+from veristream.kabis.log.disk.opening import Torn, scan
+from veristream.kabis.log.disk.repair import LostRange, check, repair
+from veristream.kabis.log.disk.segment import FRAME_BYTES, HEADER_BYTES, SECTOR_BYTES, Damaged
 
 
 @pytest.fixture(autouse=True)

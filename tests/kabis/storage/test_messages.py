@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kabis.storage.chain import STREAM, batch, certificate
+from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.storage import messages
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
@@ -22,7 +23,6 @@ from veristream.kabis.storage.entries import (
     PlainEntry,
     decode_entry,
 )
-from veristream.kabis.storage.index import SparseIndex
 
 PLACE = PartitionName("clicks", 3)
 APPEND = PlainAppend(PLACE, b"s" * 16, 7, (b"one", b"", b"three"))

@@ -28,6 +28,7 @@ from tests.kabis.storage.chain import (
     batch,
     certificate,
 )
+from veristream.kabis.log.disk.opening import scan, segment_paths
 from veristream.kabis.protocol.genesis import Party, to_json
 from veristream.kabis.protocol.keys import SecretKey, make_key, save_key
 from veristream.kabis.protocol.receipts import sign_storage_receipt
@@ -35,7 +36,6 @@ from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.client import LyingPartyError, StorageClient
 from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry
-from veristream.kabis.storage.opening import scan, segment_paths
 from veristream.kabis.wire.endpoints import Address, Attached, Handlers, RefusedError, RequestError, serve
 from veristream.kabis.wire.handshake import Identity, Role
 

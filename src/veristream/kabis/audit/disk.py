@@ -19,11 +19,8 @@ from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import Condition, Stored, inspect
 from veristream.kabis.audit.registry import Registry
 from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.protocol.codec import DecodeError
-from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.storage.entries import BatchEntry, decode_entry
-from veristream.kabis.storage.opening import segment_paths
-from veristream.kabis.storage.segment import (
+from veristream.kabis.log.disk.opening import segment_paths
+from veristream.kabis.log.disk.segment import (
     DATA,
     HEADER_BYTES,
     Damaged,
@@ -37,6 +34,9 @@ from veristream.kabis.storage.segment import (
     read_frame,
     read_payload,
 )
+from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.storage.entries import BatchEntry, decode_entry
 
 
 @dataclass(frozen=True, slots=True)

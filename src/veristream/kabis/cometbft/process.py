@@ -23,8 +23,8 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cometbft.abci import decode_request, encode_exception, encode_response
 from veristream.kabis.cometbft.application import Application, DecidedWrongError
+from veristream.kabis.log.disk.files import replace
 from veristream.kabis.protocol.codec import DecodeError
-from veristream.kabis.storage.disk import replace
 from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.process import run_process
 

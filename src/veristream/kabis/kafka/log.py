@@ -30,11 +30,11 @@ from veristream.kabis.kafka.frames import FRAME_BYTES, FrameError, decode_frame,
 from veristream.kabis.kafka.reading import PartitionReader, known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
+from veristream.kabis.log.disk.files import Failed, Full, lock, replace
+from veristream.kabis.log.disk.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
+from veristream.kabis.log.disk.opening import Recovery
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX
 from veristream.kabis.protocol.codec import Octets
-from veristream.kabis.storage.disk import Failed, Full, lock, replace
-from veristream.kabis.storage.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
-from veristream.kabis.storage.opening import Recovery
 
 RECORD_BYTES_MAX = BATCH_BYTES_MAX + (64 << 10)
 """A batch, and what an entry and Kafka put around it."""

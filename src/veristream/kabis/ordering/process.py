@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.log.disk.files import replace
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions
+from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
-from veristream.kabis.storage.disk import replace
-from veristream.kabis.storage.log import Flush, Log, LogOptions
-from veristream.kabis.storage.segment import Damaged
 from veristream.kabis.wire.endpoints import Address, serve
 from veristream.kabis.wire.handshake import Identity, Role
 from veristream.kabis.wire.process import run_process

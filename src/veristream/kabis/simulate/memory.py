@@ -15,6 +15,7 @@ from enum import Enum
 
 from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.actions import Action
 from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
 from veristream.kabis.protocol.certificates import Certificate
@@ -35,7 +36,6 @@ from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action
 from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
-from veristream.kabis.storage.memory import MemoryLog
 from veristream.kabis.wire.connection import RequestError
 
 FETCH_BYTES = 1 << 20

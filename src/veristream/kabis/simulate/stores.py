@@ -9,6 +9,8 @@ from typing import TypeVar
 from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.log import Gap, Lost, Record
+from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError, Octets
@@ -19,8 +21,6 @@ from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
 from veristream.kabis.simulate.trouble import StorageLie
 from veristream.kabis.storage.core import Absent, Below, RefusedError, StorageCore
 from veristream.kabis.storage.entries import StreamName
-from veristream.kabis.storage.log import Gap, Lost, Record
-from veristream.kabis.storage.memory import MemoryLog
 
 RANGE_BYTES = 1 << 20
 

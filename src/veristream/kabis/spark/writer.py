@@ -41,6 +41,7 @@ from pyspark.sql.types import (
 )
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.log.disk.files import InUse
 from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.spark.deliver import Staged, check_there, deliver, push, stage
@@ -48,7 +49,6 @@ from veristream.kabis.spark.options import WriteOptions
 from veristream.kabis.spark.outbox import Outbox, outbox_folder
 from veristream.kabis.spark.shown import shown
 from veristream.kabis.spark.watch import Watch
-from veristream.kabis.storage.disk import InUse
 from veristream.kabis.wire.handshake import Role
 
 QUERY_PROPERTY = "sql.streaming.queryId"

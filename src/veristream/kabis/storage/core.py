@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
+from veristream.kabis.log.disk.log import Gap, Record, Retention
 from veristream.kabis.protocol.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import Octets
@@ -48,7 +49,6 @@ from veristream.kabis.storage.entries import (
     StreamName,
     decode_entry,
 )
-from veristream.kabis.storage.log import Gap, Record, Retention
 from veristream.kabis.storage.ranges import Ranges
 
 SESSIONS_MAX = 10_000

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol, assert_never
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.opening import Recovery
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.chain import ChainView, Standing
@@ -32,7 +33,6 @@ from veristream.kabis.storage.messages import (
     missing,
     split_request,
 )
-from veristream.kabis.storage.opening import Recovery
 from veristream.kabis.wire.connection import Attached, Handlers, RequestError
 from veristream.kabis.wire.handshake import Peer, Role
 

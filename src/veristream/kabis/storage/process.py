@@ -24,15 +24,15 @@ from typing import TypeVar
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.clients import load_clients
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
+from veristream.kabis.log.disk.files import Full, replace
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions
+from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
-from veristream.kabis.storage.disk import Full, replace
-from veristream.kabis.storage.log import Flush, Log, LogOptions
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
-from veristream.kabis.storage.repair import repair
 from veristream.kabis.validation import open_ordering
 from veristream.kabis.wire.connection import Attached, Handlers
 from veristream.kabis.wire.endpoints import Address, serve

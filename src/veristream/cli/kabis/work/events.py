@@ -26,12 +26,12 @@ from veristream.kabis.consumer import EVENTS_MAX, KabisConsumer
 from veristream.kabis.consumer_options import ConsumerOptions, Start
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.ledger.state import Topic
+from veristream.kabis.log.disk.files import InUse
 from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
 from veristream.kabis.pushes import Acknowledged, Pushed
 from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.status import note_suspicions
-from veristream.kabis.storage.disk import InUse
 
 PENDING_MAX = 20_000
 COMMIT_EVERY_S = 1.0

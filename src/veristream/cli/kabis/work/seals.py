@@ -9,6 +9,7 @@ from pathlib import Path
 import typer
 
 from veristream.errors import ModelError
+from veristream.kabis.log.disk.files import replace
 from veristream.kabis.protocol.genesis import is_name
 from veristream.kabis.protocol.seal import (
     KEY_BYTES,
@@ -18,7 +19,6 @@ from veristream.kabis.protocol.seal import (
     load_topic_keys,
     save_topic_keys,
 )
-from veristream.kabis.storage.disk import replace
 
 
 def create(topic: str, file: Path) -> None:

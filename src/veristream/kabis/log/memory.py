@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from veristream.kabis.log.disk.log import BelowRetention, Gap, Record, Retention
 from veristream.kabis.protocol.codec import Octets
-from veristream.kabis.storage.log import BelowRetention, Gap, Record, Retention
 
 
 class MemoryLog:

@@ -34,11 +34,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.protocol.codec import Octets
-from veristream.kabis.storage.disk import Failed, Full, failure, flush, flush_folder, lock, replace
-from veristream.kabis.storage.index import SparseIndex
-from veristream.kabis.storage.opening import Segment, open_segments, segment_path
-from veristream.kabis.storage.segment import (
+from veristream.kabis.log.disk.files import Failed, Full, failure, flush, flush_folder, lock, replace
+from veristream.kabis.log.disk.index import SparseIndex
+from veristream.kabis.log.disk.opening import Segment, open_segments, segment_path
+from veristream.kabis.log.disk.segment import (
     FRAME_BYTES,
     GAP,
     HEADER_BYTES,
@@ -57,6 +56,7 @@ from veristream.kabis.storage.segment import (
     read_frame,
     read_payload,
 )
+from veristream.kabis.protocol.codec import Octets
 
 OPEN_FILES_MAX = 16
 BUFFERS_PER_WRITE_MAX = 512

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from veristream.kabis.storage.disk import flush_folder, lock, write_all
-from veristream.kabis.storage.opening import Scan, scan, segment_path, segment_paths
-from veristream.kabis.storage.segment import (
+from veristream.kabis.log.disk.files import flush_folder, lock, write_all
+from veristream.kabis.log.disk.opening import Scan, scan, segment_path, segment_paths
+from veristream.kabis.log.disk.segment import (
     FRAME_BYTES,
     FRAME_MAGIC,
     HEADER_BYTES,

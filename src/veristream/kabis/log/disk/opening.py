@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from veristream.kabis.storage.disk import Full, replace
-from veristream.kabis.storage.index import SparseIndex
-from veristream.kabis.storage.segment import (
+from veristream.kabis.log.disk.files import Full, replace
+from veristream.kabis.log.disk.index import SparseIndex
+from veristream.kabis.log.disk.segment import (
     HEADER_BYTES,
     Damaged,
     Fault,

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from struct import Struct
 from zlib import crc32
 
-from veristream.kabis.storage.segment import HEADER_BYTES
+from veristream.kabis.log.disk.segment import HEADER_BYTES
 
 INTERVAL_BYTES = 16 << 10
 

@@ -1,0 +1,1 @@
+"""Logs of opaque records: on disk, on Kafka, in memory."""

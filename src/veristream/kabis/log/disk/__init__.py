@@ -1,0 +1,1 @@
+"""A log in segments on disk, its recovery and its repair."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veristream.kabis.kafka.log import KafkaLogOptions
+from veristream.kabis.log.kafka.log import KafkaLogOptions
 
 PATIENCE_S = 120.0
 PATIENT = KafkaLogOptions(read_patience_s=PATIENCE_S, replay_patience_s=PATIENCE_S)

@@ -27,9 +27,9 @@ from veristream.brokers.kafka import KafkaClusters
 from veristream.kabis.access import Access
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.interfaces import party_of
-from veristream.kabis.kafka.frames import decode_frame, encode_frame
-from veristream.kabis.kafka.log import topic_of
 from veristream.kabis.ledger.event_receipts import EventReceipt
+from veristream.kabis.log.kafka.frames import decode_frame, encode_frame
+from veristream.kabis.log.kafka.log import topic_of
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -13,11 +13,11 @@ from tests.brokers.proxy import Proxy, call_duplicate, keep_back, pass_on
 from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.kafka.log import KafkaLog
-from veristream.kabis.kafka.pushing import KafkaPusher
+from veristream.kabis.client.kafka.pushing import KafkaPusher
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
+from veristream.kabis.log.kafka.log import KafkaLog
 from veristream.kabis.processes import wait_until
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.routes import ProducerOptions

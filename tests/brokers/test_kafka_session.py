@@ -19,10 +19,10 @@ from veristream.kabis.cluster import Start
 from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.interfaces import party_of
 from veristream.kabis.kafka.failures import KafkaFailure
-from veristream.kabis.kafka.log import topic_of
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.ledger.event_receipts import export_receipt, verify_receipt
+from veristream.kabis.log.kafka.log import topic_of
 from veristream.kabis.processes import last_words, wait_until
 from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import Record

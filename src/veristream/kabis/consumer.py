@@ -30,6 +30,7 @@ from typing import Self, TypeVar, assert_never
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis import consumer_outputs as outputs
+from veristream.kabis.client.kafka.clients import PlainSources
 from veristream.kabis.client_errors import ClosedError
 from veristream.kabis.consumed import Consumed, Place
 from veristream.kabis.consumer_core import ConsumerCore
@@ -38,7 +39,6 @@ from veristream.kabis.consumer_outputs import Output, Ticket
 from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver
 from veristream.kabis.fetching import find_index, require_partition, require_party
 from veristream.kabis.interfaces import FAILURES, Connect, Storage, party_of
-from veristream.kabis.kafka.clients import PlainSources
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.plain_reading import FROM_END, Answer
 from veristream.kabis.protocol.genesis import Genesis

@@ -29,11 +29,11 @@ from types import TracebackType
 from typing import Self, assert_never
 
 from veristream.kabis import producer_outputs as outputs
+from veristream.kabis.client.kafka.clients import PlainRoutes
 from veristream.kabis.client_errors import BufferFullError, ClosedError
 from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
 from veristream.kabis.interfaces import FAILURES, Connect, Storage
 from veristream.kabis.journal import Journal
-from veristream.kabis.kafka.clients import PlainRoutes
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.producer_outputs import Output

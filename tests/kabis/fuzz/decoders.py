@@ -19,12 +19,12 @@ from tests.kabis.unit.chain import key_of, make_genesis
 from veristream import kabis
 from veristream.kabis import interfaces
 from veristream.kabis.cometbft import abci, application
-from veristream.kabis.kafka import frames
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.ledger.key_proofs import KeyProof
 from veristream.kabis.ledger.state import Key
 from veristream.kabis.log.disk import segment
 from veristream.kabis.log.disk.index import SparseIndex
+from veristream.kabis.log.kafka import frames
 from veristream.kabis.ordering import durable, encoding, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import genesis, protobuf, records

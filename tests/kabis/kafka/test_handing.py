@@ -10,8 +10,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veristream.kabis.kafka.handing import hand_over, hand_over_last
-from veristream.kabis.kafka.parcels import SMALL_BYTES, TOGETHER, PlainParcel
+from veristream.kabis.client.kafka.handing import hand_over, hand_over_last
+from veristream.kabis.client.kafka.parcels import SMALL_BYTES, TOGETHER, PlainParcel
 from veristream.kabis.protocol.records import Record
 
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
-from veristream.kabis.kafka.parcels import are_consecutive, content_of, find_offsets
+from veristream.kabis.client.kafka.parcels import are_consecutive, content_of, find_offsets
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, read_settings
+from veristream.kabis.log.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
 
 POSITIONS = st.integers(0, 1 << 62)
 

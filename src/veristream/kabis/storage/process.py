@@ -97,7 +97,7 @@ def _open_log(options: Options) -> AbstractContextManager[PartyLog]:
     """The party's log, on disk or in Kafka; repaired first if that is wanted."""
     if options.kafka is not None:
         try:
-            from veristream.kabis.kafka.log import KafkaLog, KafkaLogOptions, topic_of
+            from veristream.kabis.log.kafka.log import KafkaLog, KafkaLogOptions, topic_of
         except ModuleNotFoundError as error:
             raise EnvironmentFailure(
                 "a log in Kafka needs its client", "pip install 'veristream[kafka]'"

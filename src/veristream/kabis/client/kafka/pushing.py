@@ -20,6 +20,15 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.client.kafka.handing import hand_over, hand_over_last
+from veristream.kabis.client.kafka.locating import Locator
+from veristream.kabis.client.kafka.parcels import (
+    SMALL_BYTES,
+    PlainParcel,
+    are_consecutive,
+    is_small,
+    size_of,
+)
 from veristream.kabis.client_errors import (
     BufferFullError,
     ClosedError,
@@ -28,9 +37,6 @@ from veristream.kabis.client_errors import (
 )
 from veristream.kabis.consumed import Place
 from veristream.kabis.kafka.failures import Troubles, error_of
-from veristream.kabis.kafka.handing import hand_over, hand_over_last
-from veristream.kabis.kafka.locating import Locator
-from veristream.kabis.kafka.parcels import SMALL_BYTES, PlainParcel, are_consecutive, is_small, size_of
 from veristream.kabis.kafka.reading import known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure

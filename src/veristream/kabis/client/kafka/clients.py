@@ -16,8 +16,8 @@ from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.entries import PartitionName
 
 if TYPE_CHECKING:
-    from veristream.kabis.kafka.pulling import KafkaPuller
-    from veristream.kabis.kafka.pushing import KafkaPusher, PlainTopic
+    from veristream.kabis.client.kafka.pulling import KafkaPuller
+    from veristream.kabis.client.kafka.pushing import KafkaPusher, PlainTopic
 
 
 class PlainRoutes:
@@ -63,7 +63,7 @@ class PlainRoutes:
 
     def _connect(self, party: str) -> KafkaPusher:
         try:
-            from veristream.kabis.kafka.pushing import KafkaPusher
+            from veristream.kabis.client.kafka.pushing import KafkaPusher
         except ModuleNotFoundError as error:
             raise client_missing() from error
         return KafkaPusher(self._clusters[party], self._options, self._told)
@@ -131,7 +131,7 @@ class PlainSources:
 
     def _connect(self) -> KafkaPuller:
         try:
-            from veristream.kabis.kafka.pulling import KafkaPuller
+            from veristream.kabis.client.kafka.pulling import KafkaPuller
         except ModuleNotFoundError as error:
             raise client_missing() from error
         return KafkaPuller(self._cluster_of, self._count_partitions)

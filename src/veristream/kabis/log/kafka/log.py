@@ -26,13 +26,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.kafka.failures import DamagedRecord, KafkaFailure, Troubles, error_of
-from veristream.kabis.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
 from veristream.kabis.kafka.reading import PartitionReader, known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
 from veristream.kabis.log.disk.files import Failed, Full, lock, replace
 from veristream.kabis.log.disk.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
 from veristream.kabis.log.disk.opening import Recovery
+from veristream.kabis.log.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX
 from veristream.kabis.protocol.codec import Octets
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from veristream.kabis.kafka.parcels import TOGETHER, Content, PlainParcel
+from veristream.kabis.client.kafka.parcels import TOGETHER, Content, PlainParcel
 
 
 def hand_over(producer: Producer, parcel: PlainParcel, end: int) -> None:

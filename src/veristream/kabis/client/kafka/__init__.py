@@ -1,0 +1,1 @@
+"""Topics that are not validated, straight to and from Kafka."""

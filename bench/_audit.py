@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from veristream.kabis.audit.findings import Finding, Kind
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.protocol.actions import Hole, SetTopic
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch

@@ -18,14 +18,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from veristream.kabis.access import Access
-from veristream.kabis.consumer import KabisConsumer
-from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.consumer.consumer import KabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Pushed, PushedMany
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Pushed, PushedMany
-from veristream.kabis.routes import ProducerOptions
 
 TIME = struct.Struct(">q")
 PENDING_MAX = 50_000

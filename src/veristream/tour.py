@@ -19,10 +19,10 @@ from pathlib import Path
 
 from veristream import library
 from veristream.expected import Reproduction, find_known
-from veristream.kabis.access import Access
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import show_audit
 from veristream.kabis.audit.report import AuditReport
+from veristream.kabis.client.access import Access
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.demonstration import LIARS, Demonstration, demonstrate
 from veristream.kabis.folder import ClusterFolder

@@ -12,11 +12,11 @@ from tests.kabis.unit.chain import STORAGE, key_of, party
 from tests.missing import is_missing
 from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.administration import Replica
+from veristream.kabis.channels.interfaces import FAILURES, Channels
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.cometbft.application import CometStatus
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.founding import found, read_network
-from veristream.kabis.interfaces import FAILURES, Channels
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 from veristream.kabis.protocol.transactions import Author

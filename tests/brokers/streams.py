@@ -13,11 +13,11 @@ from typing import Self
 
 from tests.brokers.patience import PATIENCE_S
 from tests.kabis.session.console import Console
-from veristream.kabis.access import Access
-from veristream.kabis.consumed import Consumed
-from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Pushed
 
 PACE_S = 0.01
 VALIDATED = ConsumerOptions()

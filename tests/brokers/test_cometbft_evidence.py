@@ -12,7 +12,7 @@ import pytest
 
 from tests.brokers.comet import create_topics, make_genesis, reach_all, running, visit
 from veristream.brokers.cometbft import CometNetwork
-from veristream.kabis.administration import Replica
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.cometbft.application import address_of
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.headers import read_time

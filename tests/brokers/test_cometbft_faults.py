@@ -10,7 +10,7 @@ import pytest
 from tests.brokers import junk_application
 from tests.brokers.comet import create_topics, make_genesis, running, visit
 from veristream.brokers.cometbft import CometNetwork
-from veristream.kabis.administration import Replica
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.addresses import parse_address
 from veristream.kabis.cometbft.rpc import Call, Node

@@ -14,13 +14,13 @@ from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.kafka.pushing import KafkaPusher
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.log.kafka.log import KafkaLog
 from veristream.kabis.processes import wait_until
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.routes import ProducerOptions
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.consumer.plain_reading import FROM_END, PlainEvents
 from veristream.kabis.client.kafka import pulling
 from veristream.kabis.client.kafka.pulling import KafkaPuller
-from veristream.kabis.consumed import Consumed
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
-from veristream.kabis.plain_reading import FROM_END, PlainEvents
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import PartitionName
 

@@ -13,21 +13,21 @@ from tests.brokers.streams import PATIENCE_S, UNVALIDATED, create, pull, values
 from tests.kabis.session.console import Console
 from veristream.brokers.kafka import KafkaClusters
 from veristream.errors import ModelError
-from veristream.kabis.access import Access
-from veristream.kabis.client_errors import BelowLowWaterError, DeliveryTimeoutError
+from veristream.kabis.channels.interfaces import party_of
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.cluster import Start
-from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.interfaces import party_of
 from veristream.kabis.kafka.failures import KafkaFailure
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.ledger.event_receipts import export_receipt, verify_receipt
 from veristream.kabis.log.kafka.log import topic_of
 from veristream.kabis.processes import last_words, wait_until
-from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
-from veristream.kabis.routes import ProducerOptions
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

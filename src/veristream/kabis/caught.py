@@ -6,9 +6,9 @@ import asyncio
 from contextlib import suppress
 from itertools import cycle
 
-from veristream.kabis.access import Access
-from veristream.kabis.administration import PATIENCE_S as LEDGER_S
-from veristream.kabis.administration import Replica, visit
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import PATIENCE_S as LEDGER_S
+from veristream.kabis.client.administration import Replica, visit
 from veristream.kabis.folder import ADMIN
 from veristream.kabis.protocol.actions import SetTopic
 

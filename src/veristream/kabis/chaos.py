@@ -19,16 +19,16 @@ from enum import StrEnum
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.access import Access
-from veristream.kabis.administration import Replica, act_all, visit
 from veristream.kabis.caught import wait_for_caught
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import Replica, act_all, visit
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Pushed
-from veristream.kabis.routes import ProducerOptions
 
 PATIENCE_S = 60.0
 QUIET_S = 1.0

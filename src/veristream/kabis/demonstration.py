@@ -11,17 +11,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from veristream.kabis.access import Access
-from veristream.kabis.administration import act_all
 from veristream.kabis.caught import wait_for_caught
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import act_all
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Acknowledged
 from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ADMIN
 from veristream.kabis.ledger.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Acknowledged
-from veristream.kabis.routes import ProducerOptions
 
 TOPIC = "orders"
 PARTITIONS = 4

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
 
-from veristream.kabis.access import Access
-from veristream.kabis.administration import GroupLag, Replica, list_lags
+from veristream.kabis.channels.interfaces import FAILURES, Channels
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import GroupLag, Replica, list_lags
+from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.interfaces import FAILURES, Channels
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Accused
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.client import StorageClient
-from veristream.kabis.validation import open_ordering
 from veristream.kabis.wire.handshake import Identity, Role
 
 ANSWER_S = 2.0

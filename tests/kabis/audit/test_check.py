@@ -22,7 +22,7 @@ from tests.kabis.unit.chain import (
 from veristream.kabis.audit.check import Condition, Stored, describe, inspect
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey
 from veristream.kabis.protocol.batch import Batch, SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError

@@ -11,15 +11,15 @@ import pytest
 from bench._audit import PLANTED, STORAGE, Plan, sign_of, write_chain
 from tests.kabis.session.console import Console, opened
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.access import Access
 from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.cluster import Start
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.protocol.genesis import load_genesis
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.routes import ProducerOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,10 +14,10 @@ import sys
 import time
 
 from tests.kabis.clients.world import author_of, connect_to, make_cluster
-from veristream.kabis.consumer import AsyncKabisConsumer
-from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.interfaces import Channels, Connect
-from veristream.kabis.producer import AsyncKabisProducer
+from veristream.kabis.channels.interfaces import Channels, Connect
+from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.producer.producer import AsyncKabisProducer
 from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from tests.kabis.clients.world import author_of, make_cluster
-from veristream.kabis import administration
-from veristream.kabis.administration import act_all
-from veristream.kabis.interfaces import Channels
+from veristream.kabis.channels.interfaces import Channels
+from veristream.kabis.client import administration
+from veristream.kabis.client.administration import act_all
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.simulate.memory import MemoryCluster, MemoryOrdering

@@ -22,16 +22,16 @@ from tests.kabis.clients.world import (
 )
 from tests.kabis.unit.chain import CHAIN, certificate_for
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client_errors import BufferFullError, ClosedError, KeyEndedError
-from veristream.kabis.consumer import AsyncKabisConsumer, KabisConsumer
-from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
-from veristream.kabis.producer import AsyncKabisProducer, KabisProducer
+from veristream.kabis.channels.interfaces import CertifiedBlock, Channels, OrderingStatus
+from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer, KabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.errors import BufferFullError, ClosedError, KeyEndedError
+from veristream.kabis.client.producer.producer import AsyncKabisProducer, KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, TooLargeError
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
-from veristream.kabis.pushes import Pushed
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryOrdering, MemoryStorage, StorageFault
 
 

@@ -14,8 +14,8 @@ from tests.kabis.clients.world import (
     values,
     wait_until,
 )
-from veristream.kabis.client_errors import BelowLowWaterError, DeliveryTimeoutError
-from veristream.kabis.interfaces import party_of
+from veristream.kabis.channels.interfaces import party_of
+from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
 from veristream.kabis.protocol.actions import Hole, LowWater
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done

@@ -9,11 +9,11 @@ import pytest
 from tests.kabis.clients.world import make_cluster
 from tests.kabis.unit.chain import batch_of, submitted
 from veristream.errors import ModelError
-from veristream.kabis.consumed import Origin, decode_events
-from veristream.kabis.consumer_core import ConsumerCore
-from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.consumer_outputs import Fetch
-from veristream.kabis.fetching import (
+from veristream.kabis.client.consumed import Origin, decode_events
+from veristream.kabis.client.consumer.core import ConsumerCore
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.consumer.outputs import Fetch
+from veristream.kabis.client.fetching import (
     BUSY_FACTOR,
     DEMOTED_MS,
     Patience,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.unit.chain import Chain, certificate_for, make_genesis
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import Block

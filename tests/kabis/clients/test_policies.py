@@ -17,13 +17,13 @@ from tests.kabis.clients.world import (
 )
 from tests.kabis.unit.chain import CHAIN, key_of
 from veristream.errors import ModelError
-from veristream.kabis.client_errors import KeyEndedError, PolicyChangedError
-from veristream.kabis.producer import KabisProducer
+from veristream.kabis.client.errors import KeyEndedError, PolicyChangedError
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.protocol.actions import RotateKey, SetTopic
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record, choose_partition
 from veristream.kabis.protocol.transactions import prove_possession
-from veristream.kabis.routes import ProducerOptions
 
 
 def test_a_rotated_key_goes_on_where_the_old_one_ended() -> None:

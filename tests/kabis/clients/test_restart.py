@@ -16,17 +16,17 @@ from tests.kabis.clients.world import (
     wait_until,
 )
 from tests.kabis.unit.chain import batch_of, submitted
-from veristream.kabis.client_errors import ClosedError, KeyEndedError, KeyInUseError
-from veristream.kabis.journal import Journal
+from veristream.kabis.client.errors import ClosedError, KeyEndedError, KeyInUseError
+from veristream.kabis.client.producer.core import ProducerCore
+from veristream.kabis.client.producer.journal import Journal
+from veristream.kabis.client.producer.outputs import Output, Store, Write
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.producer_core import ProducerCore
-from veristream.kabis.producer_outputs import Output, Store, Write
 from veristream.kabis.protocol.actions import RevokeKey
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import BatchConflict
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryCluster, StorageFault, ValidatorFault
 from veristream.kabis.storage.entries import StreamName
 

@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.kabis.clients.world import author_of, make_cluster
-from veristream.kabis import consumer_outputs, producer_outputs
-from veristream.kabis.client_errors import BufferFullError
-from veristream.kabis.consumed import Consumed
-from veristream.kabis.consumer_core import EXPECTED_BYTES, ConsumerCore
-from veristream.kabis.consumer_options import ConsumerOptions
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.consumer import outputs as consumer_outputs
+from veristream.kabis.client.consumer.core import EXPECTED_BYTES, ConsumerCore
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.errors import BufferFullError
+from veristream.kabis.client.producer import outputs as producer_outputs
+from veristream.kabis.client.producer.core import ProducerCore
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Pushed, Settlement
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import StorageFault
 
 BUFFER_BYTES = 400

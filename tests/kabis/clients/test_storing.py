@@ -6,13 +6,13 @@ import pytest
 
 from tests.kabis.clients.world import author_of, make_cluster, producing
 from tests.kabis.unit.chain import CHAIN, key_of
-from veristream.kabis import producer as producers
+from veristream.kabis.client.producer import producer as producers
+from veristream.kabis.client.producer.core import ProducerCore
+from veristream.kabis.client.producer.outputs import Store, Submit
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.producer_core import ProducerCore
-from veristream.kabis.producer_outputs import Store, Submit
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryStorage, StorageFault
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, StreamName
 from veristream.kabis.wire.connection import ConnectionLostError

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tests.kabis.clients.world import author_of, make_cluster
+from veristream.kabis.client.producer.core import ProducerCore
+from veristream.kabis.client.producer.outputs import Append, Recover
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.producer_core import ProducerCore
-from veristream.kabis.producer_outputs import Append, Recover
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 
 RETRY_MS = 100

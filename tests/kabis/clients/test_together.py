@@ -8,8 +8,8 @@ import pytest
 
 from tests.kabis.clients.world import consuming, make_cluster, producing, pull, values
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.client_errors import UnknownTopicError
-from veristream.kabis.pushes import Parcel, Pushed, PushedMany, Settlement
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany, Settlement
 
 
 @pytest.mark.parametrize(("topic", "validate"), [("orders", True), ("logs", False)])

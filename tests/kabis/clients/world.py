@@ -11,17 +11,18 @@ from typing import Any
 import pytest
 
 from tests.kabis.unit.chain import CHAIN, STORAGE, VALIDATORS, key_of, make_genesis
-from veristream.kabis import driver, producer
-from veristream.kabis.consumed import Consumed
-from veristream.kabis.consumer import KabisConsumer
-from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.interfaces import Channels, Connect
-from veristream.kabis.producer import KabisProducer
+from veristream.kabis.channels.interfaces import Channels, Connect
+from veristream.kabis.client import driver
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.consumer.consumer import KabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.producer import producer
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.memory import MemoryCluster
 
 NAMES = (*VALIDATORS, *STORAGE, "admin", "alice", "bob")

@@ -13,9 +13,9 @@ import pytest
 
 from tests.kabis.cometbft.chain import GENESIS, CometChain, FakeNode, Lie, make_commit
 from tests.kabis.unit.chain import Chain
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.cometbft.application import Places
 from veristream.kabis.cometbft.rpc import Call, NodeError
-from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.outcomes import Already, Done, Refused

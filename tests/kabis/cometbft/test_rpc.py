@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from veristream.kabis.channels.interfaces import FAILURES
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
-from veristream.kabis.interfaces import FAILURES
 from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.wire.endpoints import Address
 

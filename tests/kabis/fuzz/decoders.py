@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.kabis.unit import strategies as known
 from tests.kabis.unit.chain import key_of, make_genesis
 from veristream import kabis
-from veristream.kabis import interfaces
+from veristream.kabis.channels import interfaces
 from veristream.kabis.cometbft import abci, application
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.ledger.key_proofs import KeyProof

@@ -25,8 +25,8 @@ from tests.kabis.unit.chain import (
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis import clients, processes, status
+from veristream.kabis.client.producer.journal import Journal
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.journal import Journal
 from veristream.kabis.kafka.settings import load_settings
 from veristream.kabis.ledger.event_receipts import (
     ReceiptError,

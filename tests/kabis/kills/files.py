@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.folder import ClusterFolder
-from veristream.kabis.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.log.disk.log import Log

@@ -18,10 +18,10 @@ from tests.kabis.kills.notes import Notes, NotesReader, Place
 from tests.kabis.kills.oracle import Delivered, find_problems
 from tests.kabis.kills.plan import Kind, Members, Round
 from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
-from veristream.kabis.access import Access
-from veristream.kabis.administration import act_all
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import act_all
+from veristream.kabis.client.consumer.consumer import KabisConsumer
 from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.consumer import KabisConsumer
 from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession

@@ -19,7 +19,7 @@ from tests.kabis.unit.chain import (
     key_of,
     submitted,
 )
-from veristream.kabis.interfaces import FAILURES, CertifiedBlock
+from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import (
     Blocks,

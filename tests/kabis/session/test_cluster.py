@@ -15,8 +15,8 @@ import pytest
 
 from tests.kabis.session.console import opened
 from veristream.kabis import chaos, processes
-from veristream.kabis.access import Access
 from veristream.kabis.chaos import Fault, Told, find_problems
+from veristream.kabis.client.access import Access
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.folder import ClusterFolder, count_faults
 from veristream.kabis.protocol.genesis import StorageMode

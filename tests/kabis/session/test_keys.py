@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.kabis.session.console import Console, Ended, opened
-from veristream.kabis.access import Access
+from veristream.kabis.client.access import Access
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.client import StorageClient

@@ -13,11 +13,12 @@ from collections.abc import Callable
 import pytest
 
 from tests.kabis.simulation.test_planted_bugs import count_messages_not_senders, skip_the_lock
-from veristream.kabis import consumer_core, fetching
+from veristream.kabis.client import fetching
+from veristream.kabis.client.consumer import core as consumer_core
+from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.ledger import rules
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.ordering.validator import ValidatorCore
-from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Reason

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from veristream.kabis.access import Access
-from veristream.kabis.administration import act_all
+from veristream.kabis.channels.interfaces import party_of
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import act_all
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Acknowledged
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.interfaces import party_of
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Acknowledged
-from veristream.kabis.routes import ProducerOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,9 +12,9 @@ import pytest
 from tests.kabis.clients.world import make_cluster, producing, wait_until
 from tests.kabis.spark.test_fetch import read_all, watching
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client_errors import UnknownTopicError
-from veristream.kabis.consumed import Consumed
-from veristream.kabis.producer import KabisProducer
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.protocol.records import Record, encode_leaf
 from veristream.kabis.protocol.transactions import Submit, decode_transaction
 from veristream.kabis.simulate.memory import MemoryCluster

@@ -12,9 +12,9 @@ import pytest
 from tests.kabis.clients.world import author_of, connect_to, make_cluster, producing
 from tests.kabis.unit.chain import STORAGE, key_of
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client_errors import BelowLowWaterError, UnknownTopicError
-from veristream.kabis.consumed import Consumed, Place
-from veristream.kabis.interfaces import Channels, Storage, party_of
+from veristream.kabis.channels.interfaces import Channels, Storage, party_of
+from veristream.kabis.client.consumed import Consumed, Place
+from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.actions import LowWater, SetTopic
 from veristream.kabis.protocol.outcomes import Done

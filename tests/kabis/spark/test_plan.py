@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.kabis.unit.chain import Chain, batch_of, chain_with_topic, submitted
 from veristream.errors import ModelError
-from veristream.kabis.client_errors import BelowLowWaterError
+from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.protocol.actions import Hole, LowWater
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.spark.plan import (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from veristream.kabis.consumed import Consumed, Origin
+from veristream.kabis.client.consumed import Consumed, Origin
 from veristream.kabis.spark import rows
 
 SIGNED = Origin("orders", 1, "alice", 7, 1_700_000_000_123, b"d" * 32)

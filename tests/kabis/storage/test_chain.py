@@ -20,7 +20,7 @@ from tests.kabis.unit.chain import (
     submitted,
 )
 from tests.kabis.unit.strategies import patient
-from veristream.kabis.interfaces import CertifiedBlock, OrderingStatus
+from veristream.kabis.channels.interfaces import CertifiedBlock, OrderingStatus
 from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
 from veristream.kabis.protocol.batch import Batch

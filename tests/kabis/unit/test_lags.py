@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.kabis.unit.chain import batch_of, chain_with_topic, submitted
-from veristream.kabis.administration import GroupLag, list_lags
+from veristream.kabis.client.administration import GroupLag, list_lags
 from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup, LowWater
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import Condition, Stored, inspect
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.segment import (
     DATA,

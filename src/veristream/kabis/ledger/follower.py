@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.protocol.blocks import Block

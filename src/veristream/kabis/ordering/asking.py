@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from veristream.kabis.interfaces import FAILURES, CertifiedBlock, OrderingStatus
+from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock, OrderingStatus
 from veristream.kabis.ordering.requests import Evidence
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis

@@ -11,7 +11,7 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
 from veristream.kabis.protocol.genesis import Genesis

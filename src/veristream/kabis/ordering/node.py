@@ -20,7 +20,7 @@ from random import Random
 from typing import Any, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import MessageError

@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.log.disk.log import Gap, Log, Retention
 from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record

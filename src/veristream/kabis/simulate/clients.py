@@ -7,23 +7,24 @@ from functools import partial
 from random import Random
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from veristream.kabis import consumer_outputs, producer_outputs
-from veristream.kabis.client_errors import UnknownTopicError
-from veristream.kabis.consumed import Consumed, Place
-from veristream.kabis.consumer_core import ConsumerCore
-from veristream.kabis.consumer_options import ConsumerOptions
-from veristream.kabis.driver import Core
-from veristream.kabis.interfaces import CertifiedBlock
-from veristream.kabis.lanes import NEVER_MS
+from veristream.kabis.channels.interfaces import CertifiedBlock
+from veristream.kabis.client.consumed import Consumed, Place
+from veristream.kabis.client.consumer import outputs as consumer_outputs
+from veristream.kabis.client.consumer.core import ConsumerCore
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.driver import Core
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.producer import outputs as producer_outputs
+from veristream.kabis.client.producer.core import ProducerCore
+from veristream.kabis.client.producer.lanes import NEVER_MS
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
-from veristream.kabis.producer_core import ProducerCore
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome, Refused
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.pushes import Pushed, Settlement
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
 from veristream.kabis.simulate.disk import Disk
 from veristream.kabis.simulate.stores import Refusal, Store

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veristream.kabis.interfaces import CertifiedBlock, Channels, OrderingStatus
+from veristream.kabis.channels.interfaces import CertifiedBlock, Channels, OrderingStatus
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.actions import Action

@@ -20,8 +20,8 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from veristream.kabis.consumed import Place
-from veristream.kabis.interfaces import CertifiedBlock
+from veristream.kabis.channels.interfaces import CertifiedBlock
+from veristream.kabis.client.consumed import Place
 from veristream.kabis.ordering.messages import Commit
 from veristream.kabis.ordering.validator import Committed, to_commit_certificate
 from veristream.kabis.protocol.batch import SignedHeader

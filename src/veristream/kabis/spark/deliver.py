@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client_errors import UnknownTopicError
-from veristream.kabis.consumed import Place
-from veristream.kabis.interfaces import Channels
-from veristream.kabis.producer import KabisProducer
+from veristream.kabis.channels.interfaces import Channels
+from veristream.kabis.client.consumed import Place
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.protocol.records import Record, choose_partition, decode_leaf
 from veristream.kabis.spark.fetch import Fetcher
 from veristream.kabis.spark.outbox import Epoch, Outbox, Posted

@@ -13,17 +13,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, contextmanager
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.consumed import Consumed, Origin, decode_events
-from veristream.kabis.driver import LoopThread, monotonic_ms
-from veristream.kabis.fetching import (
+from veristream.kabis.channels.interfaces import FAILURES, Storage
+from veristream.kabis.client.consumed import Consumed, Origin, decode_events
+from veristream.kabis.client.driver import LoopThread, monotonic_ms
+from veristream.kabis.client.errors import BelowLowWaterError
+from veristream.kabis.client.fetching import (
     Standing,
     WrongAnswerError,
     check_answer,
     find_false_signature,
     origin_of,
 )
-from veristream.kabis.interfaces import FAILURES, Storage
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.keys import verify as verify_signature

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple, Self
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.consumed import Place
+from veristream.kabis.client.consumed import Place
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from veristream.errors import ModelError
-from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.consumed import Place
+from veristream.kabis.client.consumed import Place
+from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
 

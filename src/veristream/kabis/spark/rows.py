@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from veristream.kabis.consumed import Consumed
+from veristream.kabis.client.consumed import Consumed
 
 ROWS_MAX = 4096
 BYTES_MAX = 4 << 20

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from veristream.kabis.consumed import Place
+from veristream.kabis.client.consumed import Place
 from veristream.kabis.spark.options import ReadOptions
 from veristream.kabis.spark.plan import (
     Bounds,

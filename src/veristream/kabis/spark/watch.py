@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.administration import Replica
-from veristream.kabis.client_errors import UnknownTopicError
-from veristream.kabis.consumed import Place
-from veristream.kabis.driver import LoopThread
-from veristream.kabis.interfaces import FAILURES, Channels, Connect, party_of
+from veristream.kabis.channels.interfaces import FAILURES, Channels, Connect, party_of
+from veristream.kabis.client.administration import Replica
+from veristream.kabis.client.consumed import Place
+from veristream.kabis.client.consumer.plain_reading import FROM_END
+from veristream.kabis.client.driver import LoopThread
+from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.plain_reading import FROM_END
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
 from veristream.kabis.storage.core import Below

@@ -41,8 +41,8 @@ from pyspark.sql.types import (
 )
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.log.disk.files import InUse
-from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.spark.deliver import Staged, check_there, deliver, push, stage
 from veristream.kabis.spark.options import WriteOptions

@@ -13,7 +13,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from enum import Enum
 
-from veristream.kabis.interfaces import FAILURES, CertifiedBlock, Ordering
+from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock, Ordering
 from veristream.kabis.protocol.actions import LowWater, RegisterKey, RevokeKey, RotateKey
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.transactions import (

@@ -16,10 +16,10 @@ import typer
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.access import Access
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import to_html, where
 from veristream.kabis.audit.report import AuditReport, to_json
+from veristream.kabis.client.access import Access
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.protocol.genesis import Genesis

@@ -14,7 +14,7 @@ from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table, show_bytes
 from veristream.cli.stopping import stopped_by_signals
 from veristream.errors import ModelError
-from veristream.kabis.administration import GroupLag
+from veristream.kabis.client.administration import GroupLag
 from veristream.kabis.cluster import Cluster, Start
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings

@@ -17,20 +17,20 @@ import typer
 from veristream.cli.kabis.work.seals import read_sealers
 from veristream.cli.kabis.work.text import read_event, show_event
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.access import Access
-from veristream.kabis.administration import Replica, visit
-from veristream.kabis.authority import find_key_problem
-from veristream.kabis.client_errors import UnknownTopicError
-from veristream.kabis.consumed import Consumed
-from veristream.kabis.consumer import EVENTS_MAX, KabisConsumer
-from veristream.kabis.consumer_options import ConsumerOptions, Start
+from veristream.kabis.client.access import Access
+from veristream.kabis.client.administration import Replica, visit
+from veristream.kabis.client.authority import find_key_problem
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.consumer.consumer import EVENTS_MAX, KabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions, Start
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Acknowledged, Pushed
 from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.ledger.state import Topic
 from veristream.kabis.log.disk.files import InUse
-from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
-from veristream.kabis.pushes import Acknowledged, Pushed
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.status import note_suspicions
 
 PENDING_MAX = 20_000

@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from veristream.errors import ModelError
-from veristream.kabis.consumed import Consumed
+from veristream.kabis.client.consumed import Consumed
 from veristream.kabis.protocol.records import Headers, Record
 
 _HINT = 'for example {"key": "anna", "value": "two pears"}'

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.interfaces import party_of
+from veristream.kabis.channels.interfaces import party_of
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.pushes import Parcel
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.entries import PartitionName
 
 if TYPE_CHECKING:

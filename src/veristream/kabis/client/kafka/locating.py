@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from veristream.kabis.client.errors import DeliveryTimeoutError
 from veristream.kabis.client.kafka.parcels import PlainParcel, are_consecutive, content_of, find_offsets
-from veristream.kabis.client_errors import DeliveryTimeoutError
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
 

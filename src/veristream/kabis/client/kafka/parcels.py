@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from confluent_kafka import KafkaError, Message
 
+from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.pushes import Parcel
 
 TOGETHER = 100
 """How many events are handed over at once where many come."""

@@ -20,12 +20,12 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from veristream.kabis.client.consumed import Consumed, Origin, Place
+from veristream.kabis.client.consumer.plain_reading import FROM_END, PlainEvents
 from veristream.kabis.client.kafka.pushing import TOPIC_SETTINGS
-from veristream.kabis.consumed import Consumed, Origin, Place
 from veristream.kabis.kafka.failures import KafkaFailure, Troubles, error_of, is_for_good
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
-from veristream.kabis.plain_reading import FROM_END, PlainEvents
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import PartitionName
 

@@ -20,6 +20,13 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.client.consumed import Place
+from veristream.kabis.client.errors import (
+    BufferFullError,
+    ClosedError,
+    DeliveryTimeoutError,
+    UnknownTopicError,
+)
 from veristream.kabis.client.kafka.handing import hand_over, hand_over_last
 from veristream.kabis.client.kafka.locating import Locator
 from veristream.kabis.client.kafka.parcels import (
@@ -29,13 +36,8 @@ from veristream.kabis.client.kafka.parcels import (
     is_small,
     size_of,
 )
-from veristream.kabis.client_errors import (
-    BufferFullError,
-    ClosedError,
-    DeliveryTimeoutError,
-    UnknownTopicError,
-)
-from veristream.kabis.consumed import Place
+from veristream.kabis.client.producer.routes import KEYS_REMEMBERED, ProducerOptions
+from veristream.kabis.client.pushes import Failure, Pushed, PushedMany, Settlement
 from veristream.kabis.kafka.failures import Troubles, error_of
 from veristream.kabis.kafka.reading import known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
@@ -48,8 +50,6 @@ from veristream.kabis.protocol.records import (
     encode_leaf,
 )
 from veristream.kabis.protocol.seal import Sealer
-from veristream.kabis.pushes import Failure, Pushed, PushedMany, Settlement
-from veristream.kabis.routes import KEYS_REMEMBERED, ProducerOptions
 
 POLL_S = 0.1
 HOLD_S = 0.002

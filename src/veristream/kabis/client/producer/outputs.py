@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.pushes import Failure, Parcel, Settlement
+from veristream.kabis.client.pushes import Failure, Parcel, Settlement
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from veristream.kabis import consumer_outputs as outputs
-from veristream.kabis.authority import find_key_problem
-from veristream.kabis.client_errors import ClosedError, CommitRefusedError
-from veristream.kabis.consumer_outputs import Output, Ticket
+from veristream.kabis.client.authority import find_key_problem
+from veristream.kabis.client.consumer import outputs
+from veristream.kabis.client.consumer.outputs import Output, Ticket
+from veristream.kabis.client.errors import ClosedError, CommitRefusedError
+from veristream.kabis.client.pushes import Failure
 from veristream.kabis.ledger.follower import Followed, Follower
 from veristream.kabis.ledger.groups import Member
 from veristream.kabis.protocol.actions import Action, CommitOffsets, JoinGroup
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Reason, Refused
 from veristream.kabis.protocol.records import murmur2
 from veristream.kabis.protocol.transactions import Author, Evict, sign_action
-from veristream.kabis.pushes import Failure
 
 REJOIN_MS = 200
 """How long to wait before joining once more, when the group did not let us in or took us out."""

@@ -9,11 +9,11 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.consumed import Consumed, Origin, Place, decode_events, open_events
-from veristream.kabis.consumer_options import Start
+from veristream.kabis.client.consumed import Consumed, Origin, Place, decode_events, open_events
+from veristream.kabis.client.consumer.options import Start
+from veristream.kabis.client.errors import BelowLowWaterError
+from veristream.kabis.client.pushes import Failure
 from veristream.kabis.protocol.seal import Sealer
-from veristream.kabis.pushes import Failure
 from veristream.kabis.storage.core import Below, PlainSlice
 
 FROM_END = (1 << 63) - 1

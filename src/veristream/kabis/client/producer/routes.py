@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from veristream.errors import ModelError
-from veristream.kabis.lanes import Lane
+from veristream.kabis.client.producer.lanes import Lane
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from veristream.kabis.protocol.records import choose_partition
 from veristream.kabis.protocol.seal import Sealer

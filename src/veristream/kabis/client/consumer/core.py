@@ -20,12 +20,15 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from veristream.errors import ModelError
-from veristream.kabis import consumer_outputs as outputs
-from veristream.kabis.client_errors import NoGroupError, NotAssignedError
-from veristream.kabis.consumed import Consumed, Place, decode_events
-from veristream.kabis.consumer_options import ConsumerOptions, Start
-from veristream.kabis.consumer_outputs import Output, Ticket
-from veristream.kabis.fetching import (
+from veristream.kabis.channels.interfaces import CertifiedBlock, party_of
+from veristream.kabis.client.consumed import Consumed, Place, decode_events
+from veristream.kabis.client.consumer import outputs
+from veristream.kabis.client.consumer.membership import Membership, Voice
+from veristream.kabis.client.consumer.options import ConsumerOptions, Start
+from veristream.kabis.client.consumer.outputs import Output, Ticket
+from veristream.kabis.client.consumer.plain_reading import PLAIN_BYTES, Answer, PlainReader
+from veristream.kabis.client.errors import NoGroupError, NotAssignedError
+from veristream.kabis.client.fetching import (
     Patience,
     Reader,
     Standing,
@@ -35,10 +38,7 @@ from veristream.kabis.fetching import (
     find_forgery,
     origin_of,
 )
-from veristream.kabis.interfaces import CertifiedBlock, party_of
 from veristream.kabis.ledger.follower import Change, Follower
-from veristream.kabis.membership import Membership, Voice
-from veristream.kabis.plain_reading import PLAIN_BYTES, Answer, PlainReader
 from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater
 from veristream.kabis.protocol.receipts import StorageAbsence
 from veristream.kabis.protocol.transactions import Author, Signed, Skip, skip

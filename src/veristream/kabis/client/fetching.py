@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from veristream.errors import ModelError
-from veristream.kabis.client_errors import BelowLowWaterError, UnknownTopicError
-from veristream.kabis.consumed import Consumed, Origin, Place
+from veristream.kabis.client.consumed import Consumed, Origin, Place
+from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
+from veristream.kabis.client.pushes import Failure
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission, Partition
 from veristream.kabis.protocol.batch import Batch, BatchError
@@ -21,7 +22,6 @@ from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.receipts import StorageAbsence
-from veristream.kabis.pushes import Failure
 
 DEMOTED_MS = 5_000
 BUSY_FACTOR = 4

@@ -29,18 +29,18 @@ from types import TracebackType
 from typing import Self, TypeVar, assert_never
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis import consumer_outputs as outputs
+from veristream.kabis.channels.interfaces import FAILURES, Connect, Storage, party_of
+from veristream.kabis.client.consumed import Consumed, Place
+from veristream.kabis.client.consumer import outputs
+from veristream.kabis.client.consumer.core import ConsumerCore
+from veristream.kabis.client.consumer.options import ConsumerOptions, Start
+from veristream.kabis.client.consumer.outputs import Output, Ticket
+from veristream.kabis.client.consumer.plain_reading import FROM_END, Answer
+from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver
+from veristream.kabis.client.errors import ClosedError
+from veristream.kabis.client.fetching import find_index, require_partition, require_party
 from veristream.kabis.client.kafka.clients import PlainSources
-from veristream.kabis.client_errors import ClosedError
-from veristream.kabis.consumed import Consumed, Place
-from veristream.kabis.consumer_core import ConsumerCore
-from veristream.kabis.consumer_options import ConsumerOptions, Start
-from veristream.kabis.consumer_outputs import Output, Ticket
-from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver
-from veristream.kabis.fetching import find_index, require_partition, require_party
-from veristream.kabis.interfaces import FAILURES, Connect, Storage, party_of
 from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.plain_reading import FROM_END, Answer
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.transactions import Author
 from veristream.kabis.storage.core import Below

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.consumed import Place
+from veristream.kabis.client.consumed import Place
+from veristream.kabis.client.pushes import Failure
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
-from veristream.kabis.pushes import Failure
 from veristream.kabis.storage.entries import PartitionName
 
 

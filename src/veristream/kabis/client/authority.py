@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from veristream.kabis.client_errors import KeyEndedError
+from veristream.kabis.client.errors import KeyEndedError
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Ending
 from veristream.kabis.protocol.transactions import Author

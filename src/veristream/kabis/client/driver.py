@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.interfaces import FAILURES, CertifiedBlock, Channels, Connect
+from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock, Channels, Connect
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.wire.endpoints import new_event_loop
 

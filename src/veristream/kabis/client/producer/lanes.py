@@ -6,10 +6,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from hashlib import sha256
 
+from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.receipts import StorageReceipt
-from veristream.kabis.pushes import Parcel
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, PlainAppend
 
 NEVER_MS = 1 << 62

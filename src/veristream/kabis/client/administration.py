@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.authority import find_key_problem
-from veristream.kabis.client_errors import BelowLowWaterError
-from veristream.kabis.fetching import WrongAnswerError, check_answer, require_partition
-from veristream.kabis.interfaces import FAILURES, Channels, Connect
+from veristream.kabis.channels.interfaces import FAILURES, Channels, Connect
+from veristream.kabis.client.authority import find_key_problem
+from veristream.kabis.client.errors import BelowLowWaterError
+from veristream.kabis.client.fetching import WrongAnswerError, check_answer, require_partition
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.ledger.ledger import Ledger

@@ -28,21 +28,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, assert_never
 
-from veristream.kabis import producer_outputs as outputs
+from veristream.kabis.channels.interfaces import FAILURES, Connect, Storage
+from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
+from veristream.kabis.client.errors import BufferFullError, ClosedError
 from veristream.kabis.client.kafka.clients import PlainRoutes
-from veristream.kabis.client_errors import BufferFullError, ClosedError
-from veristream.kabis.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
-from veristream.kabis.interfaces import FAILURES, Connect, Storage
-from veristream.kabis.journal import Journal
+from veristream.kabis.client.producer import outputs
+from veristream.kabis.client.producer.core import ProducerCore
+from veristream.kabis.client.producer.journal import Journal
+from veristream.kabis.client.producer.outputs import Output
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany
 from veristream.kabis.ledger.follower import Follower
-from veristream.kabis.producer_core import ProducerCore
-from veristream.kabis.producer_outputs import Output
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Refused
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.pushes import Parcel, Pushed, PushedMany
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.core import Below
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 

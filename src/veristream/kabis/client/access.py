@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from functools import partial
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.channels.interfaces import Channels, Connect
+from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.client.consumer.consumer import KabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.cluster import Cluster
 from veristream.kabis.cometbft.addresses import is_cometbft
-from veristream.kabis.consumer import KabisConsumer
-from veristream.kabis.consumer_options import ConsumerOptions
 from veristream.kabis.folder import ADMIN, ClusterFolder
-from veristream.kabis.interfaces import Channels, Connect
 from veristream.kabis.kafka.settings import KafkaSettings
-from veristream.kabis.producer import KabisProducer
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.routes import ProducerOptions
 from veristream.kabis.storage.client import StorageClient
-from veristream.kabis.validation import open_ordering
 from veristream.kabis.wire.handshake import Identity, Role
 
 

@@ -19,10 +19,9 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from veristream.kabis import producer_outputs as outputs
-from veristream.kabis.authority import find_key_problem
-from veristream.kabis.chains import decode_batches, find_continuation, is_signed
-from veristream.kabis.client_errors import (
+from veristream.kabis.channels.interfaces import CertifiedBlock, party_of
+from veristream.kabis.client.authority import find_key_problem
+from veristream.kabis.client.errors import (
     BufferFullError,
     ClosedError,
     DeliveryTimeoutError,
@@ -30,11 +29,14 @@ from veristream.kabis.client_errors import (
     PolicyChangedError,
     UnknownTopicError,
 )
-from veristream.kabis.interfaces import CertifiedBlock, party_of
-from veristream.kabis.lanes import NEVER_MS, Flight, Lane
+from veristream.kabis.client.producer import outputs
+from veristream.kabis.client.producer.chains import decode_batches, find_continuation, is_signed
+from veristream.kabis.client.producer.lanes import NEVER_MS, Flight, Lane
+from veristream.kabis.client.producer.outputs import Output
+from veristream.kabis.client.producer.routes import Counters, ProducerOptions, Route
+from veristream.kabis.client.pushes import Failure, Parcel, Pushed, Settlement
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.ledger.follower import Change, Followed, Follower
-from veristream.kabis.producer_outputs import Output
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.batch import Batch, Stream, build_batch
 from veristream.kabis.protocol.keys import SignatureError
@@ -42,8 +44,6 @@ from veristream.kabis.protocol.outcomes import Admitted
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, encode_leaf, murmur2
 from veristream.kabis.protocol.transactions import Author, Signed, Submit, submit
-from veristream.kabis.pushes import Failure, Parcel, Pushed, Settlement
-from veristream.kabis.routes import Counters, ProducerOptions, Route
 from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 
 

@@ -1,0 +1,1 @@
+"""Consumers: events in order, groups, commits."""

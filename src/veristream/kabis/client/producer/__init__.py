@@ -1,0 +1,1 @@
+"""Producers: events in, receipts out."""

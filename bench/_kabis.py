@@ -24,7 +24,7 @@ from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed, PushedMany
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.records import Record
 
 TIME = struct.Struct(">q")

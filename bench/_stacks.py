@@ -21,8 +21,8 @@ from veristream.brokers.kafka import KafkaClusters
 from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.protocol.actions import RegisterKey, SetTopic

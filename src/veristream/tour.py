@@ -23,9 +23,9 @@ from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import show_audit
 from veristream.kabis.audit.report import AuditReport
 from veristream.kabis.client.access import Access
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.demonstration import LIARS, Demonstration, demonstrate
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.demonstration import LIARS, Demonstration, demonstrate
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.wire.handshake import Role
 from veristream.page import Markup, element, escape, render_page, table, text
 from veristream.report.html import show_reproductions

@@ -14,8 +14,8 @@ from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.access import Access
-from veristream.kabis.cluster import Start
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Start
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 
 GIVEN = "VERISTREAM_KAFKAS"

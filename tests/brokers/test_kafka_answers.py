@@ -15,11 +15,11 @@ from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.kafka.pushing import KafkaPusher
 from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.cluster.processes import wait_until
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.log.kafka.log import KafkaLog
-from veristream.kabis.processes import wait_until
 from veristream.kabis.protocol.records import Record
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]

@@ -11,7 +11,7 @@ from tests.brokers.patience import PATIENCE_S
 from tests.kabis.session.console import Ended, opened
 from veristream.brokers.kafka import KafkaClusters, answers
 from veristream.cli.app import app
-from veristream.kabis.processes import wait_until
+from veristream.kabis.cluster.processes import wait_until
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

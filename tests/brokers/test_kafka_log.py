@@ -11,13 +11,13 @@ from confluent_kafka import Producer
 from tests.brokers.patience import PATIENCE_S, PATIENT
 from veristream.brokers.kafka import KafkaClusters
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.cluster.processes import wait_until
 from veristream.kabis.kafka.failures import DamagedRecord, KafkaFailure
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.log.disk.files import InUse
 from veristream.kabis.log.disk.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
 from veristream.kabis.log.kafka.log import KafkaLog
-from veristream.kabis.processes import wait_until
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -19,13 +19,13 @@ from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.client.producer.routes import ProducerOptions
-from veristream.kabis.cluster import Start
+from veristream.kabis.cluster.cluster import Start
+from veristream.kabis.cluster.processes import last_words, wait_until
 from veristream.kabis.kafka.failures import KafkaFailure
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.ledger.event_receipts import export_receipt, verify_receipt
 from veristream.kabis.log.kafka.log import topic_of
-from veristream.kabis.processes import last_words, wait_until
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
 

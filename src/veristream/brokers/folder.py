@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from veristream.kabis import processes
+from veristream.kabis.cluster import processes
 
 STOP_PATIENCE_S = 60.0
 """A broker that stops writes out what it has, which takes a busy disk a while; killed, it checks all of it

@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 
 from veristream.brokers.folder import STOP_PATIENCE_S
 from veristream.errors import EnvironmentFailure
-from veristream.kabis import processes
-from veristream.kabis.processes import Running
+from veristream.kabis.cluster import processes
+from veristream.kabis.cluster.processes import Running
 
 START_PATIENCE_S = 180.0
 

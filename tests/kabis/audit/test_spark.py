@@ -15,8 +15,8 @@ from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.producer.routes import ProducerOptions
-from veristream.kabis.cluster import Start
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Start
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.protocol.genesis import load_genesis
 from veristream.kabis.protocol.records import Record

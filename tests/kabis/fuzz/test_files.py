@@ -24,9 +24,11 @@ from tests.kabis.unit.chain import (
 )
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis import clients, processes, status
+from veristream.kabis import clients
 from veristream.kabis.client.producer.journal import Journal
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster import processes, status
+from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.cluster.storage_process import Options, open_core
 from veristream.kabis.kafka.settings import load_settings
 from veristream.kabis.ledger.event_receipts import (
     ReceiptError,
@@ -40,7 +42,6 @@ from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.log.disk.segment import HEADER_BYTES, Damaged
 from veristream.kabis.protocol import genesis, keys, seal
-from veristream.kabis.storage.process import Options, open_core
 from veristream.kabis.wire.endpoints import Address
 
 WEIRD: tuple[Any, ...] = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
 from veristream.kabis.channels.interfaces import CertifiedBlock
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.log.disk.log import Log

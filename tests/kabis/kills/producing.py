@@ -25,7 +25,7 @@ from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.lanes import Flight
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed, Settlement
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.records import Record
 
 TOPIC = "kills"

@@ -21,8 +21,8 @@ from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.consumer import KabisConsumer
-from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
 

@@ -17,10 +17,10 @@ from functools import partial
 from hashlib import sha256
 from typing import TypeVar
 
+from veristream.kabis.cluster.validator_process import main as run_process
 from veristream.kabis.ordering.messages import NO_ROUND, Proposal, Step, Value, Vote, sign_bytes
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
-from veristream.kabis.ordering.process import main as run_process
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Action, Settings
 from veristream.kabis.protocol.blocks import Block, transactions_root

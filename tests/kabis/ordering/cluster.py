@@ -61,14 +61,17 @@ class Cluster:
             self.end(index, signal.SIGKILL)
 
     def command(
-        self, index: int, *more: str, module: str = "veristream.kabis.ordering.process"
+        self, index: int, *more: str, module: str = "veristream.kabis.cluster.validator_process"
     ) -> list[str]:
         genesis, folder = self.folder / "genesis.json", self.folder / VALIDATORS[index]
         named = ["--genesis", str(genesis), "--folder", str(folder), "--name", VALIDATORS[index]]
         return [sys.executable, "-m", module, *named, *more]
 
     def start(
-        self, *indices: int, module: str = "veristream.kabis.ordering.process", more: Sequence[str] = ()
+        self,
+        *indices: int,
+        module: str = "veristream.kabis.cluster.validator_process",
+        more: Sequence[str] = (),
     ) -> None:
         for index in indices or range(len(VALIDATORS)):
             (self.folder / VALIDATORS[index] / "ready").unlink(missing_ok=True)

@@ -13,8 +13,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 from veristream.cli.app import app
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ClusterFolder
 
 PATIENCE_S = 60.0
 

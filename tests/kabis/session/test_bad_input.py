@@ -16,7 +16,7 @@ import pytest
 
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.client.access import Access
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.keys import SEED_BYTES, make_key, save_key
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
 from veristream.kabis.wire.ports import find_range

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from tests.kabis.session.console import opened
-from veristream.kabis import chaos, processes
-from veristream.kabis.chaos import Fault, Told, find_problems
 from veristream.kabis.client.access import Access
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import ClusterFolder, count_faults
+from veristream.kabis.cluster import chaos, processes
+from veristream.kabis.cluster.chaos import Fault, Told, find_problems
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ClusterFolder, count_faults
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.wire.ports import draw_ports, find_range
 
@@ -82,8 +82,8 @@ def test_parties_outlive_who_started_them_unless_attended(tmp_path: Path, attend
     """The process that starts a cluster of one party is killed; only attended parties end with it."""
     script = (
         "import sys, time; from pathlib import Path;"
-        "from veristream.kabis.cluster import Cluster, Start;"
-        "from veristream.kabis.folder import ClusterFolder;"
+        "from veristream.kabis.cluster.cluster import Cluster, Start;"
+        "from veristream.kabis.cluster.folder import ClusterFolder;"
         "cluster = Cluster(ClusterFolder(Path(sys.argv[1]))); cluster.create(1);"
         f"cluster.start(Start(attended={attended})); print('up', flush=True); time.sleep(60)"
     )

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.demonstration import Place, demonstrate, find_problems
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.demonstration import Place, demonstrate, find_problems
+from veristream.kabis.cluster.folder import ClusterFolder
 
 EVENTS = 400
 GOOD: list[tuple[Place, bytes]] = [((0, 0), b"a"), ((1, 0), b"b"), ((0, 1), b"c"), ((1, 1), b"d")]

@@ -13,7 +13,7 @@ import pytest
 
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.client.access import Access
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import Below

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.kabis.session.console import Console, Ended, opened, to_lines
 from veristream.kabis.channels.interfaces import party_of
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 
 PARTITIONS = 16
 ROUNDS = 3

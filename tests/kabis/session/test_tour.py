@@ -13,7 +13,7 @@ from tests.kabis.audit.test_page import make_report
 from veristream.errors import ModelError
 from veristream.expected import Expectation, KnownModel, Reproduction, compare
 from veristream.kabis.audit.report import Accused
-from veristream.kabis.demonstration import LIARS, Demonstration
+from veristream.kabis.cluster.demonstration import LIARS, Demonstration
 from veristream.library import find_models
 from veristream.tour import PROVED, Tour, prove, render_tour, summarise, take_tour
 from veristream.verdict import Effort, Holds, Result, Step, Trace, Violated

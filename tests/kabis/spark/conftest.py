@@ -9,8 +9,8 @@ import pytest
 
 from tests.kabis.spark.lake import LIAR, Lake
 from tests.spark.conftest import java, session  # noqa: F401
-from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.folder import ClusterFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,7 @@ from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
 

@@ -14,8 +14,8 @@ from tests.kabis.spark.lake import PATIENCE_S
 from tests.pages import DOCS, read_blocks
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.spark.options import BATCH_READ, BATCH_WRITE, STREAM_READ, STREAM_WRITE
 from veristream.kabis.spark.rows import ARROW

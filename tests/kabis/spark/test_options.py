@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veristream.errors import ModelError
-from veristream.kabis.folder import ClusterFolder, create
+from veristream.kabis.cluster.folder import ClusterFolder, create
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.spark.options import (
     BATCH_READ,

@@ -16,7 +16,7 @@ import pytest
 
 from tests.kabis.spark.lake import PATIENCE_S, Lake, events_of, finish
 from veristream.kabis.client.administration import act_all
-from veristream.kabis.folder import ADMIN
+from veristream.kabis.cluster.folder import ADMIN
 from veristream.kabis.protocol.actions import LowWater
 from veristream.kabis.spark.outbox import Outbox, outbox_folder
 

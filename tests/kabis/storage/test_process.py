@@ -55,7 +55,15 @@ class PartyProcess:
     def command(self, *more: str) -> list[str]:
         named = {"--folder": "log", "--genesis": "genesis.json", "--key": "s0.key", "--ready": "ready"}
         options = [part for name, file in named.items() for part in (name, str(self.folder / file))]
-        return [sys.executable, "-m", "veristream.kabis.storage.process", *options, "--party", "s0", *more]
+        return [
+            sys.executable,
+            "-m",
+            "veristream.kabis.cluster.storage_process",
+            *options,
+            "--party",
+            "s0",
+            *more,
+        ]
 
     def start(self, *more: str) -> None:
         self.ready.unlink(missing_ok=True)

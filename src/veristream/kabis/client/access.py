@@ -17,9 +17,9 @@ from veristream.kabis.client.consumer.consumer import KabisConsumer
 from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.client.producer.routes import ProducerOptions
-from veristream.kabis.cluster import Cluster
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
-from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.transactions import Author

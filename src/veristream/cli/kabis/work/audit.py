@@ -20,8 +20,8 @@ from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import to_html, where
 from veristream.kabis.audit.report import AuditReport, to_json
 from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
-from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.wire.handshake import Role
 from veristream.spark import open_session

@@ -14,9 +14,9 @@ import typer
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table
 from veristream.errors import ModelError
-from veristream.kabis.chaos import TRIED, Fault, Trial, run_trials
-from veristream.kabis.cluster import Cluster
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.chaos import TRIED, Fault, Trial, run_trials
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ClusterFolder
 
 
 def run(faults: Sequence[str], events: int, parties: int, data: Path | None, *, as_json: bool) -> None:

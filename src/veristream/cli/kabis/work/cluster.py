@@ -15,11 +15,11 @@ from veristream.cli.kabis.table import draw_table, show_bytes
 from veristream.cli.stopping import stopped_by_signals
 from veristream.errors import ModelError
 from veristream.kabis.client.administration import GroupLag
-from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.cluster.status import ClusterStatus, PartyStatus, read_status
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
-from veristream.kabis.status import ClusterStatus, PartyStatus, read_status
 
 WATCH_S = 0.5
 MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}

@@ -27,11 +27,11 @@ from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged, Pushed
-from veristream.kabis.folder import ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.cluster.status import note_suspicions
 from veristream.kabis.ledger.state import Topic
 from veristream.kabis.log.disk.files import InUse
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
-from veristream.kabis.status import note_suspicions
 
 PENDING_MAX = 20_000
 COMMIT_EVERY_S = 1.0

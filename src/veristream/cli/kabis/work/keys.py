@@ -12,7 +12,7 @@ from veristream.errors import ModelError
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, visit
 from veristream.kabis.client.authority import find_key_problem
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Key
 from veristream.kabis.protocol.actions import RegisterKey, RevokeKey, RotateKey

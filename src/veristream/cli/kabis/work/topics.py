@@ -14,7 +14,7 @@ from veristream.errors import ModelError
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, TopicState, list_topics, visit
 from veristream.kabis.client.errors import UnknownTopicError
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.actions import Action, LowWater, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession

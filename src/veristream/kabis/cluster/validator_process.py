@@ -1,4 +1,6 @@
-"""A validator as a process: `python -m veristream.kabis.ordering.process --genesis F --folder D --name V`.
+"""A validator as a process.
+
+Run as `python -m veristream.kabis.cluster.validator_process --genesis F --folder D --name V`.
 
 It listens where the genesis says, writes its address into the ready file once it answers, stops cleanly on
 SIGTERM or SIGINT, and goes on after a kill with nothing lost and no vote that contradicts an earlier one.
@@ -115,7 +117,7 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
 
 def read_options(arguments: Sequence[str]) -> Options:
     """The options in a command line; raises ModelError where they do not fit each other."""
-    parser = argparse.ArgumentParser(prog="veristream.kabis.ordering.process", description=__doc__)
+    parser = argparse.ArgumentParser(prog="veristream.kabis.cluster.validator_process", description=__doc__)
     parser.add_argument("--genesis", type=Path, required=True, help="the chain's genesis file")
     parser.add_argument("--folder", type=Path, required=True, help="where blocks and votes are kept")
     parser.add_argument("--name", required=True, help="this validator's name in the genesis")

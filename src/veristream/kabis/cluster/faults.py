@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from veristream.kabis.ordering import process as validators
+from veristream.kabis.cluster import storage_process as stores
+from veristream.kabis.cluster import validator_process as validators
 from veristream.kabis.ordering.messages import Vote, sign_bytes
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import PeerMessage
 from veristream.kabis.protocol.outcomes import Done, Outcome
-from veristream.kabis.storage import process as stores
 from veristream.kabis.storage.core import Absent, PlainSlice
 from veristream.kabis.storage.entries import PlainEntry
 from veristream.kabis.storage.messages import (

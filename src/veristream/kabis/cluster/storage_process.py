@@ -1,4 +1,6 @@
-"""A storage party as a process: `python -m veristream.kabis.storage.process --folder ... --genesis ...`.
+"""A storage party as a process.
+
+Run as `python -m veristream.kabis.cluster.storage_process --folder ... --genesis ...`.
 
 It listens on loopback unless told otherwise, writes its address into the ready file once it answers, stops
 cleanly on SIGTERM or SIGINT, and keeps what it confirmed when it is killed. Exit 0 after a clean stop, 2 if
@@ -168,7 +170,7 @@ async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="veristream.kabis.storage.process", description=__doc__)
+    parser = argparse.ArgumentParser(prog="veristream.kabis.cluster.storage_process", description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="where the log is kept")
     parser.add_argument("--genesis", type=Path, required=True, help="the chain's genesis file")
     parser.add_argument("--party", required=True, help="this party's name in the genesis")

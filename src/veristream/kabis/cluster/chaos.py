@@ -19,14 +19,14 @@ from enum import StrEnum
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.caught import wait_for_caught
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, act_all, visit
 from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed
-from veristream.kabis.cluster import Cluster, Start
-from veristream.kabis.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.caught import wait_for_caught
+from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
 
@@ -183,7 +183,7 @@ def push_and_die(access: Access, events: int) -> Told:
 
 
 def _push_elsewhere(access: Access, told: Told, numbers: range, kill_at: int | None) -> None:
-    command = [sys.executable, "-m", "veristream.kabis.chaos", str(access.folder.path)]
+    command = [sys.executable, "-m", "veristream.kabis.cluster.chaos", str(access.folder.path)]
     command += [str(numbers.start), str(numbers.stop)]
     # Its input ends at once or, for one that is to be killed, never: however slow we are, it is there.
     given = subprocess.DEVNULL if kill_at is None else subprocess.PIPE

@@ -20,14 +20,14 @@ from types import TracebackType
 from typing import Self
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis import folder as folders
-from veristream.kabis import processes
+from veristream.kabis.cluster import folder as folders
+from veristream.kabis.cluster import processes
+from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
+from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.cluster.processes import Running
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
-from veristream.kabis.faulty import StorageFault, ValidatorFault
-from veristream.kabis.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
-from veristream.kabis.processes import Running
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
 START_PATIENCE_S = 60.0
@@ -175,7 +175,12 @@ class Cluster:
                 properties = str(self.folder.kafka_path(name).resolve())
                 own += ["--log", f"kafka={kafka.bootstrap}", "--kafka-properties", properties]
         return [
-            *(sys.executable, "-m", "veristream.kabis.party", "validator" if is_validator else "storage"),
+            *(
+                sys.executable,
+                "-m",
+                "veristream.kabis.cluster.party",
+                "validator" if is_validator else "storage",
+            ),
             *(["--attended"] if how.attended else []),
             *(["--fault", fault] if fault else []),
             *("--genesis", str(self.folder.genesis_path.resolve()), "--flush", how.flush),

@@ -9,7 +9,7 @@ from itertools import cycle
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import PATIENCE_S as LEDGER_S
 from veristream.kabis.client.administration import Replica, visit
-from veristream.kabis.folder import ADMIN
+from veristream.kabis.cluster.folder import ADMIN
 from veristream.kabis.protocol.actions import SetTopic
 
 VOTED_ON = "votes"

@@ -1,6 +1,8 @@
-"""One party's process: `python -m veristream.kabis.party validator|storage [--attended] [--fault F] ...`.
+"""One party's process.
 
-The rest of the command line is that of `ordering.process` or `storage.process`. An attended party stops
+Run as `python -m veristream.kabis.cluster.party validator|storage [--attended] [--fault F] ...`.
+
+The rest of the command line is that of `validator_process` or `storage_process`. An attended party stops
 when its standard input ends, which is when the process that started it is gone, however that went.
 """
 
@@ -13,14 +15,16 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from veristream.kabis import faulty
-from veristream.kabis.ordering import process as validators
-from veristream.kabis.storage import process as stores
+from veristream.kabis.cluster import faults as faulty
+from veristream.kabis.cluster import storage_process as stores
+from veristream.kabis.cluster import validator_process as validators
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the party; gives the exit status."""
-    parser = argparse.ArgumentParser(prog="veristream.kabis.party", description=__doc__, add_help=False)
+    parser = argparse.ArgumentParser(
+        prog="veristream.kabis.cluster.party", description=__doc__, add_help=False
+    )
     parser.add_argument("role", choices=["validator", "storage"])
     parser.add_argument("--attended", action="store_true")
     parser.add_argument("--fault", choices=[*faulty.ValidatorFault, *faulty.StorageFault])

@@ -14,9 +14,9 @@ from veristream.kabis.channels.interfaces import FAILURES, Channels
 from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import GroupLag, Replica, list_lags
 from veristream.kabis.client.connect import open_ordering
-from veristream.kabis.cluster import Cluster
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
-from veristream.kabis.folder import ADMIN, ClusterFolder
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Accused

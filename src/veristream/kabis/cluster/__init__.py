@@ -1,0 +1,1 @@
+"""A cluster on one machine: its folder, its processes, faults, chaos and status."""

@@ -24,7 +24,6 @@ from tests.kabis.unit.chain import (
 )
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis import clients
 from veristream.kabis.client.producer.journal import Journal
 from veristream.kabis.cluster import processes, status
 from veristream.kabis.cluster.folder import ClusterFolder
@@ -42,6 +41,7 @@ from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.log.disk.segment import HEADER_BYTES, Damaged
 from veristream.kabis.protocol import genesis, keys, seal
+from veristream.kabis.storage import late_clients as clients
 from veristream.kabis.wire.endpoints import Address
 
 WEIRD: tuple[Any, ...] = (

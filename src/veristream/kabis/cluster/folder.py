@@ -21,13 +21,13 @@ from dataclasses import replace as changed
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.clients import note_client
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import Network
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings
 from veristream.kabis.log.disk.files import flush_folder, replace
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode, is_name, load_genesis, to_json
 from veristream.kabis.protocol.keys import SEED_BYTES, SecretKey, load_key, make_key, save_key
+from veristream.kabis.storage.late_clients import note_client
 from veristream.kabis.wire.ports import HOST, draw_ports
 
 ADMIN = "admin"

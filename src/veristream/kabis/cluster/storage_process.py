@@ -25,7 +25,6 @@ from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.connect import open_ordering
-from veristream.kabis.clients import load_clients
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
 from veristream.kabis.log.disk.files import Full, replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
@@ -35,6 +34,7 @@ from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
+from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
 from veristream.kabis.wire.connection import Attached, Handlers
 from veristream.kabis.wire.endpoints import Address, serve

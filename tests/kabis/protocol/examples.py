@@ -15,27 +15,29 @@ from tests.kabis.unit.chain import (
     submitted,
     vote,
 )
-from veristream.kabis import actions as act
-from veristream.kabis import handshake, interfaces, keys, records, seal, state
-from veristream.kabis import transactions as tx
-from veristream.kabis.batch import Batch, BatchHeader, SignedHeader
-from veristream.kabis.blocks import Block, BlockHeader, transactions_root
-from veristream.kabis.codec import ZERO_DIGEST, Encoded
+from veristream.kabis.channels import interfaces
 from veristream.kabis.cometbft import application
-from veristream.kabis.cometbft.certificate import CometCertificate, CometVote, Votes, encode_anchor
-from veristream.kabis.event_receipts import (
+from veristream.kabis.ledger import state
+from veristream.kabis.ledger.event_receipts import (
     CertifiedHeader,
     EventReceipt,
     export_receipt,
     make_receipt,
     verify_receipt,
 )
-from veristream.kabis.genesis import Genesis, Party, StorageMode
-from veristream.kabis.groups import Group, Member
-from veristream.kabis.key_proofs import KeyProof
+from veristream.kabis.ledger.groups import Group, Member
+from veristream.kabis.ledger.key_proofs import KeyProof
 from veristream.kabis.ordering import durable, encoding, messages, peers, requests
-from veristream.kabis.outcomes import Admitted, Already, Done, Reason, Refused
-from veristream.kabis.receipts import (
+from veristream.kabis.protocol import actions as act
+from veristream.kabis.protocol import keys, records, seal
+from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
+from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
+from veristream.kabis.protocol.codec import ZERO_DIGEST, Encoded
+from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote, Votes, encode_anchor
+from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
     StorageAbsence,
@@ -49,6 +51,7 @@ from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import Absent, Below, PlainSlice
+from veristream.kabis.wire import handshake
 
 U16_MAX, U32_MAX, U64_MAX = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
 LONG = "n" * 249

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Golden
 from tests.kabis.fuzz.decoders import find_modules
 from tests.kabis.protocol import examples
-from veristream.kabis.codec import Coded, Encoded
+from veristream.kabis.protocol.codec import Coded, Encoded
 
 SHOWN_BYTES_MAX = 400
 """Longer encodings stand in the golden file by their hash."""

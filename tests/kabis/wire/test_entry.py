@@ -12,7 +12,7 @@ PAGES = 256  # of a batch of one MiB
 
 COME_AND_GO = f"""
 import platform, resource
-from veristream.kabis.entry import keep_freed_memory
+from veristream.kabis.wire.process import keep_freed_memory
 if platform.libc_ver()[0] == "glibc":
     keep_freed_memory()
     kept = [bytearray(1 << 20) for _ in range(4)]

@@ -1,7 +1,7 @@
-"""The words of a model in Python, for editors and type checkers.
+"""The names that a Python model imports, defined for editors and type checkers.
 
-A model begins with `from veristream.actions import *`. It is compiled from its text and never run:
-these definitions only make it a valid module, so that editors can complete names and find mistakes.
+A model begins with `from veristream.actions import *`. It is compiled from its source text and never run:
+these definitions only make it a valid module, so that editors can complete names and report mistakes.
 The language is described in docs/actions.md.
 """
 
@@ -42,7 +42,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Bounded:
-    """A type with bounds, such as Int[0, 3]; at run time it is only a name."""
+    """A bounded type such as Int[0, 3]; at run time only a name."""
 
     def __class_getitem__(cls, bounds: Any) -> Any:
         return Any
@@ -65,7 +65,7 @@ class Seq(_Bounded):
 
 
 class Bag(_Bounded):
-    """Bag[T, bound]: at most `bound` items in no order, such as messages on their way."""
+    """Bag[T, bound]: at most `bound` unordered items, such as messages in flight."""
 
 
 class Map(_Bounded):
@@ -96,7 +96,7 @@ class Role(metaclass=_RoleMeta):
     id: int
 
     def __init_subclass__(cls, count: int = 1, symmetric: bool = False) -> None:
-        """Takes the options that the compiler reads from the text."""
+        """Accepts the options; the compiler reads them from the source text."""
 
 
 @overload
@@ -104,7 +104,7 @@ def action(function: Function) -> Function: ...
 @overload
 def action(*, fair: str = "none") -> Callable[[Function], Function]: ...
 def action(function: Any = None, *, fair: str = "none") -> Any:
-    """A guarded atomic step."""
+    """Marks a guarded atomic step."""
     return function if function is not None else _same
 
 
@@ -120,7 +120,7 @@ always = exists = eventually = leads_to = transition = _property
 
 
 def terminal(function: Function) -> Function:
-    """When having no step left is proper."""
+    """Marks a condition under which a state without steps is not a deadlock."""
     return function
 
 
@@ -134,17 +134,17 @@ def deadlock_free() -> None:
 
 
 def require(condition: bool) -> None:
-    """The action is possible only where the condition holds."""
+    """Enables the action only in states where the condition holds."""
     raise TypeError("a model is compiled, not run")
 
 
 def any_of(*values: Any) -> Any:
-    """Any element of a set, sequence, bag, role, enum or range."""
+    """Chooses any element of a set, sequence, bag, role, enum or range."""
     raise TypeError("a model is compiled, not run")
 
 
 def one_of(*values: Any) -> Any:
-    """One of the given values."""
+    """Chooses one of the given values."""
     raise TypeError("a model is compiled, not run")
 
 
@@ -154,5 +154,5 @@ def after(value: Any) -> Any:
 
 
 def replace(record: Any, **fields: Any) -> Any:
-    """The record with some fields changed."""
+    """Returns a copy of the record with some fields changed."""
     raise TypeError("a model is compiled, not run")

@@ -1,7 +1,8 @@
-"""What can go wrong through no fault of ours.
+"""The expected failures.
 
-`ModelError` is the user's: it says where, what and what to do (exit 2). `EnvironmentFailure` is the
-machine's: a broker, a cluster, a missing tool (exit 3). Anything else that is raised is a bug.
+A `ModelError` is a mistake in the user's input: it says where, what and how to fix it (exit code 2). An
+`EnvironmentFailure` comes from outside: a broker, a cluster, a missing tool (exit code 3). Any other
+exception is a bug.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from veristream.source import NOWHERE, Span
 
 
 class ModelError(Exception):
-    """The model, or what was asked of it, is wrong; `hint` says what to write instead."""
+    """The model or the request is invalid; `hint` says what to write instead."""
 
     def __init__(self, message: str, span: Span = NOWHERE, hint: str = "") -> None:
         super().__init__(message)
@@ -19,9 +20,9 @@ class ModelError(Exception):
         self.hint = hint
 
     def render(self) -> str:
-        """The message as a compiler would print it: place, excerpt, hint."""
+        """Formats the error as a compiler does: place, message, excerpt, hint."""
         lines = []
-        if self.span.source.name == NOWHERE.source.name:  # also when it comes from another process
+        if self.span.source.name == NOWHERE.source.name:  # by name: the error may come from another process
             lines.append(f"error: {self.message}")
         else:
             lines.append(f"{self.span.place}: error: {self.message}")
@@ -40,5 +41,5 @@ class EnvironmentFailure(Exception):
         self.hint = hint
 
     def render(self) -> str:
-        """The message with its hint, one line each."""
+        """Formats the message and the hint, one line each."""
         return f"error: {self.message}" + (f"\nhint: {self.hint}" if self.hint else "")

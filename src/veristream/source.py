@@ -1,7 +1,7 @@
-"""Text that a user wrote, and places in it.
+"""Source texts and spans in them.
 
-Every syntax and IR node carries a Span, so that an error can show the file, the line and the very
-characters it speaks of.
+Every syntax and IR node carries a Span, so that an error can show the file, the line and the characters
+it refers to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
-    """A named text; `name` is what an error message calls it, usually the path as the user gave it."""
+    """A named text; error messages show `name`, usually the path as the user wrote it."""
 
     name: str
     text: str
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The characters `start` up to but not including `end` of a source."""
+    """The characters from `start` up to but not including `end` of a source."""
 
     source: Source
     start: int
@@ -41,11 +41,11 @@ class Span:
 
     @property
     def place(self) -> str:
-        """`file:line:column`, as compilers write it."""
+        """`file:line:column`, the format of compilers."""
         return f"{self.source.name}:{self.line}:{self.column}"
 
     def excerpt(self) -> str:
-        """The line that the span begins on, with carets under the part it covers."""
+        """Returns the span's first line with carets under the part that the span covers."""
         text = self.source.text
         begin = text.rfind("\n", 0, self.start) + 1
         stop = text.find("\n", self.start)
@@ -58,9 +58,9 @@ class Span:
 
 
 NOWHERE = Span(Source("<built>", ""), 0, 0)
-"""The span of a node that no text stands behind, such as one built by a test."""
+"""The span of a node without source text, such as one built by a test."""
 
 
 def read_source(path: Path) -> Source:
-    """The file's text; a leading byte order mark is dropped. Raises OSError and UnicodeDecodeError."""
+    """Reads a file and drops a leading byte order mark. Raises OSError and UnicodeDecodeError."""
     return Source(str(path), path.read_text(encoding="utf-8-sig"))

@@ -1,6 +1,6 @@
-"""Verdicts: the one kind of result, from a search and from a history alike.
+"""Verdicts: the result of checking a property, by a search or on a history.
 
-No exception ever becomes `Holds`, and a bound that was hit is `Unknown`.
+No exception ever becomes `Holds`, and reaching a limit gives `Unknown`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Literal
 from veristream.source import NOWHERE, Span
 
 Shown = int | float | bool | str | list["Shown"] | dict[str, "Shown"]
-"""A value as a person reads it: an enum member by its name, an array as a list, a record as a dict, a
-clock by what it shows."""
+"""A value for display: an enum member as its name, an array as a list, a record as a dict, a clock as its
+current value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One action of a trace and the state after it; the first step of a trace has no action.
+    """An action of a trace and the state after it; the first step of a trace has no action.
 
-    Where time passes, `delay` says how long the run stayed in the state before; a last step without an
-    action is a delay alone.
+    In timed models `delay` is the time spent in the state before; a last step without an action is only a
+    delay.
     """
 
     action: str | None
@@ -32,10 +32,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A run from the initial state; on a lasso the last step's state is that of step `loop` again.
+    """A run from the initial state; in a lasso, the state of the last step equals that of step `loop`.
 
-    `loop` counts steps from 0, the initial one. `shortest` says that no run to such a state is
-    shorter.
+    `loop` counts steps from 0, the initial state. `shortest` says that no shorter run reaches such a state.
     """
 
     steps: tuple[Step, ...]
@@ -45,7 +44,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A run-time error of the model: what happened and where it is written."""
+    """A run-time error of the model, and the source text that causes it."""
 
     message: str
     span: Span = NOWHERE
@@ -53,7 +52,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """The property is true; of a reachable goal the trace is the witness."""
+    """The property is true; for a reachable goal, the trace is the witness."""
 
     reason: str = ""
     trace: Trace | None = None
@@ -62,7 +61,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Violated:
-    """The property is false; the trace shows it, where a run can show it."""
+    """The property is false; the trace is a counterexample, if a single run can be one."""
 
     reason: str = ""
     trace: Trace | None = None
@@ -70,7 +69,7 @@ class Violated:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Not decided: a bound was hit, or the model itself fails at run time (`fault`, with its trace)."""
+    """Undecided: the search reached a limit, or the model failed at run time (`fault`, with its trace)."""
 
     reason: str
     trace: Trace | None = None
@@ -82,7 +81,7 @@ Word = Literal["holds", "violated", "unknown"]
 
 
 def word(verdict: Verdict) -> Word:
-    """The verdict as one word."""
+    """Returns the verdict as one word."""
     match verdict:
         case Holds():
             return "holds"
@@ -94,31 +93,30 @@ def word(verdict: Verdict) -> Word:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a search was shared: between how many parts, how evenly, and what went over the network and to
-    disks for it."""
+    """How a search was partitioned: the number of parts, their balance, the bytes exchanged and spilled."""
 
     parts: int
-    skew: float  # the states of the largest part over the mean: 1 where all are alike
+    skew: float  # states of the largest part divided by the mean; 1 is perfect balance
     exchanged_bytes: int
     spilled_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a verdict cost, up to the moment it was known."""
+    """The cost of a verdict, up to the moment it was reached."""
 
     states: int
     transitions: int
     depth: int
     seconds: float
     memory_mib: float
-    unreduced_states: int | None = None  # how many there are without symmetry, where it was used
-    spread: Spread | None = None  # where several machines or processes shared the search
+    unreduced_states: int | None = None  # the count without symmetry reduction, if that was used
+    spread: Spread | None = None  # set when several processes or machines shared the search
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A property with its verdict and its cost; `kind` is the claim's word, such as `always`."""
+    """A property with its verdict and cost; `kind` names the kind of claim, such as `always`."""
 
     property: str
     kind: str

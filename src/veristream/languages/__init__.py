@@ -1,1 +1,1 @@
-"""Languages: each turns its own text into a Network."""
+"""The input languages; each translates its own syntax into a Network."""

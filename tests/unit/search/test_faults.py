@@ -56,6 +56,6 @@ def test_a_property_that_fails_is_a_finding(name: str) -> None:
 
 def test_an_action_that_fails_under_symmetry_is_a_finding() -> None:
     found = verdict_of(read_model(Source("full.py", FULL)), "free")
-    assert "holds 2 items already, its bound" in found.reason
+    assert "is full: its bound is 2 items" in found.reason
     assert found.trace is not None and len(found.trace.steps) == 3
     assert found.fault is not None and found.fault.span.line == 11

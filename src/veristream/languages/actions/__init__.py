@@ -1,1 +1,1 @@
-"""Models as Python: state and guarded actions, compiled from the source text, never run."""
+"""Models in Python: state and guarded actions, compiled from the source text and never run."""

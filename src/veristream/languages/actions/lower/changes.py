@@ -1,6 +1,6 @@
-"""Changes of the state: storing values, and what sets, sequences and bags can do.
+"""Updates of the state: assignments, and the methods of sets, sequences and bags.
 
-Every function takes a place whose indices do not change while it works: see `pinned`.
+Every function expects a place whose indices do not change during the update: see `pinned`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from veristream.source import Span
 
 
 def pinned(place: Stored, scope: Scope, span: Span) -> tuple[list[Statement], Stored]:
-    """The place with its indices as they are now, and the statements that remember them."""
+    """Returns the statements that save the current indices, and the place at the saved indices."""
     statements: list[Statement] = []
     indices: list[Expr] = []
     for index in place.indices:
@@ -63,7 +63,7 @@ def pinned(place: Stored, scope: Scope, span: Span) -> tuple[list[Statement], St
 
 
 def store(place: Stored, value: Value, scope: Scope, span: Span) -> list[Statement]:
-    """Stores a value, all of it read before any of it is written."""
+    """Stores a value; reads all of it before writing any of it."""
     parts = leaves(place.shape)
     if len(parts) == 1 and not parts[0].dimensions:
         return [
@@ -118,7 +118,7 @@ def _set_length(place: Stored, length: Expr, span: Span) -> Statement:
 
 def _room(place: Stored, span: Span) -> Check:
     assert isinstance(place.shape, SeqOf)
-    full = f"{place.variable} holds {place.shape.bound} items already, its bound"
+    full = f"{place.variable} is full: its bound is {place.shape.bound} items"
     return Check(Binary("<", length_of(place), Const(place.shape.bound)), full, span)
 
 
@@ -133,7 +133,7 @@ def clear(place: Stored, scope: Scope, span: Span) -> list[Statement]:
 
 
 def append(place: Stored, element: Value, scope: Scope, span: Span) -> list[Statement]:
-    """Adds an item at the end; beyond the bound is a fault."""
+    """Appends an item; exceeding the bound is a run-time error."""
     assert isinstance(place.shape, SeqOf)
     held, item = taken(element, place.shape, scope, span)
     changes = _set_item(place, length_of(place), item, span)
@@ -142,31 +142,31 @@ def append(place: Stored, element: Value, scope: Scope, span: Span) -> list[Stat
 
 
 def taken(value: Value, sequence: SeqOf, scope: Scope, span: Span) -> tuple[list[Statement], Held]:
-    """A copy of an item in locals of its own, and the statements that make it."""
+    """Copies an item into fresh locals; returns the statements and the copy."""
     held = Held(sequence.item, scope.fresh.name("item"))
     parts = leaves(sequence.item)
     return [Let(local_name(held.name, p), p.type, leaf_of(value, p), None, span) for p in parts], held
 
 
 def check_some(place: Stored, span: Span) -> Check:
-    """A fault where the sequence is empty."""
+    """Returns a check that fails if the sequence is empty."""
     return Check(Binary(">", length_of(place), Const(0)), f"{place.variable} is empty", span)
 
 
 def pop_first(place: Stored, scope: Scope, span: Span) -> list[Statement]:
-    """Takes the oldest item out of a sequence that has some."""
+    """Removes the oldest item of a non-empty sequence."""
     shorter = _set_length(place, Binary("-", length_of(place), Const(1)), span)
     return [*_shift_left(place, scope, span), shorter]
 
 
 def pop_last(place: Stored, span: Span) -> list[Statement]:
-    """Takes the newest item out of a sequence that has some."""
+    """Removes the newest item of a non-empty sequence."""
     last = Binary("-", length_of(place), Const(1))
     return [*_blank_item(place, last, span), _set_length(place, last, span)]
 
 
 def _shift_left(place: Stored, scope: Scope, span: Span) -> list[Statement]:
-    """Moves every item one place to the front, and blanks the last."""
+    """Moves every item one position to the front and clears the last."""
     assert isinstance(place.shape, SeqOf)
     bound = place.shape.bound
     statements: list[Statement] = []
@@ -180,7 +180,7 @@ def _shift_left(place: Stored, scope: Scope, span: Span) -> list[Statement]:
 
 
 def change_set(node: ast.Call, place: Stored, method: str, element: Value, scope: Scope) -> list[Statement]:
-    """add, discard or remove."""
+    """Compiles `add`, `discard` or `remove` of a set."""
     span = scope.span(node)
     assert isinstance(place.shape, SetOf)
     item = place.shape.item
@@ -195,11 +195,11 @@ def change_set(node: ast.Call, place: Stored, method: str, element: Value, scope
     if method == "discard":
         return without
     there = Binary("!=", Binary("&", mask, bit), Const(0))
-    return [Check(there, f"what is removed is not in {place.variable}", span), *without]
+    return [Check(there, f"the removed element is not in {place.variable}", span), *without]
 
 
 def add_to_bag(place: Stored, element: Value, scope: Scope, span: Span) -> list[Statement]:
-    """Inserts an item where the bag's order wants it; beyond the bound is a fault."""
+    """Inserts an item at its position in the bag's order; exceeding the bound is a run-time error."""
     assert isinstance(place.shape, SeqOf)
     parts = leaves(place.shape.item)
     lets, carried = taken(element, place.shape, scope, span)
@@ -226,7 +226,7 @@ def add_to_bag(place: Stored, element: Value, scope: Scope, span: Span) -> list[
 
 
 def _less(left: list[Local], right: list[Load]) -> Expr:
-    """Lexicographic order of the leaves."""
+    """Compares leaves in lexicographic order."""
     result: Expr = Const(0)
     for a, b in reversed(list(zip(left, right, strict=True))):
         result = Conditional(Binary("==", a, b), result, Binary("<", a, b))
@@ -234,7 +234,7 @@ def _less(left: list[Local], right: list[Load]) -> Expr:
 
 
 def remove_from_bag(place: Stored, element: Value, scope: Scope, span: Span) -> list[Statement]:
-    """Takes one such item out; a fault where there is none."""
+    """Removes one occurrence of the item; its absence is a run-time error."""
     assert isinstance(place.shape, SeqOf)
     bound = place.shape.bound
     parts = leaves(place.shape.item)
@@ -253,7 +253,7 @@ def remove_from_bag(place: Stored, element: Value, scope: Scope, span: Span) -> 
         *lets,
         Let(found, Type(0, 1), Const(0)),
         For(name, 0, bound - 1, tuple(loop), span),
-        Check(Local(found), f"what is removed is not in {place.variable}", span),
+        Check(Local(found), f"the removed item is not in {place.variable}", span),
         *_blank_item(place, Const(bound - 1), span),
         _set_length(place, Binary("-", length_of(place), Const(1)), span),
     ]

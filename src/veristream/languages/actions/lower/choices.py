@@ -1,4 +1,4 @@
-"""The top of an action: what is chosen, what is required, and names for values before any change."""
+"""The head of an action: choices, requirements, and names for values before the first update."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HERE = "here"
 
 @dataclass(slots=True)
 class Top:
-    """What the top of an action has gathered."""
+    """The selects, guards and `global` statements collected from the head of an action."""
 
     selects: list[Select] = field(default_factory=list)
     guards: list[Expr] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Top:
 
 
 def compile_action(module: Module, routine: Routine, instance: Value | None) -> Edge:
-    """The edge of an action, for one instance of its role where it has one."""
+    """Compiles an action to an edge; `instance` is the instance of its role, if it has one."""
     top = Top()
     scope = new_scope(module)
     parameters = routine.node.args.args
@@ -70,7 +70,7 @@ def compile_action(module: Module, routine: Routine, instance: Value | None) -> 
 
 
 def _parameter(module: Module, node: ast.arg, scope: Scope, top: Top) -> Plain:
-    """A parameter of an action is a free choice of a value of its type."""
+    """Compiles a parameter of an action: a nondeterministic choice of a value of its type."""
     if node.annotation is None:
         raise module.text.error(
             node,
@@ -82,7 +82,7 @@ def _parameter(module: Module, node: ast.arg, scope: Scope, top: Top) -> Plain:
     if not isinstance(shape, Scalar):
         raise module.text.error(
             node,
-            "an action's parameter is a number, bool, enum or role",
+            "the parameter of an action must be a number, bool, enum or role",
             "choose from a collection with `x = any_of(...)`",
         )
     name = scope.fresh.name(node.arg)
@@ -91,7 +91,7 @@ def _parameter(module: Module, node: ast.arg, scope: Scope, top: Top) -> Plain:
 
 
 def _read_top(statements: list[ast.stmt], scope: Scope, top: Top) -> tuple[Scope, list[ast.stmt]]:
-    """Reads requirements, choices and names up to the first statement that is none of them."""
+    """Compiles the leading requirements, choices and names; returns the remaining statements."""
     module = scope.module
     for position, statement in enumerate(statements):
         match statement:
@@ -102,7 +102,9 @@ def _read_top(statements: list[ast.stmt], scope: Scope, top: Top) -> tuple[Scope
             case ast.Expr(value=ast.Call(func=ast.Name(id="require")) as call):
                 if len(call.args) != 1 or call.keywords:
                     raise module.text.error(
-                        call, "require takes one condition", "join two with `and`, or write two lines"
+                        call,
+                        "require takes one condition",
+                        "join conditions with `and`, or write two lines",
                     )
                 top.guards.append(compile_condition(call.args[0], scope))
             case ast.Assign(targets=[ast.Name(id=name) as target], value=value) if (
@@ -129,7 +131,7 @@ def _named(name: str, value: ast.expr, scope: Scope, top: Top) -> Value:
     found = compile_open(value, scope)
     if isinstance(found, Listed):
         raise scope.module.text.error(
-            value, f"the type of {name} is not known", "build collections in the state"
+            value, f"the type of {name} is unknown", "build collections in the state"
         )
     return found
 
@@ -170,14 +172,14 @@ def _one_of(nodes: list[ast.expr], scope: Scope, counter: Expr) -> Value:
 
 
 def _first_of_its_kind(bag: Stored, counter: Expr, scope: Scope) -> Expr:
-    """Equal messages stand side by side; choosing the first of them is choosing any."""
+    """Returns a guard that chooses only the first of equal items, which are adjacent in a bag."""
     before = item_at(bag, Binary("max", Binary("-", counter, Const(1)), Const(0)))
     same = equal(item_at(bag, counter), before, scope.fresh)
     return Binary("or", Binary("==", counter, Const(0)), Unary("not", same))
 
 
 def _remember(rest: list[ast.stmt], scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
-    """Copies what the rest of the action uses by name, before anything changes."""
+    """Copies the named values that the rest of the action uses, before the first update."""
     used, assigned = used_names(rest), assigned_names(rest)
     names = [
         name

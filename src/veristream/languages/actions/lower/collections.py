@@ -1,4 +1,4 @@
-"""Collections in expressions: what can be looped over, length, comprehensions."""
+"""Collections in expressions: iteration, length, comprehensions."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from veristream.languages.actions.read.types import (
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What a loop runs over: counters low..high, those that count, and the element of each."""
+    """The domain of a loop: counters low..high, a filter on them, and the element of each."""
 
     low: int
     high: int
     element: Callable[[Expr], Value]
-    counts: Callable[[Expr], Expr] | None = None  # None: all do
-    repeats: bool = False  # whether one element may come twice
+    counts: Callable[[Expr], Expr] | None = None  # the filter; None accepts all counters
+    repeats: bool = False  # whether an element may occur twice
 
 
 def static_domain(node: ast.expr, scope: Scope) -> Domain | None:
-    """The domain of a role, an enum or a range of constants; None for other expressions."""
+    """Returns the domain of a role, an enum or a range of constants; None for other expressions."""
     module = scope.module
     match node:
         case ast.Call(func=ast.Name(id="range"), args=arguments, keywords=keywords):
@@ -90,7 +90,7 @@ def _numbers(low: int, end: int) -> Domain:
 
 
 def _length_argument(node: ast.expr, scope: Scope) -> Value | None:
-    """Of `len(queue)`, the sequence; None where the expression is something else."""
+    """Returns the sequence of `len(queue)`; None for other expressions."""
     match node:
         case ast.Call(func=ast.Name(id="len"), args=[inner], keywords=[]):
             if is_constant(node, scope.module):
@@ -102,7 +102,7 @@ def _length_argument(node: ast.expr, scope: Scope) -> Value | None:
 
 
 def range_of_length(node: ast.expr, scope: Scope) -> tuple[int, Expr] | None:
-    """Of `range(len(queue))`, the bound of the sequence and its length; None for anything else."""
+    """Returns the sequence's bound and length of `range(len(queue))`; None for other expressions."""
     match node:
         case ast.Call(func=ast.Name(id="range"), args=[argument], keywords=[]):
             sequence = _length_argument(argument, scope)
@@ -113,13 +113,13 @@ def range_of_length(node: ast.expr, scope: Scope) -> tuple[int, Expr] | None:
 
 
 def numbers_below(bound: int, length: Expr) -> Domain:
-    """The numbers from 0 up to a length that is at most the bound."""
+    """Returns the domain of the numbers below a length, which is at most the bound."""
     numbers = Scalar(0, bound - 1)
     return Domain(0, bound - 1, lambda c: Plain(numbers, c), lambda c: Binary("<", c, length))
 
 
 def domain_of(node: ast.expr, scope: Scope) -> Domain:
-    """The domain that an expression after `in` stands for."""
+    """Returns the domain of an expression after `in`."""
     static = static_domain(node, scope)
     if static is not None:
         return static
@@ -130,19 +130,19 @@ def domain_of(node: ast.expr, scope: Scope) -> Domain:
 
 
 def collection_in(node: ast.expr, scope: Scope) -> Value:
-    """The set, sequence, bag or map that an expression stands for."""
+    """Compiles an expression to a set, sequence, bag or map."""
     value = compile_open(node, scope)
     if not isinstance(value, Listed) and isinstance(value.shape, SetOf | SeqOf | MapOf):
         return value
     raise scope.module.text.error(
         node,
-        f"{describe_value(value)} cannot be looped over",
+        f"{describe_value(value)} is not iterable",
         "loop over range(...), a role, an enum, a set, a sequence, a bag or a map's keys",
     )
 
 
 def domain_of_value(value: Value) -> Domain:
-    """The domain of a set, sequence, bag or map."""
+    """Returns the domain of a set, sequence, bag or map."""
     match value.shape:
         case SetOf(item=item):
             mask = scalar(value)
@@ -155,11 +155,11 @@ def domain_of_value(value: Value) -> Domain:
         case MapOf(key=key):
             return Domain(key.low, key.high, lambda c: Plain(key, c))
         case _:
-            raise AssertionError(f"{value.shape} is no part of the state that can be looped over")
+            raise AssertionError(f"{value.shape} is not an iterable part of the state")
 
 
 def has_bit(mask: Expr, item: Scalar, element: Expr) -> Expr:
-    """Whether the element, which the set's type holds, is in the set."""
+    """Tests membership of an element that lies within the set's type."""
     if isinstance(element, Const):
         bit: Expr = Const(1 << (element.value - item.low))
     else:
@@ -168,7 +168,7 @@ def has_bit(mask: Expr, item: Scalar, element: Expr) -> Expr:
 
 
 def fold(op: FoldOp, domain: Domain, scope: Scope, body: Callable[[Value], Expr]) -> Expr:
-    """A fold over a domain; what does not count is left out."""
+    """Builds a fold over a domain; skips the counters that the domain filters out."""
     name = scope.fresh.name("k")
     counter = Local(name)
     inner = body(domain.element(counter))
@@ -178,7 +178,7 @@ def fold(op: FoldOp, domain: Domain, scope: Scope, body: Callable[[Value], Expr]
 
 
 def _filtered(op: FoldOp, condition: Expr, inner: Expr) -> Expr:
-    """The body of a fold where only what meets the condition counts."""
+    """Returns the body of a fold, neutral where the condition is false."""
     match op:
         case "all":
             return Binary("implies", condition, inner)
@@ -189,7 +189,7 @@ def _filtered(op: FoldOp, condition: Expr, inner: Expr) -> Expr:
 
 
 def compile_length(call: ast.Call, scope: Scope) -> Value:
-    """`len(...)` of a collection, a role or an enum."""
+    """Compiles `len(...)` of a collection, a role or an enum."""
     if is_constant(call, scope.module):
         number = constant_value(call, scope.module)
         return Plain(Scalar(number, number), Const(number))
@@ -207,18 +207,18 @@ def compile_length(call: ast.Call, scope: Scope) -> Value:
     raise scope.module.text.error(
         node,
         f"{describe_value(value)} has no length",
-        "sets, sequences, bags, maps, roles and enums have",
+        "only sets, sequences, bags, maps, roles and enums have one",
     )
 
 
 def compile_fold(op: FoldOp, generator: ast.GeneratorExp, scope: Scope) -> Value:
-    """`all`, `any` or `sum` of a generator."""
+    """Compiles `all`, `any` or `sum` of a generator."""
 
     def innermost(inside: Scope) -> Expr:
         if op != "sum":
             return compile_condition(generator.elt, inside)
         value = compile_open(generator.elt, inside)
-        # Python counts True as 1, and counting is what sums of conditions are for.
+        # Python counts True as 1, so a sum of conditions counts those that hold.
         if not isinstance(value, Listed) and value.shape == BOOLEAN:
             return scalar(value)
         return compile_number(generator.elt, inside).expr
@@ -247,18 +247,18 @@ def _generators(
 
 
 def loop_name(loop: ast.comprehension | ast.For, scope: Scope) -> str:
-    """The name that a loop gives its element."""
+    """Returns the loop variable's name."""
     target = loop.target
     if isinstance(loop, ast.comprehension) and loop.is_async:
         raise scope.module.text.error(target, "models cannot use async", "actions are atomic already")
     if not isinstance(target, ast.Name):
-        raise scope.module.text.error(target, "a loop has one name", "write `for x in ...`")
+        raise scope.module.text.error(target, "a loop has one variable", "write `for x in ...`")
     scope.module.check_local(target.id, target)
     return target.id
 
 
 def compile_set_comprehension(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Value:
-    """`{... for x in xs if ...}`: the sum of the bits of all values that come at least once."""
+    """Compiles `{... for x in xs if ...}`: sums the bits of all values that occur at least once."""
     item = _item_of(node, scope, wanted)
     generator = node.generators[0]
     names = isinstance(generator.target, ast.Name) and isinstance(node.elt, ast.Name)
@@ -284,12 +284,12 @@ def _bit(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
 
 
 def _element(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
-    """An element of a set; a fault where the set cannot hold it."""
+    """Compiles an element of a set; a value outside the set's type is a run-time error."""
     return scalar(element_of(item, compile_value(node, scope, item), node, scope))
 
 
 def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
-    """The type of a comprehension's elements: the wanted one, or their own."""
+    """Returns the type of a comprehension's elements: the expected one, or their own."""
     found: list[Shape] = []
 
     def look(inside: Scope) -> Expr:
@@ -310,6 +310,6 @@ def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
         raise scope.module.text.error(
             node.elt,
             f"a set over {shape.size} values is too large",
-            f"at most {SET_SIZE_MAX} fit; build it from something with a smaller range",
+            f"a set ranges over at most {SET_SIZE_MAX} values; build it from a smaller range",
         )
     return shape

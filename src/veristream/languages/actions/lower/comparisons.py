@@ -45,7 +45,7 @@ _ORDER: dict[type[ast.cmpop], BinaryOp] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: "
 
 
 def compile_comparison(node: ast.Compare, scope: Scope) -> Value:
-    """A chain of comparisons: all of them hold."""
+    """Compiles a chain of comparisons to their conjunction."""
     parts: list[Expr] = []
     left = node.left
     for op, right in zip(node.ops, node.comparators, strict=True):
@@ -92,7 +92,7 @@ def _is_set(value: Value | Listed) -> bool:
 
 
 def _identical(node: ast.Compare, scope: Scope, left: ast.expr, right: ast.expr) -> Expr:
-    """`is`: the same as == for None, bools, enums and roles, of which there is one each."""
+    """Compiles `is`: the same as == for None, bools, enums and roles."""
     a, b = compile_open(left, scope), compile_open(right, scope)
     if not (_is_none(a) or _is_none(b)):
         for value in (a, b):
@@ -127,7 +127,7 @@ def _same_values(
 def _unified(
     scope: Scope, left: ast.expr, a: Value | Listed, right: ast.expr, b: Value | Listed
 ) -> tuple[Value, Value]:
-    """Both values as ones of one type, so that equal values are equal numbers."""
+    """Converts both values to one type, so that equal values are equal numbers."""
     if isinstance(a, Listed) and isinstance(b, Listed):
         raise scope.module.text.error(left, "two literals cannot be compared", "compare with the state")
     if isinstance(a, Listed):
@@ -162,7 +162,7 @@ def _to_wider(scope: Scope, left: ast.expr, a: Value, right: ast.expr, b: Value)
 
 
 def _contains(left: ast.expr, right: ast.expr, scope: Scope) -> Expr:
-    """Whether something is in a set, sequence, bag, literal or range."""
+    """Compiles `in` for a set, sequence, bag, literal or range."""
     domain = static_domain(right, scope)
     if domain is not None:
         return _in_range(left, right, domain, scope)
@@ -193,7 +193,7 @@ def _contains(left: ast.expr, right: ast.expr, scope: Scope) -> Expr:
 def _in_range(left: ast.expr, right: ast.expr, domain: Domain, scope: Scope) -> Expr:
     if not isinstance(right, ast.Call):
         raise scope.module.text.error(
-            right, "every value of this type is in it", "`in` works on sets, sequences, bags and ranges"
+            right, "every value of this type is a member", "`in` works on sets, sequences, bags and ranges"
         )
     number = compile_number(left, scope).expr
     if domain.counts is not None:
@@ -205,7 +205,7 @@ def _in_range(left: ast.expr, right: ast.expr, domain: Domain, scope: Scope) -> 
 def _in_set(container: Value, item: Scalar, left: ast.expr, element: Value | Listed, scope: Scope) -> Expr:
     given = None if isinstance(element, Listed) else element.shape
     if isinstance(given, Scalar) and given.maybe and not item.maybe and is_compatible(item, given):
-        # None is in no set of values; its number may be that of one.
+        # No set of plain values contains None, but its number may equal that of a value.
         assert not isinstance(element, Listed)
         there = Binary("!=", scalar(element), Const(given.low))
         inside = _bit_test(container, item, Plain(without_none(given), scalar(element)))
@@ -214,7 +214,7 @@ def _in_set(container: Value, item: Scalar, left: ast.expr, element: Value | Lis
 
 
 def _bit_test(container: Value, item: Scalar, element: Value) -> Expr:
-    """Whether the element's bit is set; what lies outside of the set's type is not in it."""
+    """Tests an element's bit; a value outside the set's type is not a member."""
     assert isinstance(element.shape, Scalar)
     expr = scalar(element)
     tests: list[Expr] = []

@@ -1,7 +1,7 @@
-"""Values where a type is wanted: literals get their types, None its number, ranges their checks.
+"""Conversion to an expected type: typed literals, the encoding of None, range checks.
 
-A Maybe of numbers keeps None as the number below its least. Two such types, or one and plain numbers,
-may use one number for different things, so every value that moves between types passes through here.
+A Maybe of numbers encodes None as the number below its smallest value. The same number may therefore mean
+different things in two types, so every value that changes its type passes through this module.
 """
 
 from __future__ import annotations
@@ -29,48 +29,47 @@ from veristream.source import Span
 
 
 def compile_open(node: ast.expr, scope: Scope, wanted: Shape | None = None) -> Value | Listed:
-    """The value of an expression, or a literal that still lacks its type."""
+    """Compiles an expression to a value, or to a literal whose type is still open."""
     return scope.compile(node, scope, wanted)
 
 
 def compile_value(node: ast.expr, scope: Scope, wanted: Shape | None = None) -> Value:
-    """The value of an expression; with `wanted`, as one of that type."""
+    """Compiles an expression and converts it to the type `wanted`, if given."""
     value = compile_open(node, scope, wanted)
     if wanted is not None:
         return convert(value, wanted, node, scope)
     if isinstance(value, Listed):
         raise scope.module.text.error(
-            node, "the type of this literal is not known here", "build collections in the state"
+            node, "the type of this literal is unknown", "build collections in the state"
         )
     return value
 
 
 def compile_scalar(node: ast.expr, scope: Scope, wanted: Scalar) -> Expr:
-    """The expression of a number, enum member, role or bool."""
+    """Compiles a number, enum member, role or bool."""
     return scalar(compile_value(node, scope, wanted))
 
 
 def compile_number(node: ast.expr, scope: Scope) -> Plain:
-    """A whole number, with the range that it surely lies in."""
+    """Compiles a whole number; its type is a range that contains it."""
     value = compile_value(node, scope, INTEGER)
     assert isinstance(value.shape, Scalar)
     return Plain(value.shape, scalar(value))
 
 
 def compile_condition(node: ast.expr, scope: Scope) -> Expr:
-    """The expression of a truth value."""
     value = compile_open(node, scope)
     if isinstance(value, Listed) or value.shape != BOOLEAN:
         raise scope.module.text.error(
             node,
-            f"this is {describe_value(value)}, and a condition is needed here",
-            "compare it, for instance with `is not None`, `!= 0` or `len(...) > 0`",
+            f"expected a condition, found {describe_value(value)}",
+            "write a comparison, such as `is not None`, `!= 0` or `len(...) > 0`",
         )
     return scalar(value)
 
 
 def describe_value(value: Value | Listed) -> str:
-    """What kind of thing the value is, for messages."""
+    """Returns the value's type for messages."""
     if isinstance(value, Listed):
         return "a literal"
     if isinstance(value, Plain) and isinstance(value.shape, Scalar) and value.shape.kind == "int":
@@ -79,13 +78,13 @@ def describe_value(value: Value | Listed) -> str:
 
 
 def convert(value: Value | Listed, wanted: Shape, node: ast.expr, scope: Scope) -> Value:
-    """The value as one of the wanted type; raises ModelError where it cannot be."""
+    """Converts the value to the type `wanted`; raises ModelError if the types do not match."""
     if isinstance(value, Listed):
         return _typed_literal(value, wanted, scope)
     if not is_compatible(wanted, value.shape):
         raise scope.module.text.error(
             node,
-            f"this is {describe_value(value)}, and {describe(wanted)} is needed here",
+            f"expected {describe(wanted)}, found {describe_value(value)}",
             _hint(value.shape, wanted, scope),
         )
     match wanted, value.shape:
@@ -108,7 +107,7 @@ def _convert_scalar(value: Value, given: Scalar, wanted: Scalar, span: Span, sco
     if given.maybe and given.low == wanted.low:
         return value
     inner = expr
-    if given.low <= wanted.low <= given.high:  # a number that would stand for None
+    if given.low <= wanted.low <= given.high:  # a number that would encode None
         inner = _not_none(expr, wanted, span, scope).expr
     if given.maybe:
         inner = Conditional(Binary("==", expr, Const(given.low)), Const(wanted.low), inner)
@@ -116,14 +115,14 @@ def _convert_scalar(value: Value, given: Scalar, wanted: Scalar, span: Span, sco
 
 
 def _not_none(expr: Expr, given: Scalar, span: Span, scope: Scope) -> Plain:
-    """The value of a Maybe; a fault where it is None, or the number that stands for it."""
+    """Returns the value of a Maybe; None, or the number that encodes it, is a run-time error."""
     found = without_none(given)
     name = f"Maybe_{given.name or given.kind}_{found.low}_{found.high}".replace("-", "m")
     return Plain(found, checked(expr, found, name, "the_value", span, scope))
 
 
 def comparable(value: Value, wanted: Scalar, node: ast.expr, scope: Scope) -> Value:
-    """A number as one to compare with a Maybe: it equals None never, and is no fault."""
+    """Converts a number for comparison with a Maybe: it never equals None and never fails."""
     given = value.shape
     if not isinstance(given, Scalar) or given.kind != "int" or wanted.kind != "int":
         return convert(value, wanted, node, scope)
@@ -137,26 +136,26 @@ def comparable(value: Value, wanted: Scalar, node: ast.expr, scope: Scope) -> Va
 
 
 def _hint(given: Shape, wanted: Shape, scope: Scope) -> str:
-    """What to write where one type was given and another is needed."""
+    """Returns a hint for a type mismatch."""
     match given, wanted:
         case Scalar(kind="none"), _:
             return f"declare it as Maybe[{describe(wanted)}] if it may be None"
         case Scalar(kind="bool"), Scalar(kind="int"):
             return "count conditions with sum(...), or write `1 if condition else 0`"
         case Scalar(kind="role"), Scalar(kind="int"):
-            return "the number of an instance is its id: write `.id`"
+            return "use `.id` for the number of an instance"
         case Scalar(kind="enum"), Scalar(kind="int"):
-            return "the members of an enum have no order and no number; compare them with =="
+            return "enum members have neither an order nor a number; compare them with =="
         case _, Scalar(kind="role", name=name):
-            return f"write {name}[0] for an instance"
+            return f"write an instance, such as {name}[0]"
         case _, Scalar(kind="enum", name=name):
-            return f"write {name}.{scope.module.enums[name][0]} for a member"
+            return f"write a member, such as {name}.{scope.module.enums[name][0]}"
         case _:
-            return "both sides must be of one type"
+            return "both sides must have the same type"
 
 
 def checked(expr: Expr, wanted: Scalar, name: str, what: str, span: Span, scope: Scope) -> Expr:
-    """The number, or a fault where it is outside of the type."""
+    """Adds a range check: a number outside the type is a run-time error."""
     known = constant_value(expr)
     if known is not None and wanted.low <= known <= wanted.high:
         return Const(known, span)
@@ -172,8 +171,8 @@ def _typed_literal(value: Listed, wanted: Shape, scope: Scope) -> Value:
             return _typed_set(value, wanted, scope)
         case SeqOf() if isinstance(value.node, ast.List):
             return _typed_sequence(value, wanted, scope)
-    hints = {SetOf: "a set is written {a, b} or set()", SeqOf: "it is written [a, b] or []"}
-    hint = "a map is changed key by key" if isinstance(wanted, MapOf) else "a literal is a collection"
+    hints = {SetOf: "write a set as {a, b} or set()", SeqOf: "write it as [a, b] or []"}
+    hint = "assign to a map key by key" if isinstance(wanted, MapOf) else "a literal is a collection"
     hint = hints.get(type(wanted), hint)
     raise scope.module.text.error(value.node, f"this literal is not {describe(wanted)}", hint)
 
@@ -194,17 +193,17 @@ def _typed_sequence(value: Listed, wanted: SeqOf, scope: Scope) -> Items:
     text = scope.module.text
     if len(value.items) > wanted.bound:
         raise text.error(
-            value.node, f"{len(value.items)} items do not fit into {describe(wanted)}", "widen its bound"
+            value.node, f"{len(value.items)} items do not fit into {describe(wanted)}", "raise its bound"
         )
     if wanted.is_bag and len(value.items) > 1:
         raise text.error(
-            value.node, "a bag starts empty or with one item", "add the others one by one with add"
+            value.node, "a bag literal has at most one item", "add the others one by one with add"
         )
     return Items(wanted, tuple(compile_value(item, scope, wanted.item) for item in value.items))
 
 
 def bit_of(item: Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:
-    """The mask of one element of a set; a ModelError where the set surely cannot hold it."""
+    """Returns the mask of one element of a set; raises ModelError for a constant outside its type."""
     expr = scalar(element)
     if isinstance(expr, Const):
         if not item.low <= expr.value <= item.high:
@@ -216,7 +215,7 @@ def bit_of(item: Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:
 
 
 def element_of(item: Scalar, value: Value, node: ast.expr, scope: Scope) -> Value:
-    """The value as an element of a set; a fault where the set cannot hold it."""
+    """Converts the value to an element of a set; a value outside its type is a run-time error."""
     assert isinstance(value.shape, Scalar)
     if isinstance(scalar(value), Const) or item.covers(value.shape):
         return value
@@ -225,7 +224,7 @@ def element_of(item: Scalar, value: Value, node: ast.expr, scope: Scope) -> Valu
 
 
 def shifted(expr: Expr, low: int) -> Expr:
-    """The position of a value, counted from the least one."""
+    """Returns the value's offset from `low`."""
     if low == 0:
         return expr
     if isinstance(expr, Const):

@@ -1,4 +1,4 @@
-"""Expressions of a model, compiled to the IR."""
+"""Compiles the expressions of a model to the IR."""
 
 from __future__ import annotations
 
@@ -62,24 +62,24 @@ _UNSUPPORTED: dict[type[ast.expr], tuple[str, str]] = {
     ast.JoinedStr: ("an f-string", "models have no text; use an Enum"),
     ast.ListComp: ("a list comprehension", "use all(...), any(...), sum(...) or a set comprehension"),
     ast.DictComp: ("a dict comprehension", "a Map has a value for every key; change them in a loop"),
-    ast.Dict: ("a dict here", "an empty set is set(); a dict only says what a Map starts with"),
+    ast.Dict: ("a dict here", "write set() for an empty set; a dict is only the initial value of a Map"),
     ast.Await: ("await", "actions are atomic already"),
     ast.Yield: ("yield", "actions are atomic already"),
     ast.YieldFrom: ("yield", "actions are atomic already"),
-    ast.NamedExpr: ("an assignment inside an expression", "assign on a line of its own"),
+    ast.NamedExpr: ("an assignment inside an expression", "assign on a separate line"),
     ast.Starred: ("a starred expression", "name the values one by one"),
     ast.Slice: ("a slice", "use pop(0), an index, or a loop"),
-    ast.GeneratorExp: ("a generator on its own", "put it into all(...), any(...) or sum(...)"),
+    ast.GeneratorExp: ("a generator here", "put it into all(...), any(...) or sum(...)"),
 }
 
 
-def new_scope(module: Module, may_speak_of_after: bool = False) -> Scope:
-    """A scope without local names."""
-    return Scope(module, compile_expression, may_speak_of_after=may_speak_of_after)
+def new_scope(module: Module, allows_after: bool = False) -> Scope:
+    """Returns a scope without local names."""
+    return Scope(module, compile_expression, allows_after=allows_after)
 
 
 def compile_expression(node: ast.expr, scope: Scope, wanted: Shape | None) -> Value | Listed:
-    """The value of an expression; where a type is wanted, literals inside of it take that type."""
+    """Compiles an expression; literals inside it take the type `wanted`, if given."""
     match node:
         case ast.Constant():
             return _constant(node, scope)
@@ -153,7 +153,7 @@ def _name(node: ast.Name, scope: Scope) -> Value:
         raise module.text.error(node, f"{name} is not a value", f"write {name}(...)")
     if name in scope.unset:
         raise module.text.error(
-            node, f"{name} is set on some paths only", "set it before the `if`, or in all of its branches"
+            node, f"{name} is set only on some paths", "set it before the `if`, or in all of its branches"
         )
     raise module.text.error(node, f"unknown name `{name}`", module.similar(name, list(scope.locals)))
 
@@ -176,15 +176,17 @@ def _attribute(node: ast.Attribute, scope: Scope) -> Value:
             if isinstance(part.shape, SeqOf | MapOf) and not isinstance(part, Stored):
                 raise module.text.error(
                     node,
-                    f"{node.attr} of a record that is no part of the state cannot be read",
-                    "store it first",
+                    f"{node.attr} of a record outside the state cannot be read",
+                    "store the record first",
                 )
             return part
         case Scalar(kind="role", name=name):
             return _of_role(node, scope, name, owner)
         case _:
             raise module.text.error(
-                node, f"{describe_value(owner)} has no field {node.attr}", "records and roles have"
+                node,
+                f"{describe_value(owner)} has no field {node.attr}",
+                "only records and roles have fields",
             )
 
 
@@ -214,7 +216,7 @@ def _subscript(node: ast.Subscript, scope: Scope) -> Value:
     owner = compile_value(node.value, scope)
     if not isinstance(owner, Stored) or not isinstance(owner.shape, SeqOf | MapOf):
         raise scope.module.text.error(
-            node, f"{describe_value(owner)} cannot be indexed", "sequences and maps can"
+            node, f"{describe_value(owner)} cannot be indexed", "only sequences and maps can"
         )
     if isinstance(node.slice, ast.Slice):
         what, hint = _UNSUPPORTED[ast.Slice]
@@ -233,8 +235,8 @@ def _instance(node: ast.Subscript, name: str, scope: Scope) -> Value:
     if role.symmetric:
         raise scope.module.text.error(
             node,
-            f"the instances of {name} are symmetric, so none of them can be named",
-            f"speak of all of them, `for x in {name}`, or remove symmetric=True",
+            f"the instances of {name} are symmetric, so a single one cannot be named",
+            f"use all of them, `for x in {name}`, or remove symmetric=True",
         )
     number = compile_number(node.slice, scope)
     assert isinstance(number.shape, Scalar)
@@ -249,7 +251,7 @@ def _instance(node: ast.Subscript, name: str, scope: Scope) -> Value:
 
 
 def _position(node: ast.Subscript, scope: Scope, owner: Stored) -> Expr:
-    """The index into a sequence; counted from its end where it is negative, a fault past its length."""
+    """Compiles an index into a sequence: a negative one counts from the end, one past it is a fault."""
     assert isinstance(owner.shape, SeqOf)
     number, span = compile_number(node.slice, scope), scope.span(node)
     assert isinstance(number.shape, Scalar)
@@ -257,7 +259,7 @@ def _position(node: ast.Subscript, scope: Scope, owner: Stored) -> Expr:
     from_end = Binary("+", length, index, span)
     if number.shape.high < 0:
         return from_end
-    # Past the length lies only what no longer means anything: the index must fault there.
+    # Items past the length are meaningless: replace the index by one that fails.
     beyond = Const(owner.shape.bound, span)
     from_start = Conditional(Binary("<", index, length), index, beyond, span)
     if number.shape.low >= 0:
@@ -290,7 +292,7 @@ def _connective(node: ast.BoolOp, scope: Scope) -> Value:
 
 
 def _operation(node: ast.BinOp, scope: Scope, wanted: Shape | None) -> Value:
-    # Of a union all elements are wanted; what else takes part in an operation may be of another range.
+    # A union must keep all elements; the other operations accept an operand of another range.
     inner = wanted if isinstance(wanted, SetOf) and isinstance(node.op, ast.BitOr) else None
     left, right = compile_open(node.left, scope, inner), compile_open(node.right, scope, inner)
     for value in (left, right):
@@ -323,7 +325,9 @@ def _set_operation(node: ast.BinOp, left: Value | Listed, right: Value | Listed,
         return Plain(shape, Binary("&", scalar(first), without, span))
     word = _SET_OPERATORS.get(type(node.op))
     if word is None:
-        raise scope.module.text.error(node, "sets take |, &, ^ and -", "the union of two sets is `a | b`")
+        raise scope.module.text.error(
+            node, "sets support only |, &, ^ and -", "write `a | b` for the union of two sets"
+        )
     return Plain(shape, Binary(word, scalar(first), scalar(second), span))
 
 
@@ -333,22 +337,22 @@ def _arithmetic(node: ast.BinOp, left: Value, right: Value, scope: Scope) -> Val
     assert isinstance(left.shape, Scalar) and isinstance(right.shape, Scalar)
     match node.op:
         case ast.FloorDiv():
-            # Python rounds down: what mod leaves is taken away first, so that the division is exact.
+            # Python rounds down: subtract the remainder first, so that the division is exact.
             rest = _remainder(a, b, right.shape, span)
             return Plain(INTEGER, Binary("div", Binary("-", a, rest.expr, span), b, span))
         case ast.Mod():
             return _remainder(a, b, right.shape, span)
         case ast.Div():
-            raise text.error(node, "models have whole numbers only", "write // to divide and round down")
+            raise text.error(node, "models have only whole numbers", "write // to divide and round down")
         case op if type(op) in _ARITHMETIC:
             word = _ARITHMETIC[type(op)]
             return Plain(_range(word, left.shape, right.shape), Binary(word, a, b, span))
         case _:
-            raise text.error(node, "models cannot use this operator on numbers", "there are + - * // %")
+            raise text.error(node, "models cannot use this operator on numbers", "use + - * // %")
 
 
 def _remainder(a: Expr, b: Expr, divisor: Scalar, span: Span) -> Plain:
-    """Python's remainder, which has the sign of the divisor; the IR's divisor is positive."""
+    """Builds Python's remainder, which has the sign of the divisor; the IR requires a positive divisor."""
     positive = Binary("mod", a, b, span)
     if divisor.low >= 0:
         return Plain(Scalar(0, max(divisor.high - 1, 0)), positive)
@@ -358,7 +362,7 @@ def _remainder(a: Expr, b: Expr, divisor: Scalar, span: Span) -> Plain:
 
 
 def _range(op: BinaryOp, left: Scalar, right: Scalar) -> Scalar:
-    """Where the result of an operation surely lies; INTEGER where that is not worth knowing."""
+    """Returns a range that contains the result of an operation; INTEGER if it is not worth computing."""
     match op:
         case "+":
             found = Scalar(left.low + right.low, left.high + right.high)
@@ -386,7 +390,7 @@ def _call(node: ast.Call, scope: Scope) -> Value | Listed:
         case "min" | "max" | "all" | "any" | "sum" | "len" | "set" | "range" as word, _, _:
             raise scope.module.text.error(
                 node,
-                f"{word} is not used like this",
+                f"wrong use of {word}",
                 "write all(... for x in xs), any(...), sum(...), len(xs), min(a, b), max(a, b), set()",
             )
         case "after", [argument], []:
@@ -394,8 +398,8 @@ def _call(node: ast.Call, scope: Scope) -> Value | Listed:
         case "any_of" | "one_of" as word, _, _:
             raise scope.module.text.error(
                 node,
-                f"{word} cannot stand here",
-                f"choose on a line of its own at the top of an action: `x = {word}(...)`",
+                f"{word} is not allowed here",
+                f"choose on a separate line at the top of an action: `x = {word}(...)`",
             )
         case "replace", [record], _:
             return compile_replace(node, scope, record)
@@ -417,11 +421,11 @@ def _extreme(word: BinaryOp, nodes: list[ast.expr], scope: Scope, node: ast.Call
 
 def _after(node: ast.Call, argument: ast.expr, scope: Scope) -> Value:
     text = scope.module.text
-    if not scope.may_speak_of_after:
+    if not scope.allows_after:
         raise text.error(
             node,
-            "after(...) has no meaning here",
-            "only a @transition property speaks of the state after a step",
+            "after(...) is not allowed here",
+            "only a @transition property can refer to the state after a step",
         )
     inner = compile_value(argument, scope)
     if not isinstance(inner, Plain | Stored) or not isinstance(inner.shape, Scalar | SetOf):
@@ -429,5 +433,5 @@ def _after(node: ast.Call, argument: ast.expr, scope: Scope) -> Value:
             node, "after(...) takes a number, bool, enum, role or set", "compare a record field by field"
         )
     if mentions(scalar(inner), Primed):
-        raise text.error(node, "after(...) cannot stand inside of after(...)", "there is one step only")
+        raise text.error(node, "after(...) cannot be nested", "a @transition property covers one step")
     return primed(inner)

@@ -1,4 +1,4 @@
-"""The model's own functions: they are expanded where they are called."""
+"""The model's own functions, expanded at every call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from veristream.languages.actions.read.types import Record, Scalar, SetOf, is_co
 
 
 def find_routine(node: ast.Call, scope: Scope) -> tuple[Routine, list[Value]]:
-    """The function that is called, and its arguments, `self` included."""
+    """Returns the called function and its arguments, including `self`."""
     module = scope.module
     owner: list[Value] = []
     match node.func:
@@ -29,7 +29,7 @@ def find_routine(node: ast.Call, scope: Scope) -> tuple[Routine, list[Value]]:
         case ast.Name(id=name):
             what = "cannot be called" if name in module.places else "is not a function of the model"
             raise module.text.error(
-                node, f"{name} {what}", module.similar(name) or "a model calls its own functions only"
+                node, f"{name} {what}", module.similar(name) or "a model can call only its own functions"
             )
         case ast.Attribute(value=owner_node, attr=name):
             instance = compile_open(owner_node, scope)
@@ -47,12 +47,12 @@ def _method(node: ast.Call, instance: Value | Listed, name: str, scope: Scope) -
     shape = None if isinstance(instance, Listed) else instance.shape
     if isinstance(shape, Scalar) and (shape.name, name) in scope.module.methods:
         return scope.module.methods[shape.name, name]
-    hint = "sets, sequences and bags are changed on a line of their own"
+    hint = "change sets, sequences and bags on a separate line"
     if isinstance(shape, Scalar) and shape.kind == "role":
         known = [method for role, method in scope.module.methods if role == shape.name]
         hint = f"it has {', '.join(known)}" if known else "declare it in the role"
     raise scope.module.text.error(
-        node, f"{describe_value(instance)} has no function {name} that gives a value", hint
+        node, f"{describe_value(instance)} has no function {name} that returns a value", hint
     )
 
 
@@ -62,12 +62,12 @@ def _check_call(node: ast.Call, routine: Routine, scope: Scope) -> None:
         raise text.error(
             node,
             f"{routine.name} is an @{routine.kind} and cannot be called",
-            "move what they share into a function without a decorator",
+            "move the shared statements into a function without a decorator",
         )
     if routine.full_name in scope.calls:
         chain = " -> ".join([*scope.calls, routine.full_name])
         raise text.error(
-            node, f"{routine.name} calls itself ({chain})", "recursion has no bound; use a loop"
+            node, f"{routine.name} calls itself ({chain})", "recursion is not supported; use a loop"
         )
     scope.module.called.add(routine.full_name)
 
@@ -78,7 +78,7 @@ def _arguments(node: ast.Call, routine: Routine, scope: Scope, skipped: int) -> 
         names = ", ".join(parameter.arg for parameter in parameters)
         raise scope.module.text.error(
             node,
-            f"{routine.name} takes {len(parameters)} argument{'s' * (len(parameters) != 1)} by position",
+            f"{routine.name} takes {len(parameters)} positional argument{'s' * (len(parameters) != 1)}",
             f"write {routine.name}({names})",
         )
     values: list[Value] = []
@@ -89,7 +89,7 @@ def _arguments(node: ast.Call, routine: Routine, scope: Scope, skipped: int) -> 
 
 
 def routine_scope(routine: Routine, arguments: list[Value], scope: Scope) -> Scope:
-    """The scope inside a function: its parameters and nothing else of the caller's."""
+    """Returns the scope inside a function: its parameters, without the caller's names."""
     for parameter in routine.node.args.args:
         if parameter.arg != "self":
             scope.module.check_local(parameter.arg, parameter)
@@ -103,13 +103,12 @@ def routine_scope(routine: Routine, arguments: list[Value], scope: Scope) -> Sco
 
 
 def compile_call(node: ast.Call, scope: Scope) -> Value:
-    """The value of a call."""
     routine, arguments = find_routine(node, scope)
     return returned_value(routine, routine_scope(routine, arguments, scope))
 
 
 def returned_value(routine: Routine, scope: Scope) -> Value:
-    """What a function or property returns."""
+    """Compiles the value that a function or property returns; raises ModelError if a path returns none."""
     value = _returned(routine.node.body, scope)
     if value is None:
         raise scope.module.text.error(
@@ -121,11 +120,14 @@ def returned_value(routine: Routine, scope: Scope) -> Value:
 
 
 def _returned(body: list[ast.stmt], scope: Scope) -> Value | None:
-    """What a body returns, or None at its end: names for values, `if` and `return` are all it may use."""
+    """Compiles what a body returns; None if it ends without `return`.
+
+    The body can contain only names for values, `if` and `return`.
+    """
     for position, statement in enumerate(body):
         match statement:
             case ast.Return(value=None):
-                raise scope.module.text.error(statement, "this returns nothing", "return a value")
+                raise scope.module.text.error(statement, "return without a value", "return a value")
             case ast.Return(value=ast.expr() as value):
                 return compile_value(value, scope)
             case ast.If(test=test, body=then_body, orelse=else_body) if _returns(statement):
@@ -145,7 +147,7 @@ def _returns(statement: ast.stmt) -> bool:
 
 
 def _name_value(statement: ast.stmt, scope: Scope) -> Scope:
-    """The scope after a statement that only names values."""
+    """Returns the scope after a statement that only names values."""
     match statement:
         case ast.Expr(value=ast.Constant()) | ast.Pass():
             return scope
@@ -153,7 +155,7 @@ def _name_value(statement: ast.stmt, scope: Scope) -> Scope:
             scope.module.check_local(name, target)
             return scope.bind(name, compile_value(value, scope))
         case ast.If(test=test, body=then_body, orelse=else_body):
-            compile_condition(test, scope)  # wrong ones are errors even where nothing depends on them
+            compile_condition(test, scope)  # an invalid condition is an error even if nothing depends on it
             then, otherwise = scope, scope
             for inner in then_body:
                 then = _name_value(inner, then)
@@ -163,7 +165,7 @@ def _name_value(statement: ast.stmt, scope: Scope) -> Scope:
         case _:
             raise scope.module.text.error(
                 statement,
-                "a function that gives a value may only name values, choose with if, and return",
+                "a function that returns a value can contain only names for values, if and return",
                 "change the state in actions, or in functions that return nothing",
             )
 
@@ -179,12 +181,12 @@ def _merge_names(test: ast.expr, then: Scope, otherwise: Scope, before: Scope) -
 
 
 def merge(test: ast.expr, then: Value, otherwise: Value, scope: Scope) -> Value:
-    """One value or the other, by a condition; raises ModelError where they are not of one type."""
+    """Selects a value by a condition; raises ModelError if the two types differ."""
     return merge_chosen(test, compile_condition(test, scope), then, otherwise, scope)
 
 
 def merge_chosen(node: ast.expr, condition: Expr, then: Value, otherwise: Value, scope: Scope) -> Value:
-    """The same with the condition compiled; errors are shown at the node."""
+    """Selects a value by a compiled condition; reports errors at the node."""
     first, second = then.shape, otherwise.shape
     if isinstance(first, Scalar) and isinstance(second, Scalar) and second.maybe:
         then = convert(then, second, node, scope)
@@ -200,7 +202,7 @@ def merge_chosen(node: ast.expr, condition: Expr, then: Value, otherwise: Value,
 
 
 def returned_node(body: list[ast.stmt], scope: Scope) -> tuple[ast.expr | None, Scope]:
-    """The expression that a straight body returns, and the scope with the names it sets before."""
+    """Returns the expression after `return` in a body without branches, and the scope at that point."""
     for statement in body:
         if isinstance(statement, ast.Return):
             return statement.value, scope

@@ -1,4 +1,4 @@
-"""What the state is at the start: the declared values, all of them constants."""
+"""The initial state: the declared values, which are constants."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from veristream.languages.actions.read.types import (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The first values of a declared variable while they are gathered.
+    """Collects the initial values of a declared variable.
 
     `cells` holds the number of each element of each leaf, by suffix and inner indices.
     """
@@ -42,12 +42,14 @@ class Start:
 
 
 def variables_of(module: Module, state: StateVariable, name: str, count: int | None) -> list[Variable]:
-    """The IR variables of a declared one; `count` makes each an array over a role's instances."""
+    """Returns the IR variables of a declared one; `count` makes each an array over a role's instances."""
     parts = leaves(state.shape)
     size = (count or 1) * sum(prod(leaf.dimensions) for leaf in parts)
     if size > ELEMENTS_MAX:
         raise module.text.error(
-            state.node.annotation, f"{state.name} has {size} elements", f"at most {ELEMENTS_MAX} fit"
+            state.node.annotation,
+            f"{state.name} has {size} elements",
+            f"the limit is {ELEMENTS_MAX} elements; lower the bounds of its type",
         )
     start = Start(module, state)
     _fill(start, state.shape, state.default, "", ())
@@ -64,7 +66,7 @@ def variables_of(module: Module, state: StateVariable, name: str, count: int | N
 
 
 def check_defaults(module: Module) -> None:
-    """Raises ModelError where what a record's field is by default is not a constant of its type."""
+    """Raises ModelError if the default of a record's field is not a constant of its type."""
     for (record, name), default in module.defaults.items():
         shape = module.records[record].field(name)
         assert shape is not None
@@ -112,13 +114,15 @@ def _list_items(start: Start, shape: SeqOf, default: ast.expr | None) -> list[as
     if default is None:
         return []
     if not isinstance(default, ast.List):
-        raise text.error(default, f"{describe(shape)} starts with a list", "write [] for an empty one")
+        raise text.error(
+            default, f"the initial value of {describe(shape)} is not a list", "write [] for an empty one"
+        )
     if len(default.elts) > shape.bound:
         raise text.error(
-            default, f"{len(default.elts)} items do not fit into {describe(shape)}", "widen its bound"
+            default, f"{len(default.elts)} items do not fit into {describe(shape)}", "raise its bound"
         )
     if shape.is_bag and len(default.elts) > 1:
-        raise text.error(default, "a bag starts empty or with one item", "add the others in an action")
+        raise text.error(default, "a bag literal has at most one item", "add the others in an action")
     return default.elts
 
 
@@ -130,12 +134,12 @@ def _record_arguments(start: Start, shape: Record, default: ast.expr | None) -> 
             return record_arguments(start.module, shape, default)
         case _:
             raise start.module.text.error(
-                default, f"{shape.name} starts with a record", f"write {shape.name}(...)"
+                default, f"the initial value of {shape.name} is not a record", f"write {shape.name}(...)"
             )
 
 
 def _map_entries(start: Start, shape: MapOf, default: ast.expr | None) -> dict[int, ast.expr]:
-    """The entries of a dict by position; empty where one value is that of every key."""
+    """Returns the entries of a dict by position; empty if one value applies to every key."""
     if not isinstance(default, ast.Dict):
         return {}
     text = start.module.text
@@ -145,13 +149,13 @@ def _map_entries(start: Start, shape: MapOf, default: ast.expr | None) -> dict[i
             raise text.error(default, "models cannot use ** here", "write the entries one by one")
         position = _constant(start, shape.key, key) - shape.key.low
         if position in entries:
-            raise text.error(key, "this key comes twice", "remove one of them")
+            raise text.error(key, "duplicate key", "remove one of the entries")
         entries[position] = value
     if len(entries) < shape.key.size:
         raise text.error(
             default,
-            f"{describe(shape)} has {shape.key.size} keys, and {len(entries)} have a value here",
-            "give all of them one, or write one value for all keys instead of a dict",
+            f"{describe(shape)} has {shape.key.size} keys, but the dict has {len(entries)}",
+            "add the missing keys, or write one value for all keys instead of a dict",
         )
     return entries
 
@@ -163,14 +167,12 @@ def _constant(start: Start, shape: Scalar | SetOf, default: ast.expr | None) -> 
             return 0
         if shape.maybe:
             return shape.low
-        raise text.error(
-            node, f"{start.state.name} does not say what it starts with", _example(start, shape)
-        )
+        raise text.error(node, f"{start.state.name} has no initial value", _example(start, shape))
     value = compile_value(default, new_scope(start.module), shape)
     number = constant_value(scalar(value))
     if number is None:
         raise text.error(
-            default, "this must be a constant", "what the state starts with depends on nothing"
+            default, "this is not a constant", "an initial value consists of literals and constants"
         )
     _check_range(start, leaves(shape)[0], number, default)
     return number
@@ -188,5 +190,5 @@ def _check_range(start: Start, leaf: Leaf, value: int, node: ast.expr) -> None:
         raise start.module.text.error(
             node,
             f"{value} is outside the range {leaf.type.low} to {leaf.type.high}",
-            "widen the type or start with another value",
+            "widen the type or change the initial value",
         )

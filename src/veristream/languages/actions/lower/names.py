@@ -1,7 +1,7 @@
-"""Local names of an action: what a name stands for, and until when.
+"""Local names of an action: what each name refers to, and for how long.
 
-A name for a number or record is a copy. A name for a collection of the state stands for that very part
-of the state, as in Python, with its indices as they were when it was named.
+A name for a number or record is a copy. A name for a collection of the state is an alias of that part of
+the state, as in Python, with the indices fixed when the name is assigned.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from veristream.languages.actions.read.types import (
 )
 
 Alias = tuple[str, int]
-"""A part of the state that a name stands for: its variable, and the number of its indices."""
+"""A part of the state that a name refers to: its variable and the number of its indices."""
 
 
 @dataclass(slots=True)
 class Body:
-    """An update while it is compiled: what it declares, and the locals that hold values."""
+    """An update under compilation: its declarations, and the locals that hold values."""
 
     declared: list[Statement] = field(default_factory=list)
     held: dict[str, Held] = field(default_factory=dict)
     globals: set[str] = field(default_factory=set)
-    aliases: frozenset[Alias] = frozenset()  # what the callers' names stand for
+    aliases: frozenset[Alias] = frozenset()  # of the callers' names
 
 
 def is_alias(value: Value) -> bool:
-    """Whether a name for the value stands for a part of the state."""
+    """Returns whether a name for the value refers to a part of the state."""
     return isinstance(value, Stored) and isinstance(value.shape, SetOf | SeqOf | MapOf)
 
 
 def aliases_of(scope: Scope, body: Body) -> frozenset[Alias]:
-    """The parts of the state that names stand for, those of the callers included."""
+    """Returns the parts of the state that names refer to, including those of the callers."""
     named = [value for value in scope.locals.values() if isinstance(value, Stored) and is_alias(value)]
     return body.aliases | {(value.variable, len(value.indices)) for value in named}
 
@@ -60,7 +60,7 @@ def aliases_of(scope: Scope, body: Body) -> frozenset[Alias]:
 def hold(
     node: ast.stmt, name: str, value: Value, scope: Scope, body: Body
 ) -> tuple[list[Statement], Scope]:
-    """Copies a value into the locals of a name; of a collection only the path is fixed."""
+    """Copies a value into the locals of a name; for a collection, only fixes the path."""
     if isinstance(value, Stored) and is_alias(value):
         return _fix_path(node, name, value, scope, body)
     shape = _held_shape(node, name, value, scope)
@@ -80,14 +80,14 @@ def _held_shape(node: ast.stmt, name: str, value: Value, scope: Scope) -> Scalar
     text, shape = scope.module.text, value.shape
     match shape:
         case Scalar(kind="none"):
-            raise text.error(node, f"the type of {name} is not known", "None alone has no type")
+            raise text.error(node, f"the type of {name} is unknown", "None alone has no type")
         case Scalar(kind="int", maybe=False):
             return INTEGER
         case Record() if any(leaf.dimensions for leaf in leaves(shape)):
             raise text.error(
                 node,
-                f"{shape.name} holds collections and cannot be copied into a name",
-                "speak of its parts, such as self.record.field",
+                f"{shape.name} contains collections and cannot be copied into a name",
+                "use its fields, such as self.record.field",
             )
         case Scalar() | SetOf() | Record():
             return shape
@@ -100,7 +100,7 @@ def _held_shape(node: ast.stmt, name: str, value: Value, scope: Scope) -> Scalar
 
 
 def _copies(node: ast.stmt, held: Held, value: Value, scope: Scope) -> list[Statement]:
-    """The assignments to a name's locals, all of the value read before any of it is written."""
+    """Returns the assignments to a name's locals; they read all of the value before they write."""
     parts, span = leaves(held.shape), scope.span(node)
     targets = [Local(local_name(held.name, leaf)) for leaf in parts]
     reads = [leaf_of(value, leaf) for leaf in parts]
@@ -114,7 +114,7 @@ def _copies(node: ast.stmt, held: Held, value: Value, scope: Scope) -> list[Stat
 
 
 def _unset(name: str, type_: Type) -> Let:
-    """A local that is declared at the top; nothing reads it before it is set."""
+    """Declares a local at the top; it is always set before it is read."""
     return Let(name, type_, Const(min(max(0, type_.low), type_.high)))
 
 
@@ -137,7 +137,7 @@ def _fix_path(
 
 
 def hold_all(node: ast.stmt, names: list[str], scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
-    """Copies what the names stand for, in one moment."""
+    """Copies the values of the names, all at the same point."""
     statements: list[Statement] = []
     for name in names:
         copies, scope = hold(node, name, scope.locals[name], scope, body)
@@ -146,7 +146,7 @@ def hold_all(node: ast.stmt, names: list[str], scope: Scope, body: Body) -> tupl
 
 
 def assigned_names(statements: list[ast.stmt]) -> set[str]:
-    """The names that the statements assign to."""
+    """Returns the names that the statements assign."""
     return {
         part.id
         for statement in statements
@@ -156,37 +156,37 @@ def assigned_names(statements: list[ast.stmt]) -> set[str]:
 
 
 def used_names(statements: list[ast.stmt]) -> set[str]:
-    """The names that the statements read or assign to."""
+    """Returns the names that the statements read or assign."""
     return {
         part.id for statement in statements for part in ast.walk(statement) if isinstance(part, ast.Name)
     }
 
 
 def joined_scope(before: Scope, then: Scope, otherwise: Scope) -> Scope:
-    """The scope after an `if`: the names that mean the same on both of its paths."""
+    """Returns the scope after an `if`: the names with the same meaning on both paths."""
     both = {name: value for name, value in then.locals.items() if otherwise.locals.get(name) == value}
     some = set(then.locals) | set(otherwise.locals) | then.unset | otherwise.unset
     return replace(before, locals=both, unset=frozenset(some - set(both)))
 
 
 def check_replaced(node: ast.stmt, place: Stored, scope: Scope, body: Body) -> None:
-    """Raises ModelError where a name would keep standing for what is replaced: in Python it would not."""
+    """Raises ModelError if a name refers to the replaced part: in Python it would keep the old value."""
     for variable, depth in aliases_of(scope, body):
         is_inside = variable == place.variable and depth >= len(place.indices)
         if is_inside or variable.startswith(place.variable + "."):
             raise scope.module.text.error(
                 node,
-                "a name still stands for the collection that is replaced here",
-                "change it in place, or do not name it before",
+                "a name still refers to the collection that is replaced here",
+                "change the collection in place, or do not name it before",
             )
 
 
 def check_rounds(node: ast.For, before: Scope, after: Scope) -> None:
-    """Raises ModelError where a name means something else in the second round of a loop."""
+    """Raises ModelError if a name would change its meaning after the first iteration of a loop."""
     for name, value in before.locals.items():
         if after.locals.get(name) != value:
             raise before.module.text.error(
                 node,
-                f"{name} would stand for something else in the loop's second round",
+                f"{name} would refer to something else in the loop's second iteration",
                 "use another name in the loop",
             )

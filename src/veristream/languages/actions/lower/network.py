@@ -1,7 +1,7 @@
-"""A model in Python as a Network: a component for each instance of each role, and one for the rest.
+"""Lowers a Python model to a Network: one component per role instance, and one for the other actions.
 
 Every component has one location; an action is an edge from it to itself. The state of a role is an
-array over its instances, so that one instance can speak of another that it knows only at run time.
+array over its instances, so that an instance can access another one that is known only at run time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from veristream.source import Source, Span
 
 
 def read_model(source: Source, constants: Mapping[str, int] | None = None) -> Network:
-    """The network of a model, verified; raises ModelError with the place and what to write instead."""
+    """Compiles and verifies a model; raises ModelError if it is invalid."""
     tree = parse(source)
     try:
         module = declare(tree, Text(source), constants or {})
@@ -33,13 +33,12 @@ def read_model(source: Source, constants: Mapping[str, int] | None = None) -> Ne
         verify(network)
     except RecursionError:
         raise ModelError(
-            f"{source.name} is nested too deeply", hint="name the parts of long expressions"
+            f"{source.name} is nested too deeply", hint="name parts of long expressions"
         ) from None
     return network
 
 
 def lower(module: Module, name: str) -> Network:
-    """The network of a module."""
     check_defaults(module)
     variables: list[Variable] = []
     for state in module.state.values():
@@ -93,7 +92,7 @@ def _component(name: str, edges: tuple[Edge, ...]) -> Component:
 
 
 def _check_called(module: Module) -> None:
-    """Raises ModelError for a function that nothing calls: most likely it lacks its @action."""
+    """Raises ModelError for a function without a call: its @action is probably missing."""
     for routine in [*module.routines.values(), *module.methods.values()]:
         if routine.kind == "function" and routine.full_name not in module.called:
             raise module.text.error(
@@ -104,7 +103,7 @@ def _check_called(module: Module) -> None:
 
 
 def _shown_types(variables: list[Variable], components: tuple[Component, ...]) -> list[Type]:
-    """The types of the state and of the actions' own names."""
+    """Returns the types of the state variables and of the actions' locals."""
     blocks = [edge.update for component in components for edge in component.edges]
     return [
         *(variable.type for variable in variables),
@@ -125,7 +124,7 @@ def _lets(block: Block) -> Iterator[Type]:
 
 
 def _enums(module: Module, types: list[Type]) -> tuple[Enumeration, ...]:
-    """The enums that the types are shown by."""
+    """Returns the enums that display the types."""
     result = {name: Enumeration(name, members) for name, members in module.enums.items()}
     for role in module.roles.values():
         instances = tuple(f"{role.name}({number})" for number in range(role.count))
@@ -138,7 +137,7 @@ def _enums(module: Module, types: list[Type]) -> tuple[Enumeration, ...]:
 
 
 def _derived(name: str, known: dict[str, Enumeration]) -> Enumeration:
-    """The enum of a Maybe or of a set, from the name that `types` gave it."""
+    """Builds the enum of a Maybe or a set from its name, which `types` assigns."""
     base, _, kind = name.rpartition(".")
     if base in known:
         members, low = known[base].members, known[base].low

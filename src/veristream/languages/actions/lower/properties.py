@@ -1,4 +1,4 @@
-"""The properties of a model."""
+"""Compiles the properties of a model."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from veristream.languages.actions.read.module import PROPERTIES, Module, Routine
 from veristream.languages.actions.read.types import BOOLEAN, Scalar
 
 CHOICES_MAX = 10_000
-"""How many values the parameters of a property may have, all together."""
+"""The maximum number of combinations of a property's parameters."""
 
 
 def compile_properties(module: Module) -> list[Property]:
-    """All properties in the order of the text; one with parameters for all their values."""
+    """Compiles all properties in source order; one with parameters covers all their values."""
     result: list[Property] = []
     for name, node in module.deadlock:
         result.append(Property(name, DeadlockFree(), span=module.text.span(node)))
@@ -44,7 +44,7 @@ def compile_properties(module: Module) -> list[Property]:
 
 
 def compile_terminal(module: Module) -> Expr | None:
-    """When having no step is proper: the conditions marked @terminal, any of them."""
+    """Compiles the disjunction of the @terminal conditions: where a state without steps is no deadlock."""
     conditions = [
         _condition(routine, new_scope(module))
         for routine in module.routines.values()
@@ -73,15 +73,17 @@ def _compile(module: Module, routine: Routine) -> list[Property]:
 
 
 def _scopes(module: Module, routine: Routine) -> list[tuple[str, Scope]]:
-    """A scope for each choice of the parameters, `self` included, with what to add to the name."""
+    """Returns a name suffix and a scope for each combination of the parameters, including `self`."""
     parameters = [(node.arg, _parameter(module, routine, node)) for node in routine.node.args.args]
     if prod(shape.size for _, shape in parameters) > CHOICES_MAX:
         raise module.text.error(
-            routine.node, f"the parameters have more than {CHOICES_MAX} values", "use all(...) or any(...)"
+            routine.node,
+            f"the parameters have more than {CHOICES_MAX} combinations",
+            "use all(...) or any(...)",
         )
     result = []
     for values in product(*(range(shape.low, shape.high + 1) for _, shape in parameters)):
-        scope = new_scope(module, may_speak_of_after=routine.kind == "transition")
+        scope = new_scope(module, allows_after=routine.kind == "transition")
         for (name, shape), value in zip(parameters, values, strict=True):
             scope = scope.bind(name, Plain(shape, Const(value)))
         result.append((f"({', '.join(map(str, values))})" if values else "", scope))
@@ -95,13 +97,15 @@ def _parameter(module: Module, routine: Routine, node: ast.arg) -> Scalar:
         raise module.text.error(
             node,
             f"the parameter {node.arg} has no type",
-            f"write `{node.arg}: Int[0, 3]`; the property speaks of each value",
+            f"write `{node.arg}: Int[0, 3]`; the property covers each value",
         )
     module.check_local(node.arg, node)
     shape = shape_of(module, node.annotation)
     if not isinstance(shape, Scalar):
         raise module.text.error(
-            node, "a property's parameter is a number, bool, enum or role", "use all(...) or any(...) in it"
+            node,
+            "the parameter of a property must be a number, bool, enum or role",
+            "use all(...) or any(...) in the property",
         )
     return shape
 

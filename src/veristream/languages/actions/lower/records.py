@@ -1,4 +1,4 @@
-"""Records under construction: `Message(kind=..., ...)` and `replace(message, kind=...)`."""
+"""Construction of records: `Message(kind=..., ...)` and `replace(message, kind=...)`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veristream.languages.actions.read.types import Record
 
 
 def compile_record(node: ast.Call, scope: Scope, name: str) -> Value:
-    """A new record; what is not given has its default."""
+    """Compiles the construction of a record; omitted fields take their defaults."""
     record = scope.module.records[name]
     given = record_arguments(scope.module, record, node)
     parts: dict[str, Value] = {}
@@ -20,18 +20,20 @@ def compile_record(node: ast.Call, scope: Scope, name: str) -> Value:
         if field in given:
             parts[field] = compile_value(given[field], scope, shape)
         elif (name, field) in scope.module.defaults:
-            # A default knows nothing of where the record is made.
+            # A default does not see the names where the record is constructed.
             outside = replace(scope, locals={})
             parts[field] = compile_value(scope.module.defaults[name, field], outside, shape)
         else:
             raise scope.module.text.error(
-                node, f"{name} needs a value for {field}", "give it here, or a default where it is declared"
+                node,
+                f"{name} needs a value for {field}",
+                "pass it here, or declare a default for the field",
             )
     return Fields(record, parts)
 
 
 def record_arguments(module: Module, record: Record, node: ast.Call) -> dict[str, ast.expr]:
-    """The fields that a call gives, by position or by name."""
+    """Returns the fields that a call passes by position or by name."""
     names = [field for field, _ in record.fields]
     if len(node.args) > len(names):
         raise module.text.error(
@@ -43,13 +45,13 @@ def record_arguments(module: Module, record: Record, node: ast.Call) -> dict[str
             what = "no ** arguments" if keyword.arg is None else f"no field {keyword.arg}"
             raise module.text.error(keyword, f"{record.name} has {what}", f"it has {', '.join(names)}")
         if keyword.arg in given:
-            raise module.text.error(keyword, f"{keyword.arg} is given twice", "remove one of them")
+            raise module.text.error(keyword, f"duplicate field {keyword.arg}", "remove one of them")
         given[keyword.arg] = keyword.value
     return given
 
 
 def compile_replace(node: ast.Call, scope: Scope, record: ast.expr) -> Value:
-    """A record with some fields changed."""
+    """Compiles `replace(record, field=value)`."""
     value = compile_value(record, scope)
     shape = value.shape
     if not isinstance(shape, Record):

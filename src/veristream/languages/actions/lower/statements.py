@@ -1,4 +1,4 @@
-"""Statements of a model, compiled to IR updates."""
+"""Compiles the statements of a model to IR updates."""
 
 from __future__ import annotations
 
@@ -84,30 +84,30 @@ from veristream.languages.actions.read.types import (
 
 _UNSUPPORTED: dict[type[ast.stmt], tuple[str, str]] = {
     ast.While: ("while", "a loop needs a bound: write `for _ in range(n):`"),
-    ast.For: ("for with else", "write what follows after the loop"),
+    ast.For: ("for with else", "write the else block after the loop"),
     ast.Break: ("break", "use a condition in the loop instead"),
     ast.Continue: ("continue", "use `if` in the loop instead"),
-    ast.Return: ("return here", "use if and else; only a function that changes nothing gives a value"),
+    ast.Return: ("return here", "use if and else; only a function without updates returns a value"),
     ast.Try: ("try", "test with `if` before you act"),
     ast.TryStar: ("try", "test with `if` before you act"),
     ast.With: ("with", "actions are atomic already"),
-    ast.Raise: ("raise", "use `assert condition` for what must hold"),
+    ast.Raise: ("raise", "use `assert condition` for a condition that must hold"),
     ast.Delete: ("del", "use remove, discard or pop"),
     ast.Import: ("import", "a model is compiled, not run"),
     ast.ImportFrom: ("import", "a model is compiled, not run"),
-    ast.FunctionDef: ("a function inside a function", "write it at the top of the model"),
-    ast.AsyncFunctionDef: ("a function inside a function", "write it at the top of the model"),
-    ast.ClassDef: ("a class inside a function", "write it at the top of the model"),
+    ast.FunctionDef: ("a function inside a function", "write it at the top level of the model"),
+    ast.AsyncFunctionDef: ("a function inside a function", "write it at the top level of the model"),
+    ast.ClassDef: ("a class inside a function", "write it at the top level of the model"),
     ast.Nonlocal: ("nonlocal", "use `global` for the model's state"),
     ast.Match: ("match", "use if and elif"),
     ast.AsyncFor: ("async", "actions are atomic already"),
     ast.AsyncWith: ("async", "actions are atomic already"),
-    ast.AnnAssign: ("a type on a local name", "assign without it; the type is that of the value"),
+    ast.AnnAssign: ("a type on a local name", "remove the annotation; the value determines the type"),
 }
 
 
 def compile_block(statements: list[ast.stmt], scope: Scope, body: Body) -> tuple[Block, Scope]:
-    """The statements, and the scope after them with the names that are certainly set."""
+    """Compiles the statements; returns them and the scope after them, with the names set on all paths."""
     block: list[Statement] = []
     for statement in statements:
         compiled, scope = _statement(statement, scope, body)
@@ -130,7 +130,7 @@ def _statement(node: ast.stmt, scope: Scope, body: Body) -> tuple[list[Statement
         case ast.Assign(targets=[target], value=value):
             return _assign(node, target, value, scope, body)
         case ast.Assign():
-            raise text.error(node, "one name at a time", "write one assignment a line")
+            raise text.error(node, "chained assignment", "write one assignment per line")
         case ast.AugAssign():
             return _change_by(node, scope, body)
         case ast.If(test=test, body=then_body, orelse=else_body):
@@ -149,7 +149,7 @@ def _statement(node: ast.stmt, scope: Scope, body: Body) -> tuple[list[Statement
         case ast.Expr(value=ast.Call() as call):
             return _call(node, call, scope, body), scope
         case ast.Expr():
-            raise text.error(node, "this line changes nothing", "assign the value, or remove the line")
+            raise text.error(node, "this line has no effect", "assign the value, or remove the line")
         case _:
             what, hint = _UNSUPPORTED.get(type(node), (f"`{type(node).__name__}`", ""))
             raise text.error(node, f"models cannot use {what}", hint)
@@ -168,7 +168,7 @@ def _assign(
         case ast.Name(id=name) if name in scope.module.state:
             raise text.error(
                 node,
-                f"to Python, {name} would be a new local name here",
+                f"in Python, {name} would be a new local name here",
                 f"write `global {name}` at the top of the function",
             )
         case ast.Name(id=name):
@@ -177,18 +177,18 @@ def _assign(
         case ast.Attribute() | ast.Subscript():
             return _assign_path(node, target, value, scope, body), scope
         case _:
-            raise text.error(target, "this cannot be assigned to", "assign one value to one name")
+            raise text.error(target, "cannot assign to this", "assign one value to one name")
 
 
 def _change_by(node: ast.AugAssign, scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
-    """`x += 1` is `x = x + 1`, except for a set: that is changed in place, under all of its names."""
+    """Compiles `x += 1` as `x = x + 1`; a set changes in place, which all its names observe."""
     target = node.target
     whole = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
     value = compile_value(target, scope)
     if isinstance(value.shape, SetOf):
         if not isinstance(value, Stored):
             raise scope.module.text.error(
-                node, "this would change a set under all of its names", "write `x = x | y` for a new set"
+                node, "this would change the set in place", "write `x = x | y` for a new set"
             )
         if (
             isinstance(target, ast.Name)
@@ -205,7 +205,7 @@ def _place(target: ast.expr, scope: Scope) -> Stored:
     if not isinstance(place, Stored):
         raise scope.module.text.error(
             target,
-            "this is a copy, and changing it would be lost",
+            "this is a copy, so the change would be lost",
             "assign to the state itself, such as self.request.epoch",
         )
     return place
@@ -236,7 +236,7 @@ def _assign_name(
     if isinstance(given, Listed) or given.shape == NONE:
         if known is None:
             raise scope.module.text.error(
-                value, f"the type of {name} is not known", "take it from the state, or build it there"
+                value, f"the type of {name} is unknown", "take the value from the state, or build it there"
             )
         given = convert(given, known, value, scope)
     return hold(node, name, given, scope, body)
@@ -253,14 +253,14 @@ def _for(node: ast.For, scope: Scope, body: Body) -> tuple[list[Statement], Scop
         name = loop_name(node, scope)
         if name in scope.locals:
             raise scope.module.text.error(
-                node.target, f"{name} is in use already, and the loop would change it", "use another name"
+                node.target, f"the loop would overwrite {name}", "use another name"
             )
         inside = scope.bind(name, domain.element(Local(counter)))
     block, after = compile_block(node.body, inside, body)
     check_rounds(node, scope, after)
     if variable is not None and variable in _changed(block):
         raise scope.module.text.error(
-            node, "the loop changes what it runs over", "collect first, then change"
+            node, "the loop changes the collection it iterates over", "collect first, then change"
         )
     if domain.counts is not None:
         block = (If(domain.counts(Local(counter)), block),)
@@ -270,7 +270,7 @@ def _for(node: ast.For, scope: Scope, body: Body) -> tuple[list[Statement], Scop
 
 
 def _loop_domain(node: ast.For, scope: Scope) -> tuple[list[Statement], Domain, str | None]:
-    """What a loop runs over, as it is when the loop begins; and the variable that it must not change."""
+    """Returns the statements that fix a loop's domain, the domain, and the variable it must not change."""
     span = scope.span(node)
     static = static_domain(node.iter, scope)
     if static is not None:
@@ -296,7 +296,7 @@ def _loop_domain(node: ast.For, scope: Scope) -> tuple[list[Statement], Domain, 
 
 
 def _changed(block: Block) -> set[str]:
-    """The names of all variables that a block assigns, and what they are parts of."""
+    """Returns the variables that a block assigns, and all their prefixes."""
     names: set[str] = set()
     for statement in block:
         match statement:
@@ -314,7 +314,7 @@ def _changed(block: Block) -> set[str]:
 
 
 def _popped(value: ast.expr, scope: Scope) -> tuple[Held, list[Statement]] | None:
-    """For `queue.pop(0)` and `queue.pop()`: what is taken, and the statements that take it."""
+    """Compiles `queue.pop(0)` and `queue.pop()`: returns the item and the statements that remove it."""
     match value:
         case ast.Call(func=ast.Attribute(value=owner, attr="pop")):
             place = compile_open(owner, scope)
@@ -333,7 +333,7 @@ def _pop(node: ast.Call, place: Stored, scope: Scope) -> tuple[Held, list[Statem
             is_first = False
         case _:
             raise scope.module.text.error(
-                node, "pop takes 0 or nothing", "pop(0) takes the oldest, pop() the newest"
+                node, "pop takes no argument or 0", "pop(0) removes the oldest item, pop() the newest"
             )
     statements, place = pinned(place, scope, span)
     assert isinstance(place.shape, SeqOf)
@@ -347,16 +347,16 @@ def _call(statement: ast.stmt, node: ast.Call, scope: Scope, body: Body) -> list
     text = scope.module.text
     match node.func:
         case ast.Name(id="require"):
-            hint = "move it to the top of the action, out of every if and for, with one condition"
-            raise text.error(node, "require must come before the first change", hint)
+            hint = "move it to the top of the action, outside of every if and for"
+            raise text.error(node, "require must come before the first change of the state", hint)
         case ast.Name(id="print"):
-            raise text.error(node, "a model prints nothing", "traces show every step; remove the line")
+            raise text.error(node, "models cannot print", "remove the line; traces show every step")
         case ast.Attribute(value=owner_node, attr=method):
             owner = compile_open(owner_node, scope)
             if not isinstance(owner, Listed) and isinstance(owner.shape, SetOf | SeqOf):
                 return _change(node, owner, method, scope)
         case ast.Name(id=name) if name in scope.module.records:
-            raise text.error(node, "this line changes nothing", "assign the value, or remove the line")
+            raise text.error(node, "this line has no effect", "assign the value, or remove the line")
     routine, arguments = find_routine(node, scope)
     return _procedure(statement, routine, arguments, scope, body)
 
@@ -364,7 +364,7 @@ def _call(statement: ast.stmt, node: ast.Call, scope: Scope, body: Body) -> list
 def _procedure(
     statement: ast.stmt, routine: Routine, arguments: list[Value], scope: Scope, body: Body
 ) -> list[Statement]:
-    """The body of a function that changes the state; what it is given is as it was at the call."""
+    """Expands a call of a function that changes the state; its arguments keep their values at the call."""
     inner = Body(body.declared, aliases=aliases_of(scope, body))
     inside = routine_scope(routine, arguments, scope)
     assigned = assigned_names(routine.node.body)

@@ -1,4 +1,4 @@
-"""Symmetric roles: which variables their instances index or are values of."""
+"""Symmetric roles: the variables that their instances index or occur in as values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from veristream.languages.actions.read.module import Module
 from veristream.languages.actions.read.types import MapOf, Record, Scalar, SeqOf, SetOf, Shape
 
 Part = tuple[str, tuple[Scalar | None, ...], Scalar | SetOf | None]
-"""A leaf: what its name ends in, what each dimension counts, what its values are."""
+"""A leaf: the suffix of its name, the key of each dimension, the type of its values."""
 
 
 def symmetries_of(module: Module) -> tuple[Symmetry, ...]:
-    """The symmetries of the model, one for each symmetric role with more than one instance."""
+    """Returns one symmetry for each symmetric role with more than one instance."""
     return tuple(
         Symmetry(role.name, role.count, tuple(_variables(module, role.name)), module.text.span(role.node))
         for role in module.roles.values()
@@ -22,7 +22,7 @@ def symmetries_of(module: Module) -> tuple[Symmetry, ...]:
 
 
 def bags_of(module: Module) -> tuple[Sorted, ...]:
-    """The bags of the model, whose items must be sorted again after a permutation."""
+    """Returns the bags of the model; their items must be sorted again after a permutation."""
     return tuple(
         Sorted(f"{name}.len", tuple(f"{name}.item{suffix}" for suffix, _, _ in _parts(shape.item)))
         for name, shape in _bags(module)

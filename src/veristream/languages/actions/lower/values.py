@@ -1,9 +1,9 @@
-"""Values while they are compiled: where each part of one is read.
+"""Values under compilation: where each part of a value is read from.
 
 `Plain` is an expression, `Stored` a path into the state, `Held` a local variable, `Fields` a record
-under construction, `Items` a sequence under construction. A `Listed` is no value yet: a literal whose
-type comes from where it stands. A value is read leaf by leaf (see `types`), so records, maps and
-sequences are copied and compared by the same few functions.
+under construction, `Items` a sequence under construction. A `Listed` is not a value yet: it is a literal
+that takes its type from the context. Values are read leaf by leaf (see `types`), so the same few functions
+copy and compare records, maps and sequences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from veristream.source import Span
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A number or a mask; the shape of a whole number is the range that it surely lies in."""
+    """A number or a mask; the shape of a whole number is a range that contains it."""
 
     shape: Scalar | SetOf
     expr: Expr
@@ -40,7 +40,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A part of the state: a variable's name so far, and the indices so far."""
+    """A part of the state: the prefix of a variable's name, and the first indices."""
 
     shape: Shape
     variable: str
@@ -49,7 +49,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A local variable of the action: one IR local a leaf."""
+    """A local variable of the action: one IR local per leaf."""
 
     shape: Scalar | SetOf | Record
     name: str
@@ -57,7 +57,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """A record made of parts."""
+    """A record built from its fields."""
 
     shape: Record
     parts: Mapping[str, Value]
@@ -65,7 +65,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A sequence made of items, or a bag of at most one."""
+    """A sequence built from its items, or a bag of at most one item."""
 
     shape: SeqOf
     items: tuple[Value, ...]
@@ -73,7 +73,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """One of two records or collections of one type."""
+    """A conditional between two records or collections of the same type."""
 
     shape: Shape
     condition: Expr
@@ -86,7 +86,7 @@ Value = Plain | Stored | Held | Fields | Items | Chosen
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A literal list, tuple or set; its type comes from where it stands."""
+    """A literal list, tuple or set, which takes its type from the context."""
 
     node: ast.expr
     items: tuple[ast.expr, ...]
@@ -99,38 +99,37 @@ class Listed:
 
 @dataclass(slots=True)
 class Fresh:
-    """Gives each local a name of its own."""
+    """Generates unique names for locals."""
 
     numbers: count[int] = field(default_factory=count)
 
     def name(self, stem: str) -> str:
-        """A name that no other local of the action has."""
+        """Returns a name that no other local of the action has."""
         return f"{stem}_{next(self.numbers)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression can see; `compile` compiles the expressions inside of it."""
+    """The context of an expression; `compile` compiles its subexpressions."""
 
     module: Module
     compile: Callable[[ast.expr, Scope, Shape | None], Value | Listed]
     locals: Mapping[str, Value] = field(default_factory=dict)
     fresh: Fresh = field(default_factory=Fresh)
     calls: tuple[str, ...] = ()  # the functions being expanded, outermost first
-    may_speak_of_after: bool = False
-    unset: frozenset[str] = frozenset()  # the names that only some paths have set
+    allows_after: bool = False
+    unset: frozenset[str] = frozenset()  # the names that are set only on some paths
 
     def bind(self, name: str, value: Value) -> Scope:
-        """This scope with one more name."""
+        """Returns this scope with one more name."""
         return replace(self, locals={**self.locals, name: value}, unset=self.unset - {name})
 
     def span(self, node: ast.expr | ast.stmt) -> Span:
-        """The node's place."""
         return self.module.text.span(node)
 
 
 def leaf_of(value: Value, leaf: Leaf, inner: tuple[Expr, ...] = ()) -> Expr:
-    """The expression that reads a leaf of a value, at the given inner indices."""
+    """Returns the expression that reads a leaf of a value at the inner indices."""
     match value:
         case Plain(expr=expr):
             return expr
@@ -166,18 +165,18 @@ def _leaf_of_items(value: Items, leaf: Leaf, inner: tuple[Expr, ...]) -> Expr:
 
 
 def local_name(name: str, leaf: Leaf) -> str:
-    """The IR local that holds a leaf of a local variable."""
+    """Returns the IR local that holds a leaf of a local variable."""
     return name + leaf.suffix.replace(".", "__")
 
 
 def scalar(value: Value) -> Expr:
-    """The one expression of a number or set."""
+    """Returns the single expression of a number or set."""
     assert isinstance(value.shape, Scalar | SetOf)
     return leaf_of(value, leaves(value.shape)[0])
 
 
 def part_of(value: Value, name: str) -> Value:
-    """A field of a record."""
+    """Returns a field of a record."""
     assert not isinstance(value, Plain | Items) and isinstance(value.shape, Record)
     shape = value.shape.field(name)
     assert shape is not None
@@ -194,7 +193,7 @@ def part_of(value: Value, name: str) -> Value:
 
 
 def choose(condition: Expr, then: Value, otherwise: Value) -> Value:
-    """One value or the other, both of one type."""
+    """Builds a conditional between two values of the same type."""
     shape = then.shape
     if isinstance(shape, SetOf):
         return Plain(shape, Conditional(condition, scalar(then), scalar(otherwise)))
@@ -209,7 +208,7 @@ def choose(condition: Expr, then: Value, otherwise: Value) -> Value:
 
 
 def item_at(value: Stored, index: Expr) -> Stored:
-    """An item of a sequence, or a value of a map."""
+    """Returns an item of a sequence, or a value of a map."""
     match value.shape:
         case SeqOf(item=item):
             return Stored(item, value.variable + ".item", (*value.indices, index))
@@ -220,12 +219,12 @@ def item_at(value: Stored, index: Expr) -> Stored:
 
 
 def length_of(value: Value) -> Expr:
-    """The length of a sequence or bag."""
+    """Returns the length of a sequence or bag."""
     return leaf_of(value, leaves(value.shape)[0])
 
 
 def equal(left: Value, right: Value, fresh: Fresh) -> Expr:
-    """Whether two values of one type are equal, leaf by leaf."""
+    """Compares two values of the same type leaf by leaf."""
     result: Expr | None = None
     for leaf in leaves(left.shape):
         names = [fresh.name("i") for _ in leaf.dimensions]
@@ -239,7 +238,7 @@ def equal(left: Value, right: Value, fresh: Fresh) -> Expr:
 
 
 def conjunction(parts: list[Expr]) -> Expr:
-    """All of the conditions, tested in order."""
+    """Joins the conditions with `and`, in order."""
     if not parts:
         return Const(1)
     result = parts[0]
@@ -249,7 +248,7 @@ def conjunction(parts: list[Expr]) -> Expr:
 
 
 def disjunction(parts: list[Expr]) -> Expr:
-    """Any of the conditions, tested in order."""
+    """Joins the conditions with `or`, in order."""
     if not parts:
         return Const(0)
     result = parts[0]
@@ -259,13 +258,13 @@ def disjunction(parts: list[Expr]) -> Expr:
 
 
 def primed(value: Plain | Stored) -> Plain:
-    """The value in the state after the step."""
+    """Returns the value in the state after the step."""
     assert isinstance(value.shape, Scalar | SetOf)
     return Plain(value.shape, Primed(scalar(value)))
 
 
 def reads_state(value: Value) -> bool:
-    """Whether a change of the state could change the value."""
+    """Returns whether a change of the state could change the value."""
     match value:
         case Plain(expr=expr):
             return mentions(expr, Load)
@@ -280,7 +279,7 @@ def reads_state(value: Value) -> bool:
 
 
 def mentions(part: object, kind: type[Load] | type[Primed]) -> bool:
-    """Whether an expression has a part of the kind."""
+    """Returns whether the expression contains a node of the kind."""
     if isinstance(part, kind):
         return True
     if isinstance(part, tuple):

@@ -1,4 +1,4 @@
-"""Annotations: the type that a model writes after a colon."""
+"""Type annotations of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from veristream.languages.actions.read.types import (
 )
 
 _BOUNDED = {
-    "int": "Int[0, 10], with the least and the greatest value",
+    "int": "Int[0, 10], with the smallest and the largest value",
     "list": "Seq[T, bound]",
     "set": "Set[T]",
     "dict": "Map[K, V]",
@@ -27,7 +27,7 @@ _BOUNDED = {
     "str": "an Enum",
     "float": "Int[low, high]",
 }
-"""What stands for Python's own types, which have no bounds."""
+"""What to write instead of Python's own types, which are unbounded."""
 
 _EXAMPLES = {
     "Int": "Int[0, 3]",
@@ -40,7 +40,7 @@ _EXAMPLES = {
 
 
 def shape_of(module: Module, node: ast.expr) -> Shape:
-    """The type that an annotation writes."""
+    """Returns the type of an annotation."""
     match node:
         case ast.Name(id="bool"):
             return BOOLEAN
@@ -55,12 +55,12 @@ def shape_of(module: Module, node: ast.expr) -> Shape:
         case ast.Name(id=name) if name in _EXAMPLES:
             raise module.text.error(node, f"{name} has no bounds here", f"write it as {_EXAMPLES[name]}")
         case ast.Name(id=name) if name in module.places:
-            raise module.text.error(node, f"{name} is not a type", "enums, records and roles are")
+            raise module.text.error(node, f"{name} is not a type", "use an enum, a record or a role")
         case ast.Name(id=name):
             raise module.text.error(
                 node,
                 f"unknown type `{name}`",
-                module.similar(name) or "a type is declared above where it is used",
+                module.similar(name) or "declare a type before its first use",
             )
         case ast.Subscript(value=ast.Name(id=name), slice=inner):
             arguments = inner.elts if isinstance(inner, ast.Tuple) else [inner]
@@ -95,7 +95,9 @@ def _generic(module: Module, node: ast.expr, name: str, arguments: list[ast.expr
             item = _scalar(module, arguments[0], first, name)
             if item.size > SET_SIZE_MAX:
                 raise module.text.error(
-                    node, f"a set over {item.size} values is too large", f"at most {SET_SIZE_MAX} fit"
+                    node,
+                    f"a set over {item.size} values is too large",
+                    f"a set ranges over at most {SET_SIZE_MAX} values",
                 )
             return SetOf(item)
         case "Map":
@@ -107,19 +109,21 @@ def _generic(module: Module, node: ast.expr, name: str, arguments: list[ast.expr
 def _int(module: Module, node: ast.expr, arguments: list[ast.expr]) -> Scalar:
     low, high = (int(constant_value(argument, module)) for argument in arguments)
     if low > high:
-        raise module.text.error(node, f"the range {low} to {high} is empty", "write the least value first")
+        raise module.text.error(
+            node, f"the range {low} to {high} is empty", "write the smallest value first"
+        )
     return Scalar(low, high)
 
 
 def _sequence(module: Module, arguments: list[ast.expr], item: Shape, name: str) -> SeqOf:
     bound = int(constant_value(arguments[1], module))
     if bound < 1:
-        raise module.text.error(arguments[1], f"the bound {bound} leaves no room", "it must be at least 1")
+        raise module.text.error(arguments[1], f"the bound {bound} is too small", "it must be at least 1")
     if not isinstance(item, Scalar) and not (isinstance(item, Record) and _is_flat(item)):
         raise module.text.error(
             arguments[0],
             f"the items of a {name} cannot be {describe(item)}",
-            "they are numbers, bools, enums, roles, or records without collections other than sets",
+            "items are numbers, bools, enums, roles, or records with no collections except sets",
         )
     return SeqOf(item, bound, is_bag=name == "Bag")
 
@@ -136,6 +140,6 @@ def _scalar(module: Module, node: ast.expr, shape: Shape, owner: str) -> Scalar:
         raise module.text.error(
             node,
             f"{owner} needs a number, bool, enum or role here",
-            "records and collections cannot stand there",
+            "records and collections are not allowed here",
         )
     return shape

@@ -1,4 +1,4 @@
-"""Constant expressions: what a model computes from its constants before anything is compiled."""
+"""Constant expressions, evaluated before compilation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def constant_value(node: ast.expr, module: Module) -> int:
-    """The number; raises ModelError where the expression is not constant or too large."""
+    """Evaluates an expression; raises ModelError if it is not constant or too large."""
     value = _value(node, module)
     if not INTEGER.low <= value <= INTEGER.high:
         raise module.text.error(
@@ -54,19 +54,18 @@ def _value(node: ast.expr, module: Module) -> int:
         case ast.Name(id=name) if name not in module.places:
             raise module.text.error(node, f"unknown name `{name}`", module.similar(name))
         case _:
-            raise module.text.error(node, "this must be a constant", "use numbers and constants only")
+            raise module.text.error(node, "this is not a constant", "use only numbers and constants")
 
 
 def _operation(node: ast.expr, op: ast.operator, left: int, right: int, module: Module) -> int:
     if isinstance(op, ast.FloorDiv | ast.Mod) and right == 0:
         raise module.text.error(node, "division by zero", "check the constants")
     if isinstance(op, ast.Pow) and not 0 <= right <= 64:
-        raise module.text.error(node, "this power is too large", "the exponent lies in 0 to 64")
+        raise module.text.error(node, "the exponent is out of range", "use an exponent from 0 to 64")
     return _OPERATORS[type(op)](left, right)
 
 
 def is_constant(node: ast.expr, module: Module) -> bool:
-    """Whether the expression is constant."""
     try:
         constant_value(node, module)
     except ModelError:

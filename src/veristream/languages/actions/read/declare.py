@@ -1,4 +1,4 @@
-"""The declarations of a model: constants, enums, records, roles, state, actions, properties."""
+"""Declarations of a model: constants, enums, records, roles, state, actions and properties."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "terminal": {},
     **{kind: {"fairness": _FAIRNESS} for kind in PROPERTIES},
 }
-"""What each decorator takes, and with which values."""
+"""The options of each decorator, with the values they accept."""
 
 
 def declare(tree: ast.Module, text: Text, overrides: Mapping[str, int]) -> Module:
-    """Reads all declarations, in order; a name is known to what comes after it."""
+    """Reads all declarations in order; a name is visible only to the declarations after it."""
     module = Module(text)
     adjustable: set[str] = set()
     for statement in tree.body:
@@ -41,8 +41,8 @@ def declare(tree: ast.Module, text: Text, overrides: Mapping[str, int]) -> Modul
         if name not in adjustable:
             known = ", ".join(sorted(adjustable)) or "none"
             raise ModelError(
-                f"the model has no constant {name} to set",
-                hint=f"its constants are: {known}; `{name} = constant(2)` would declare one",
+                f"the model has no constant {name}",
+                hint=f"its constants are: {known}; declare one with `{name} = constant(2)`",
             )
     return module
 
@@ -56,13 +56,13 @@ def _declare_statement(
         case ast.ImportFrom(module="veristream.actions" | "__future__", names=names):
             if any(alias.asname for alias in names):
                 raise module.text.error(
-                    statement, "the words of the language keep their names", "import them without `as`"
+                    statement, "names of the language cannot be renamed", "import them without `as`"
                 )
         case ast.Import() | ast.ImportFrom():
             raise module.text.error(
                 statement,
-                "a model imports nothing but veristream.actions",
-                "it is compiled, not run: write what you need in the model itself",
+                "a model can import only veristream.actions",
+                "a model is compiled, not run; define what you need in the model itself",
             )
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             _name(module, name, statement)
@@ -79,7 +79,7 @@ def _declare_statement(
         case _:
             raise module.text.error(
                 statement,
-                "this does not declare anything",
+                "this is not a declaration",
                 "a model consists of constants, enums, records, roles, state, actions and properties",
             )
 
@@ -87,24 +87,20 @@ def _declare_statement(
 def _name(module: Module, name: str, statement: ast.stmt) -> None:
     if name in module.places:
         line = module.places[name].lineno
-        raise module.text.error(
-            statement, f"{name} is declared already, in line {line}", "use another name"
-        )
+        raise module.text.error(statement, f"{name} is already declared in line {line}", "use another name")
     if name in RESERVED or name == "self":
-        raise module.text.error(
-            statement, f"{name} cannot be declared", "the language uses that name itself"
-        )
+        raise module.text.error(statement, f"{name} cannot be declared", "the name is reserved")
     _check_spelling(module, name, statement)
     module.places[name] = statement
 
 
 def _check_spelling(module: Module, name: str, statement: ast.stmt) -> None:
-    # The parts of a record are joined with two underscores, which must stay unmistakable.
+    # Two underscores join the parts of a record, so a name must not contain them.
     if name.startswith("_") or "__" in name:
         raise module.text.error(
             statement,
             f"{name} cannot be declared",
-            "names do not begin with an underscore, and hold no two in a row",
+            "a name cannot begin with an underscore or contain two in a row",
         )
 
 
@@ -120,12 +116,12 @@ def _declare_assignment(
             module.deadlock.append((name, value))
         case ast.Call(func=ast.Name(id="constant" | "deadlock_free" as word)):
             example = "constant(3)" if word == "constant" else "deadlock_free()"
-            raise module.text.error(value, f"{word} is not used like this", f"write `{name} = {example}`")
+            raise module.text.error(value, f"wrong use of {word}", f"write `{name} = {example}`")
         case ast.List() | ast.Dict() | ast.Set() | ast.Call(func=ast.Name(id="set" | "list" | "dict")):
             raise module.text.error(
                 value,
                 f"{name} has no type",
-                f"state is declared with a type that has bounds, such as `{name}: Seq[Int[0, 3], 4] = []`",
+                f"declare state with a bounded type, such as `{name}: Seq[Int[0, 3], 4] = []`",
             )
         case _:
             module.constants[name] = constant_value(value, module)
@@ -146,7 +142,7 @@ def _override(name: str, default: int, overrides: Mapping[str, int]) -> int:
 
 def _declare_class(module: Module, node: ast.ClassDef) -> None:
     if node.decorator_list:
-        raise module.text.error(node.decorator_list[0], "classes take no decorators here")
+        raise module.text.error(node.decorator_list[0], "a class takes no decorator", "remove it")
     match node.bases:
         case [ast.Name(id="Role")]:
             _declare_role(module, node)
@@ -161,7 +157,7 @@ def _declare_class(module: Module, node: ast.ClassDef) -> None:
             raise module.text.error(
                 node,
                 f"{node.name} is neither an Enum, a Record nor a Role",
-                f"write `class {node.name}(Record):` or another of the three",
+                f"write `class {node.name}(Record):`, or use Enum or Role",
             )
 
 
@@ -173,16 +169,18 @@ def _enum_members(module: Module, node: ast.ClassDef) -> tuple[str, ...]:
                 if not _counts(value, len(members)):
                     raise module.text.error(
                         value,
-                        f"the members of an enum count from 0: {name} is {len(members)}",
+                        f"enum members are numbered from 0: {name} is {len(members)}",
                         f"write `{name} = {len(members)}` or `{name} = auto()`",
                     )
                 if name in members:
-                    raise module.text.error(statement, f"{node.name} has {name} already")
+                    raise module.text.error(
+                        statement, f"{node.name} already has a member {name}", "use another name"
+                    )
                 _check_spelling(module, name, statement)
                 members.append(name)
             case _:
                 raise module.text.error(
-                    statement, "an enum has members only", "write them as `IDLE = 0`, `BUSY = 1`, ..."
+                    statement, "an enum has only members", "write them as `IDLE = 0`, `BUSY = 1`, ..."
                 )
     if not members:
         raise module.text.error(node, f"the enum {node.name} has no members", "write `IDLE = 0` in it")
@@ -200,7 +198,7 @@ def _counts(value: ast.expr, number: int) -> bool:
 
 
 def _body(node: ast.ClassDef) -> list[ast.stmt]:
-    """The statements of a class without its docstring and `pass`."""
+    """Returns the statements of a class without docstrings and `pass`."""
     return [
         statement
         for statement in node.body
@@ -215,14 +213,16 @@ def _record(module: Module, node: ast.ClassDef) -> Record:
         match statement:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=default):
                 if name in dict(fields):
-                    raise module.text.error(statement, f"{node.name} has a field {name} already")
+                    raise module.text.error(
+                        statement, f"{node.name} already has a field {name}", "use another name"
+                    )
                 _check_spelling(module, name, statement)
                 fields.append((name, shape_of(module, annotation)))
                 if default is not None:
                     module.defaults[node.name, name] = default
             case _:
                 raise module.text.error(
-                    statement, "a record has fields only", "write them with a type: `epoch: Int[0, 3]`"
+                    statement, "a record has only fields", "write them with a type: `epoch: Int[0, 3]`"
                 )
     if not fields:
         raise module.text.error(
@@ -233,7 +233,7 @@ def _record(module: Module, node: ast.ClassDef) -> Record:
 
 def _declare_role(module: Module, node: ast.ClassDef) -> None:
     count, symmetric = _role_options(module, node)
-    # Known before its own body, so that its state and messages can speak of it.
+    # Declared before its own body, so that its state can refer to it.
     module.roles[node.name] = RoleClass(node.name, count, symmetric, (), node)
     names: set[str] = {"id"}
     state: list[StateVariable] = []
@@ -247,23 +247,23 @@ def _declare_role(module: Module, node: ast.ClassDef) -> None:
                 raise module.text.error(
                     statement,
                     f"{name} has no type",
-                    f"state is declared with a type, such as `{name}: Int[0, 3] = 0`",
+                    f"declare state with a type, such as `{name}: Int[0, 3] = 0`",
                 )
             case _:
                 raise module.text.error(
                     statement,
-                    "a role has state and actions only",
-                    "declare the rest at the top of the model",
+                    "a role contains only state and functions",
+                    "declare the rest at the top level of the model",
                 )
         if name in names:
-            raise module.text.error(statement, f"{node.name} has {name} already", "use another name")
+            raise module.text.error(statement, f"{node.name} already has {name}", "use another name")
         _check_spelling(module, name, statement)
         names.add(name)
     module.roles[node.name] = RoleClass(node.name, count, symmetric, tuple(state), node)
 
 
 def _role_options(module: Module, node: ast.ClassDef) -> tuple[int, bool]:
-    """The number of instances, and whether they are symmetric."""
+    """Returns the number of instances and whether they are symmetric."""
     count, symmetric = 1, False
     for keyword in node.keywords:
         match keyword:
@@ -272,16 +272,16 @@ def _role_options(module: Module, node: ast.ClassDef) -> tuple[int, bool]:
             case ast.keyword(arg="symmetric", value=ast.Constant(value=bool() as flag)):
                 symmetric = flag
             case ast.keyword(arg="symmetric"):
-                raise module.text.error(keyword, "symmetric is True or False", "write symmetric=True")
+                raise module.text.error(keyword, "symmetric must be True or False", "write symmetric=True")
             case _:
                 raise module.text.error(
-                    keyword, f"a role has no option {keyword.arg}", "it has count and symmetric"
+                    keyword, f"a role has no option {keyword.arg}", "its options are count and symmetric"
                 )
     if not 1 <= count <= INSTANCE_COUNT_MAX:
         raise module.text.error(
             node,
             f"the role {node.name} has {count} instances",
-            f"it needs at least one and at most {INSTANCE_COUNT_MAX}",
+            f"the count must be from 1 to {INSTANCE_COUNT_MAX}",
         )
     return count, symmetric
 
@@ -289,7 +289,7 @@ def _role_options(module: Module, node: ast.ClassDef) -> tuple[int, bool]:
 def _routine(module: Module, node: ast.FunctionDef, role: str | None) -> Routine:
     if len(node.decorator_list) > 1:
         raise module.text.error(
-            node.decorator_list[1], "a function takes one decorator", "write a second function"
+            node.decorator_list[1], "a function takes only one decorator", "write a second function"
         )
     kind, options = "function", dict[str, str]()
     for decorator in node.decorator_list:
@@ -300,7 +300,7 @@ def _routine(module: Module, node: ast.FunctionDef, role: str | None) -> Routine
         raise module.text.error(
             node,
             "a @terminal condition has no parameters",
-            "write it outside of roles, with `all(... for x in ...)` where it speaks of several",
+            "write it outside of roles, with `all(... for x in ...)` to cover all instances",
         )
     return Routine(node.name, node, kind, role, options)
 
@@ -308,18 +308,18 @@ def _routine(module: Module, node: ast.FunctionDef, role: str | None) -> Routine
 def _check_parameters(module: Module, node: ast.FunctionDef, role: str | None) -> None:
     arguments = node.args
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.posonlyargs:
-        raise module.text.error(
-            node, f"{node.name} takes *, / or ** arguments", "give each parameter a name of its own"
-        )
+        raise module.text.error(node, f"{node.name} has *, / or ** parameters", "name each parameter")
     if arguments.defaults:
         raise module.text.error(
             arguments.defaults[0],
-            "parameters have no default values",
-            "give every argument where the function is called",
+            "parameters cannot have default values",
+            "pass every argument in each call",
         )
     if role is not None and (not arguments.args or arguments.args[0].arg != "self"):
         raise module.text.error(
-            node, f"{node.name} is a method and needs `self` first", f"write `def {node.name}(self, ...)`"
+            node,
+            f"the first parameter of the method {node.name} must be `self`",
+            f"write `def {node.name}(self, ...)`",
         )
 
 
@@ -330,12 +330,14 @@ def _decorator(module: Module, node: ast.expr) -> tuple[str, list[ast.keyword]]:
         case ast.Call(func=ast.Name(id=name), args=[], keywords=keywords) if name in DECORATORS:
             return name, keywords
         case ast.Call(func=ast.Name(id=name)) if name in DECORATORS:
-            raise module.text.error(node, f"the options of @{name} have names", _takes(name))
+            raise module.text.error(node, f"pass the options of @{name} by keyword", _takes(name))
         case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)):
-            hint = module.similar(name) or f"there are @{', @'.join(DECORATORS)}"
-            raise module.text.error(node, f"@{name} is not known", hint)
+            hint = module.similar(name) or f"the decorators are @{', @'.join(DECORATORS)}"
+            raise module.text.error(node, f"unknown decorator @{name}", hint)
         case _:
-            raise module.text.error(node, "this is no decorator", f"there are @{', @'.join(DECORATORS)}")
+            raise module.text.error(
+                node, "this is not a decorator", f"the decorators are @{', @'.join(DECORATORS)}"
+            )
 
 
 def _option(module: Module, kind: str, keyword: ast.keyword) -> tuple[str, str]:
@@ -343,7 +345,7 @@ def _option(module: Module, kind: str, keyword: ast.keyword) -> tuple[str, str]:
         case ast.keyword(arg=str() as name, value=ast.Constant(value=str() as value)):
             if value in _OPTIONS[kind].get(name, ()):
                 return name, value
-    raise module.text.error(keyword, f"@{kind} does not take this", _takes(kind))
+    raise module.text.error(keyword, f"@{kind} does not accept this option", _takes(kind))
 
 
 def _takes(kind: str) -> str:

@@ -1,4 +1,4 @@
-"""All that a model declares, as data."""
+"""The declarations of a model as data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WORDS = (
 """The names that a model imports."""
 
 BUILTINS = ("range", "len", "all", "any", "sum", "min", "max", "set")
-"""Python's own functions that a model may call."""
+"""The built-in Python functions that a model can call."""
 
 RESERVED = frozenset(
     (
@@ -31,12 +31,12 @@ RESERVED = frozenset(
         *("reversed", "enumerate", "zip", "map", "filter", "isinstance", "annotations", "environment"),
     )
 )
-"""The names that no model may give another meaning."""
+"""The names that a model cannot redefine."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateVariable:
-    """A part of the state, with what it starts as."""
+    """A declared variable with its initial value."""
 
     name: str
     shape: Shape
@@ -46,7 +46,7 @@ class StateVariable:
 
 @dataclass(frozen=True, slots=True)
 class Routine:
-    """A function of the model: an action, a property, or one to call."""
+    """A function of the model: an action, a property, or a function to call."""
 
     name: str
     node: ast.FunctionDef
@@ -56,7 +56,7 @@ class Routine:
 
     @property
     def full_name(self) -> str:
-        """The name with the role's in front, as messages call it."""
+        """The name with the role as prefix, as shown in messages."""
         return self.name if self.role is None else f"{self.role}.{self.name}"
 
 
@@ -78,7 +78,7 @@ class RoleClass:
 
 @dataclass(slots=True)
 class Module:
-    """All that a model declares, and what compiling it has needed so far."""
+    """The declarations of a model, and the functions that its compilation needs."""
 
     text: Text
     constants: dict[str, int] = field(default_factory=dict)
@@ -91,11 +91,11 @@ class Module:
     methods: dict[tuple[str, str], Routine] = field(default_factory=dict)
     deadlock: list[tuple[str, ast.expr]] = field(default_factory=list)
     places: dict[str, ast.stmt] = field(default_factory=dict)  # where each name is declared
-    called: set[str] = field(default_factory=set)  # the full names of functions that something calls
+    called: set[str] = field(default_factory=set)  # the full names of called functions
     checks: dict[str, Function] = field(default_factory=dict)  # IR functions that check a range
 
     def similar(self, name: str, others: list[str] | None = None) -> str:
-        """A hint that names what the user may have meant."""
+        """Returns a hint with the closest known name, or an empty string."""
         known = [*(others or []), *self.places, *WORDS, *BUILTINS]
         close = get_close_matches(name, [other for other in known if other != name], 1)
         return f"did you mean `{close[0]}`?" if close else ""
@@ -105,8 +105,8 @@ class Module:
         return Scalar(0, len(self.enums[name]) - 1, "enum", name)
 
     def check_local(self, name: str, node: Node) -> None:
-        """Raises ModelError where a local name would hide something: then a text reads in two ways."""
+        """Raises ModelError if a local name would shadow a declared or reserved one."""
         if name in self.places:
-            raise self.text.error(node, f"{name} is declared in the model already", "use another name")
+            raise self.text.error(node, f"{name} is already declared in the model", "use another name")
         if name in RESERVED or name == "self" or "__" in name:
-            raise self.text.error(node, f"{name} cannot be given to something else", "use another name")
+            raise self.text.error(node, f"{name} is reserved", "use another name")

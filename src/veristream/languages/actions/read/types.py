@@ -1,9 +1,9 @@
-"""The types of a model's values, and the variables that they become.
+"""The types of a model's values and their encoding as variables.
 
-A value is kept as one or more *leaves*, each a variable or an array: a record has the leaves of its
+A value consists of one or more *leaves*, each a variable or an array: a record has the leaves of its
 fields, a map those of its values with one more dimension, a sequence or bag a length and the leaves of
-its items. A set is a mask. Only a sequence's first `len` items mean anything; the others hold the
-leaf's lowest value, so that equal sequences are equal states. A bag is a sequence kept in order.
+its items. A set is a bit mask. Only the first `len` items of a sequence are meaningful; the others hold the
+leaf's lowest value, so that equal sequences are equal states. A bag is a sorted sequence.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ SET_SIZE_MAX = 60
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number within bounds; `kind` says what the number stands for.
+    """A bounded number; `kind` says what the number represents.
 
-    `name` is the enum or role. With `maybe`, `low` stands for None.
+    `name` is the enum or role. With `maybe`, `low` represents None.
     """
 
     low: int
@@ -31,11 +31,11 @@ class Scalar:
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return self.high - self.low + 1
 
     def covers(self, other: Scalar) -> bool:
-        """Whether every value of the other, which is of the same kind, is one of this."""
+        """Returns whether this range contains the other, which has the same kind."""
         return self.low <= other.low and other.high <= self.high
 
 
@@ -60,7 +60,7 @@ class SetOf:
 
 @dataclass(frozen=True, slots=True)
 class SeqOf:
-    """At most `bound` items; in a bag their order means nothing."""
+    """At most `bound` items; a bag ignores their order."""
 
     item: Scalar | Record
     bound: int
@@ -84,7 +84,7 @@ NONE = Scalar(0, 0, "none")
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A part of a value: what its variable's name ends in, its inner dimensions, its type."""
+    """A part of a value: the suffix of its variable's name, its inner dimensions, its type."""
 
     suffix: str
     dimensions: tuple[int, ...]
@@ -92,7 +92,7 @@ class Leaf:
 
 
 def leaves(shape: Shape) -> tuple[Leaf, ...]:
-    """The parts of a value, in a fixed order."""
+    """Returns the leaves of a value, in a fixed order."""
     match shape:
         case Scalar():
             return (Leaf("", (), scalar_type(shape)),)
@@ -117,9 +117,9 @@ def leaves(shape: Shape) -> tuple[Leaf, ...]:
 
 
 def rest_of(type_: Type) -> int:
-    """What an item's leaf holds where it means nothing: no instance of a role, else the least value.
+    """Returns the value of an unused item's leaf: the lowest one, or one below the instances of a role.
 
-    It must not be an instance, for then a permutation of instances would change it.
+    It must not be an instance, because a permutation of the instances would change it.
     """
     return type_.low - 1 if (type_.enum or "").endswith(".id") else type_.low
 
@@ -130,14 +130,14 @@ def _with_rest(type_: Type) -> Type:
 
 
 def scalar_type(scalar: Scalar) -> Type:
-    """The IR's type for a scalar, with the enum that shows its values."""
+    """Returns the IR type of a scalar, with the enum that displays its values."""
     if scalar.kind == "bool" and not scalar.maybe:
         return BOOL
     return Type(scalar.low, scalar.high, display_name(scalar))
 
 
 def display_name(scalar: Scalar) -> str | None:
-    """The enum that shows a scalar's values; None where plain numbers do."""
+    """Returns the enum that displays a scalar's values; None for plain numbers."""
     base = {"int": None, "bool": "bool", "none": None, "enum": scalar.name, "role": f"{scalar.name}.id"}
     name = base[scalar.kind]
     if not scalar.maybe:
@@ -146,13 +146,13 @@ def display_name(scalar: Scalar) -> str | None:
 
 
 def set_name(item: Scalar) -> str:
-    """The enum that shows a set's members."""
+    """Returns the enum that displays a set."""
     plain = f"int_{item.low}_{item.high}".replace("-", "m")
     return f"{display_name(item) or plain}.set"
 
 
 def describe(shape: Shape) -> str:
-    """The type as a user would write it."""
+    """Returns the type as the user writes it."""
     match shape:
         case Scalar(maybe=True):
             return f"Maybe[{describe(without_none(shape))}]"
@@ -173,12 +173,12 @@ def describe(shape: Shape) -> str:
 
 
 def without_none(scalar: Scalar) -> Scalar:
-    """The T of a Maybe[T]."""
+    """Returns the T of a Maybe[T]."""
     return Scalar(scalar.low + 1, scalar.high, scalar.kind, scalar.name)
 
 
 def is_compatible(wanted: Shape, given: Shape) -> bool:
-    """Whether a value of one type may stand where the other is wanted; ranges are checked later."""
+    """Returns whether a value of one type is accepted for the other; ranges are checked later."""
     match wanted, given:
         case Scalar(), Scalar(kind="none"):
             return wanted.maybe
@@ -191,5 +191,5 @@ def is_compatible(wanted: Shape, given: Shape) -> bool:
 
 
 def joined(left: Scalar, right: Scalar) -> Scalar:
-    """The least type of whole numbers that holds the values of both."""
+    """Returns the smallest range that contains both."""
     return Scalar(min(left.low, right.low), max(left.high, right.high))

@@ -52,7 +52,7 @@ kills: $(READY)
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src testing
 	$(BIN)/lint-imports
 	$(BIN)/python tools/tidy.py
 

@@ -26,8 +26,8 @@ from _measure import ROOT, finish, middle, say, table
 from local import HEAD, Figure, Model, measure_ours
 
 from veristream.errors import EnvironmentFailure
-from veristream.export.peers import PeerRun, run_tlc
 from veristream.export.tla import to_tla
+from veristream_testing.peers import PeerRun, run_tlc
 
 STATES_MIN = 1_000_000  # of the full run
 SMALL = {

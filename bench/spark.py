@@ -30,12 +30,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from _measure import ROOT, finish, middle, say, table
 
 from veristream.errors import EnvironmentFailure
-from veristream.export.peers import run_spin, run_tlc
 from veristream.export.promela import to_promela
 from veristream.export.tla import to_tla
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.source import read_source
+from veristream_testing.peers import run_spin, run_tlc
 
 MODEL = ROOT / "bench" / "models" / "spark_philosophers.net"
 LIMIT_MIB = 2048

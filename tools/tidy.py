@@ -98,7 +98,7 @@ def _python(name: str, text: str) -> Iterator[str]:
     tree = ast.parse(text, filename=name)
     if not _matches(name, MAY_PRINT):
         yield from _prints(name, tree)
-    if not name.startswith("src/"):
+    if not name.startswith(("src/", "testing/")):
         return
     lines = len(text.splitlines())
     if lines > FILE_LINES_MAX and name not in LONG_FILES:

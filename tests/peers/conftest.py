@@ -6,7 +6,7 @@ import pytest
 
 from tests.missing import is_missing
 from veristream.errors import EnvironmentFailure
-from veristream.export.peers import find_spin, find_tlc
+from veristream_testing.peers import find_spin, find_tlc
 
 
 @pytest.fixture(scope="session")

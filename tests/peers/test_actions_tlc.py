@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.actions.known import NAMES, RUNS, Run
-from veristream.export.peers import PeerRun, run_tlc
 from veristream.export.tla import to_tla
 from veristream.ir.network import Network
 from veristream.ir.property import Always
+from veristream_testing.peers import PeerRun, run_tlc
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("tlc")]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pytest
 
 from tests.ltl.pairs import PAIRS, Pair, read_pair
-from veristream.export.peers import run_spin
 from veristream.export.promela import to_promela
 from veristream.ir.network import FairnessMark
 from veristream.ir.property import (
@@ -21,6 +20,7 @@ from veristream.ir.property import (
     TemporalBinary,
     TemporalUnary,
 )
+from veristream_testing.peers import run_spin
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("spin")]
 

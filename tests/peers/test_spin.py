@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from tests.peers.known import DEADLOCK, MODELS, SECONDS_MAX, TEMPORAL, explored, find, network, only
 from tests.strategies import networks
-from veristream.export import peers
-from veristream.export.peers import PeerRun, run_spin
 from veristream.export.promela import to_promela
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Exploration, explore
 from veristream.ir.property import Always, Property, Reachable
 from veristream.library import check
 from veristream.verdict import word
+from veristream_testing import peers
+from veristream_testing.peers import PeerRun, run_spin
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("spin")]
 

@@ -21,8 +21,8 @@ from veristream.kabis.client.producer.producer import AsyncKabisProducer
 from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.simulate.memory import MemoryCluster, MemoryOrdering, MemoryStorage
 from veristream.kabis.storage.core import Absent, Below
+from veristream_testing.simulation.memory import MemoryCluster, MemoryOrdering, MemoryStorage
 
 EVENTS = 200_000
 

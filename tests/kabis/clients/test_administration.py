@@ -12,7 +12,7 @@ from veristream.kabis.client import administration
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.outcomes import Outcome
-from veristream.kabis.simulate.memory import MemoryCluster, MemoryOrdering
+from veristream_testing.simulation.memory import MemoryCluster, MemoryOrdering
 
 NEW = SetTopic("payments", 1, validated=True)
 

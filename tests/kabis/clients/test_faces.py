@@ -32,7 +32,7 @@ from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, TooLargeError
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
-from veristream.kabis.simulate.memory import MemoryOrdering, MemoryStorage, StorageFault
+from veristream_testing.simulation.memory import MemoryOrdering, MemoryStorage, StorageFault
 
 
 def test_a_full_buffer_makes_push_wait_and_then_fail() -> None:

@@ -20,7 +20,7 @@ from veristream.kabis.protocol.actions import Hole, LowWater
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.simulate.memory import MemoryCluster, StorageFault, ValidatorFault
+from veristream_testing.simulation.memory import MemoryCluster, StorageFault, ValidatorFault
 
 WRONG = [StorageFault.SUBSTITUTING, StorageFault.TAMPERING, StorageFault.GARBAGE]
 

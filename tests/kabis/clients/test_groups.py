@@ -24,7 +24,7 @@ from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Evict
-from veristream.kabis.simulate.memory import MemoryCluster
+from veristream_testing.simulation.memory import MemoryCluster
 
 EVERYTHING = {("orders", 0), ("orders", 1)}
 

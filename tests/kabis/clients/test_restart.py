@@ -27,8 +27,8 @@ from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import BatchConflict
-from veristream.kabis.simulate.memory import MemoryCluster, StorageFault, ValidatorFault
 from veristream.kabis.storage.entries import StreamName
+from veristream_testing.simulation.memory import MemoryCluster, StorageFault, ValidatorFault
 
 
 def push_unseen(cluster: MemoryCluster, journal: Path | None, *numbers: int) -> None:

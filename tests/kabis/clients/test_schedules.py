@@ -27,7 +27,7 @@ from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.simulate.memory import StorageFault
+from veristream_testing.simulation.memory import StorageFault
 
 BUFFER_BYTES = 400
 Output = producer_outputs.Output | consumer_outputs.Output

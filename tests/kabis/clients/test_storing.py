@@ -13,9 +13,9 @@ from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.simulate.memory import MemoryStorage, StorageFault
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, StreamName
 from veristream.kabis.wire.connection import ConnectionLostError
+from veristream_testing.simulation.memory import MemoryStorage, StorageFault
 
 STREAM = StreamName("orders", 0, "alice", 0)
 PLACE = PartitionName("orders", 0)

@@ -23,7 +23,7 @@ from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.simulate.memory import MemoryCluster
+from veristream_testing.simulation.memory import MemoryCluster
 
 NAMES = (*VALIDATORS, *STORAGE, "admin", "alice", "bob")
 PATIENCE_S = 30.0

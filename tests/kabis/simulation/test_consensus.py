@@ -11,8 +11,8 @@ from collections import Counter
 
 import pytest
 
-from veristream.kabis.simulate.consensus import Outcome, run
-from veristream.kabis.simulate.scenario import Crash, Mute, Partition, Strategy, draw_scenario
+from veristream_testing.simulation.consensus import Outcome, run
+from veristream_testing.simulation.scenario import Crash, Mute, Partition, Strategy, draw_scenario
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200"))
 PARTS = 20

@@ -14,9 +14,9 @@ import pytest
 from veristream.kabis.ordering.log import Contradiction, RoundLog
 from veristream.kabis.ordering.messages import Committee, Step, Value, Vote
 from veristream.kabis.ordering.tendermint import Tendermint
-from veristream.kabis.simulate.consensus import run
-from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.scenario import Scenario, draw_scenario, shrink
+from veristream_testing.simulation.consensus import run
+from veristream_testing.simulation.disk import Disk
+from veristream_testing.simulation.scenario import Scenario, draw_scenario, shrink
 
 SEEDS = 200
 

@@ -23,10 +23,10 @@ from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Reason
 from veristream.kabis.protocol.receipts import CommitCertificate
-from veristream.kabis.simulate.scenario import Crash, Partition, Strategy
-from veristream.kabis.simulate.stores import FrailLog
-from veristream.kabis.simulate.trouble import Attack, StorageLie, draw_trouble
-from veristream.kabis.simulate.whole import run
+from veristream_testing.simulation.scenario import Crash, Partition, Strategy
+from veristream_testing.simulation.stores import FrailLog
+from veristream_testing.simulation.trouble import Attack, StorageLie, draw_trouble
+from veristream_testing.simulation.whole import run
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200"))
 PARTS = 20

@@ -16,9 +16,9 @@ import pytest
 from veristream.kabis.ordering import validator
 from veristream.kabis.ordering.messages import Verifier
 from veristream.kabis.ordering.validator import ValidatorCore
-from veristream.kabis.simulate import validators
-from veristream.kabis.simulate.scenario import Crash, Partition, Strategy, draw_scenario
-from veristream.kabis.simulate.validators import run
+from veristream_testing.simulation import validators
+from veristream_testing.simulation.scenario import Crash, Partition, Strategy, draw_scenario
+from veristream_testing.simulation.validators import run
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200")) // 2
 PARTS = 10

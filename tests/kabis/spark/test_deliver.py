@@ -17,10 +17,10 @@ from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.protocol.records import Record, encode_leaf
 from veristream.kabis.protocol.transactions import Submit, decode_transaction
-from veristream.kabis.simulate.memory import MemoryCluster
 from veristream.kabis.spark import deliver as delivery
 from veristream.kabis.spark.deliver import Check, Staged, check_there, deliver
 from veristream.kabis.spark.outbox import Epoch, Outbox, Posted
+from veristream_testing.simulation.memory import MemoryCluster
 
 
 class Died(BaseException):

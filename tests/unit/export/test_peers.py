@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from veristream.errors import EnvironmentFailure
-from veristream.export import peers
-from veristream.export.peers import find_spin, find_tlc, run_spin
+from veristream_testing import peers
+from veristream_testing.peers import find_spin, find_tlc, run_spin
 
 SPIN_REPORT = """
 (Spin Version 6.5.2 -- 6 December 2019)

@@ -13,7 +13,7 @@ from random import Random
 from veristream.kabis.ordering.durable import SignedOnce
 from veristream.kabis.ordering.messages import Certificate, Commit, Proposal, Signed, Step, Vote
 from veristream.kabis.ordering.peers import PeerMessage
-from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+from veristream_testing.simulation.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
 
 HEALED_DELAY_MS = 5
 

@@ -25,7 +25,7 @@ from veristream.kabis.ordering.messages import (
     Vote,
     sign_bytes,
 )
-from veristream.kabis.simulate.scenario import HEAL_MS, Strategy
+from veristream_testing.simulation.scenario import HEAL_MS, Strategy
 
 SignedMessage = TypeVar("SignedMessage", Proposal, Vote)
 

@@ -47,10 +47,10 @@ from veristream.kabis.ordering.messages import (
 )
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
 from veristream.kabis.protocol.keys import SignatureError
-from veristream.kabis.simulate.byzantine import Byzantine, make_value
-from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Scenario, Strategy
-from veristream.kabis.simulate.world import ViolationError, World, statement_of
+from veristream_testing.simulation.byzantine import Byzantine, make_value
+from veristream_testing.simulation.disk import Disk
+from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario, Strategy
+from veristream_testing.simulation.world import ViolationError, World, statement_of
 
 CHAIN = "simulation"
 RESEND_MS = 100

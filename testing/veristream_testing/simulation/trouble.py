@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
-from veristream.kabis.simulate.scenario import HEAL_MS, Scenario, draw_scenario
+from veristream_testing.simulation.scenario import HEAL_MS, Scenario, draw_scenario
 
 PRODUCERS = 2
 CONSUMERS = 2

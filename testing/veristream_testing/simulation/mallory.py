@@ -11,8 +11,8 @@ from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import submit
-from veristream.kabis.simulate.chain import CHAIN, key_of
-from veristream.kabis.simulate.clients import (
+from veristream_testing.simulation.chain import CHAIN, key_of
+from veristream_testing.simulation.clients import (
     PARTITIONS,
     TOPIC,
     Machine,
@@ -20,8 +20,8 @@ from veristream.kabis.simulate.clients import (
     serve_store,
     validator_name,
 )
-from veristream.kabis.simulate.scenario import HEAL_MS
-from veristream.kabis.simulate.trouble import Attack
+from veristream_testing.simulation.scenario import HEAL_MS
+from veristream_testing.simulation.trouble import Attack
 
 AGAIN_MS = 150
 STRANGER = "somebody"

@@ -32,16 +32,16 @@ from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.outcomes import Outcome as Expected
 from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, vote_bytes
 from veristream.kabis.protocol.transactions import BatchConflict, Submit, VoteConflict, decode_transaction
-from veristream.kabis.simulate.chain import CHAIN, START_MS, check_signature, key_of
-from veristream.kabis.simulate.clients import Consumer, Machine, Producer, Reply
-from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.mallory import Mallory
-from veristream.kabis.simulate.scenario import HEAL_MS
-from veristream.kabis.simulate.stores import Refusal, Store
-from veristream.kabis.simulate.trouble import CONSUMERS, PRODUCERS, Attack, Fall, StorageLie, Trouble
-from veristream.kabis.simulate.validators import Host, Simulation
-from veristream.kabis.simulate.validators import Outcome as ValidatorsOutcome
-from veristream.kabis.simulate.world import ViolationError
+from veristream_testing.simulation.chain import CHAIN, START_MS, check_signature, key_of
+from veristream_testing.simulation.clients import Consumer, Machine, Producer, Reply
+from veristream_testing.simulation.disk import Disk
+from veristream_testing.simulation.mallory import Mallory
+from veristream_testing.simulation.scenario import HEAL_MS
+from veristream_testing.simulation.stores import Refusal, Store
+from veristream_testing.simulation.trouble import CONSUMERS, PRODUCERS, Attack, Fall, StorageLie, Trouble
+from veristream_testing.simulation.validators import Host, Simulation
+from veristream_testing.simulation.validators import Outcome as ValidatorsOutcome
+from veristream_testing.simulation.world import ViolationError
 
 CALL_TIMEOUT_MS = 150
 LOOK_MS = 50

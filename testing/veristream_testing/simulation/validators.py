@@ -44,8 +44,8 @@ from veristream.kabis.ordering.validator import (
 from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.receipts import CertificateError
 from veristream.kabis.protocol.transactions import VoteConflict, decode_transaction
-from veristream.kabis.simulate.byzantine import Byzantine
-from veristream.kabis.simulate.chain import (
+from veristream_testing.simulation.byzantine import Byzantine
+from veristream_testing.simulation.chain import (
     CHAIN,
     START_MS,
     check_signature,
@@ -53,9 +53,9 @@ from veristream.kabis.simulate.chain import (
     make_genesis,
     make_transactions,
 )
-from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.scenario import HEAL_MS, Crash, Scenario, Strategy
-from veristream.kabis.simulate.world import ViolationError, World
+from veristream_testing.simulation.disk import Disk
+from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario, Strategy
+from veristream_testing.simulation.world import ViolationError, World
 
 TICK_MS = 100
 RESUBMIT_MS = 500

@@ -17,10 +17,10 @@ from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError, Octets
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
-from veristream.kabis.simulate.trouble import StorageLie
 from veristream.kabis.storage.core import Absent, Below, RefusedError, StorageCore
 from veristream.kabis.storage.entries import StreamName
+from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
+from veristream_testing.simulation.trouble import StorageLie
 
 RANGE_BYTES = 1 << 20
 

@@ -25,12 +25,12 @@ from veristream.kabis.protocol.outcomes import Outcome, Refused
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.simulate.chain import CHAIN, check_signature, key_of
-from veristream.kabis.simulate.disk import Disk
-from veristream.kabis.simulate.stores import Refusal, Store
-from veristream.kabis.simulate.world import ViolationError
 from veristream.kabis.storage.core import Absent, Below
 from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
+from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
+from veristream_testing.simulation.disk import Disk
+from veristream_testing.simulation.stores import Refusal, Store
+from veristream_testing.simulation.world import ViolationError
 
 TOPIC = "orders"
 PARTITIONS = 2

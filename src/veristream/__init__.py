@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from veristream.errors import EnvironmentFailure, ModelError
     from veristream.ir.property import Fairness
+    from veristream.known import copy_models, list_models
     from veristream.library import check, export_promela, export_tla, load, load_all, reproduce, simulate
     from veristream.search.limits import Limits
     from veristream.verdict import Holds, Result, Trace, Unknown, Violated
@@ -33,8 +34,10 @@ __all__ = [
     "Violated",
     "__version__",
     "check",
+    "copy_models",
     "export_promela",
     "export_tla",
+    "list_models",
     "load",
     "load_all",
     "reproduce",
@@ -44,6 +47,7 @@ __all__ = [
 _HOMES = {
     "veristream.errors": ("EnvironmentFailure", "ModelError"),
     "veristream.ir.property": ("Fairness",),
+    "veristream.known": ("copy_models", "list_models"),
     "veristream.library": (
         "check",
         "export_promela",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -120,21 +121,32 @@ def find_known(models: Path, names: Sequence[str] = ()) -> tuple[KnownModel, ...
     choices = sorted({name for folder, model in known for name in (folder, model.name)})
     for name in names:
         if name not in choices:
-            raise ModelError(f"no known model is called {name}", hint="there are " + ", ".join(choices))
+            raise ModelError(f"no known model is called {name}", hint=_guess(name, choices, folders))
     return tuple(model for folder, model in known if not names or folder in names or model.name in names)
+
+
+def _guess(name: str, choices: Sequence[str], folders: Sequence[Path]) -> str:
+    close = get_close_matches(name, choices, n=1)
+    question = f"did you mean {close[0]}? " if close else ""
+    return f"{question}there are {', '.join(folder.name for folder in folders)}, and the models in them"
 
 
 def read_known(folder: Path) -> tuple[KnownModel, ...]:
     """The models that a folder's `expected.toml` lists; the first is called as the folder is."""
-    return _read_folder(folder)[0]
+    return _read_folder(folder)[1]
 
 
 def read_runs(folder: Path) -> tuple[KnownRun, ...]:
     """The runs that a folder's `expected.toml` says to draw."""
-    return _read_folder(folder)[1]
+    return _read_folder(folder)[2]
 
 
-def _read_folder(folder: Path) -> tuple[tuple[KnownModel, ...], tuple[KnownRun, ...]]:
+def read_about(folder: Path) -> str:
+    """What a folder's `expected.toml` says in one line about its models; empty if it says nothing."""
+    return _read_folder(folder)[0]
+
+
+def _read_folder(folder: Path) -> tuple[str, tuple[KnownModel, ...], tuple[KnownRun, ...]]:
     path = folder / FILE_NAME
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -143,7 +155,7 @@ def _read_folder(folder: Path) -> tuple[tuple[KnownModel, ...], tuple[KnownRun, 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{path} is not TOML: {error}") from error
     table = _Table(content, str(path))
-    paper = table.text("paper")
+    about, paper = table.text("about", ""), table.text("paper")
     models = table.tables("model")
     runs = table.tables("simulate")
     table.end()
@@ -153,7 +165,7 @@ def _read_folder(folder: Path) -> tuple[tuple[KnownModel, ...], tuple[KnownRun, 
         _read_model(folder, paper, model, folder.name if position == 0 else None)
         for position, model in enumerate(models)
     )
-    return tuple(known), tuple(_read_run(folder, run) for run in runs)
+    return about, tuple(known), tuple(_read_run(folder, run) for run in runs)
 
 
 def _read_model(folder: Path, paper: str, table: _Table, default_name: str | None) -> KnownModel:

@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.expected import FILE_NAME, KnownModel, KnownRun, Reproduction, compare, find_known
+from veristream.expected import KnownModel, KnownRun, Reproduction, compare, find_known
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
+from veristream.known import find_models
 from veristream.report.messages import movers
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
@@ -216,17 +217,6 @@ def _reproduce(search: Search, known: KnownModel, limits: Limits | None, report:
     results = _check(search, networks, names, None, limits, report)
     pairs = zip(known.expectations, results, strict=True)
     return Reproduction(known, tuple(compare(expectation, result) for expectation, result in pairs))
-
-
-def find_models() -> Path:
-    """`models` here, or else the one beside the source checkout that this package runs from."""
-    for folder in (Path("models"), Path(__file__).resolve().parents[2] / "models"):
-        if any(folder.glob(f"*/{FILE_NAME}")):
-            return folder
-    raise ModelError(
-        "no folder `models` with known models here",
-        hint=f"say --models FOLDER; each folder in it has a model and its {FILE_NAME}",
-    )
 
 
 def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[Property]]:

@@ -27,6 +27,7 @@ from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.demonstration import LIARS, Demonstration, demonstrate
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.wire.handshake import Role
+from veristream.known import find_models
 from veristream.page import Markup, element, escape, render_page, table, text
 from veristream.report.html import show_reproductions
 from veristream.report.words import tell_count
@@ -79,7 +80,7 @@ def take_tour(
 ) -> Tour:
     """Proves, runs and audits; the cluster is gone afterwards."""
     tell("prove: the papers' models")
-    proved = prove(papers, models or library.find_models(), tell)
+    proved = prove(papers, models or find_models(), tell)
     tell("run: a cluster with two liars")
     with _cluster() as cluster:
         ran = demonstrate(cluster, events)

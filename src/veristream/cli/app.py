@@ -13,6 +13,7 @@ from veristream.cli.broker import app as broker
 from veristream.cli.check import check
 from veristream.cli.export import export
 from veristream.cli.kabis import app as kabis
+from veristream.cli.models import models
 from veristream.cli.reproduce import reproduce
 from veristream.cli.simulate import simulate
 from veristream.cli.tour import tour
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(simulate)
+app.command()(models)
 app.command()(reproduce)
 app.command()(export)
 app.command()(tour)
@@ -58,6 +60,7 @@ def veristream(
 
     \b
     veristream tour                                          all three in a few minutes
+    veristream models --copy models                          the models that come with it, to work on
     veristream check models/philosophers/philosophers.net    every property of a model
     veristream simulate models/philosophers/philosophers.net one random run, drawn
     veristream reproduce                                     all models against what is known of them

@@ -40,7 +40,8 @@ ModelsOption = Annotated[
     typer.Option(
         "--models",
         metavar="FOLDER",
-        help="Where the models are. By default ./models, or else that of the source checkout.",
+        help="Where the models are. By default ./models if it has known models, else those that come with"
+        " Veristream.",
     ),
 ]
 

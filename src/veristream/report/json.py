@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from veristream.expected import KnownRun, Outcome, Reproduction
+from veristream.known import Copied, KnownFolder
 from veristream.verdict import Holds, Result, Step, Trace, Verdict, word
 
 
@@ -19,6 +20,15 @@ def render_check(model: str, engine: str, results: Sequence[Result]) -> str:
 def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
     """The document that `veristream reproduce --json` prints."""
     return _dump({"models": [_reproduction(one) for one in reproductions]})
+
+
+def render_models(folders: Sequence[KnownFolder], copied: Copied | None = None) -> str:
+    """The document that `veristream models --json` prints; with `--copy`, the files of the copy too."""
+    document: dict[str, Any] = {"models": [_known_folder(one) for one in folders]}
+    if copied is not None:
+        document["copied"] = [str(path) for path in copied.written]
+        document["kept"] = [str(path) for path in copied.kept]
+    return _dump(document)
 
 
 def render_run(model: str, seed: int, trace: Trace) -> str:
@@ -42,6 +52,19 @@ def full_reason(verdict: Verdict) -> str:
 
 def _dump(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _known_folder(folder: KnownFolder) -> dict[str, Any]:
+    models = [
+        {"name": one.name, "file": one.path.name, "constants": dict(one.constants)} for one in folder.models
+    ]
+    return {
+        "name": folder.name,
+        "about": folder.about,
+        "paper": folder.paper,
+        "files": [path.as_posix() for path in folder.files],
+        "models": models,
+    }
 
 
 def _result(result: Result) -> dict[str, Any]:

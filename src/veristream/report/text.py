@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from veristream.expected import KnownRun, Reproduction
+from veristream.expected import KnownModel, KnownRun, Reproduction
+from veristream.known import Copied, KnownFolder
 from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.report.words import (
     EFFORT_TITLES,
@@ -81,9 +82,49 @@ def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLA
     return "\n\n".join(blocks)
 
 
+def render_models(folders: Sequence[KnownFolder], variants: bool = False) -> str:
+    """Each folder of known models: what it is about, its paper and its files; its models if asked for."""
+    return "\n\n".join(_known_folder(one, variants) for one in folders)
+
+
+def _known_folder(folder: KnownFolder, variants: bool) -> str:
+    own = [
+        path.relative_to(folder.name).as_posix() for path in folder.files if path.parts[0] == folder.name
+    ]
+    shared = [path.as_posix() for path in folder.files if path.parts[0] != folder.name]
+    told = {
+        "about": folder.about,
+        "paper": folder.paper,
+        "files": ", ".join(own),
+        "includes": ", ".join(shared),
+    }
+    lines = [folder.name, *(f"  {word:<8}  {what}" for word, what in told.items() if what)]
+    if variants:
+        rows = [(one.name, one.path.name, _constants(one)) for one in folder.models]
+        name_width, file_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+        lines += [
+            f"  model     {name:<{name_width}}  {file:<{file_width}}  {constants}".rstrip()
+            for name, file, constants in rows
+        ]
+    return "\n".join(lines)
+
+
+def _constants(model: KnownModel) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in model.constants.items())
+
+
+def render_copied(copied: Copied) -> str:
+    """The files that a copy wrote, one a line, then how many were there already."""
+    lines = [str(path) for path in copied.written]
+    lines.append(f"{tell_count(len(copied.written), 'file')} copied")
+    if copied.kept:
+        lines[-1] += f", {len(copied.kept)} already there and identical"
+    return "\n".join(lines)
+
+
 def _reproduction(reproduction: Reproduction, look: Look) -> str:
     model = reproduction.model
-    constants = ", ".join(f"{name} = {value}" for name, value in model.constants.items())
+    constants = _constants(model)
     rows = [
         (
             one.result.property,

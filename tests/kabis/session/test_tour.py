@@ -14,7 +14,7 @@ from veristream.errors import ModelError
 from veristream.expected import Expectation, KnownModel, Reproduction, compare
 from veristream.kabis.audit.report import Accused
 from veristream.kabis.cluster.demonstration import LIARS, Demonstration
-from veristream.library import find_models
+from veristream.known import find_models
 from veristream.tour import PROVED, Tour, prove, render_tour, summarise, take_tour
 from veristream.verdict import Effort, Holds, Result, Step, Trace, Violated
 

@@ -31,7 +31,7 @@ source = "table 2"
 
 def test_version_and_help(run: Any) -> None:
     assert run("--version").stdout == f"veristream {vs.__version__}\n"
-    for verb in ("check", "simulate", "reproduce", "export"):
+    for verb in ("check", "simulate", "models", "reproduce", "export"):
         assert f"veristream {verb}" in run(verb, "--help").stdout
         assert verb in run("--help").stdout
 

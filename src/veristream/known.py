@@ -1,0 +1,132 @@
+"""The known models that come with Veristream: where they are, what they are, and copies to work on.
+
+In a checkout they are the folder `models` at its root; in an installed package they are part of it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.expected import FILE_NAME, KnownModel, find_known, read_about, read_known
+
+_PACKAGE = Path(__file__).resolve().parent
+_INCLUDE = re.compile(r'^[ \t]*#include[ \t]+"([^"\n]+)"', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFolder:
+    """A folder of known models: a paper, the models that go with it, and their files.
+
+    `files` are all that a copy needs, relative to the folder's parent: its own first, then those of other
+    folders that they include.
+    """
+
+    name: str
+    about: str
+    paper: str
+    models: tuple[KnownModel, ...]
+    files: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What `copy_models` did: files that it wrote, and identical ones that were there already."""
+
+    written: tuple[Path, ...]
+    kept: tuple[Path, ...]
+
+
+def find_shipped() -> Path:
+    """The known models of this package, or of the checkout that it runs from."""
+    for folder in (_PACKAGE / "models", _PACKAGE.parents[1] / "models"):
+        if _has_models(folder):
+            return folder
+    raise EnvironmentFailure(
+        f"the known models are missing from {_PACKAGE}", hint="install veristream again, or name a folder"
+    )
+
+
+def find_models() -> Path:
+    """`models` in the working directory if it has known models, else those that come with Veristream."""
+    here = Path("models")
+    return here if _has_models(here) else find_shipped()
+
+
+def list_models(names: Sequence[str] = (), *, models: str | Path | None = None) -> tuple[KnownFolder, ...]:
+    """Returns the folders of known models, or those that have one of the names; raises ModelError for a
+    name that is neither a folder's nor a model's."""
+    root = find_shipped() if models is None else Path(models)
+    folders = dict.fromkeys(model.path.relative_to(root).parts[0] for model in find_known(root, names))
+    return tuple(_describe(root / folder) for folder in folders)
+
+
+def copy_models(
+    names: Sequence[str] = (), *, to: str | Path = ".", models: str | Path | None = None
+) -> Copied:
+    """Copies the folders of the named models, or all, into a folder, with what they include.
+
+    Nothing is overwritten: raises ModelError, before it writes anything, where a file is in the way that
+    differs. A file that is there already, with the same content, stays.
+    """
+    root = find_shipped() if models is None else Path(models)
+    files = dict.fromkeys(file for folder in list_models(names, models=root) for file in folder.files)
+    targets = {root / file: Path(to) / file for file in files}
+    try:
+        return _copy(targets)
+    except OSError as error:
+        raise EnvironmentFailure(
+            f"{error.filename or to} cannot be written: {error.strerror}", hint="name another folder"
+        ) from error
+
+
+def _copy(targets: dict[Path, Path]) -> Copied:
+    kept = [target for source, target in targets.items() if target.exists() and _is_same(source, target)]
+    for target in targets.values():
+        if target.exists() and target not in kept:
+            raise ModelError(
+                f"{target} exists and differs from the file that would be copied",
+                hint="name another folder, or move the file away; nothing was copied",
+            )
+    written = {source: target for source, target in targets.items() if target not in kept}
+    for source, target in written.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    return Copied(tuple(written.values()), tuple(kept))
+
+
+def _is_same(source: Path, target: Path) -> bool:
+    return target.is_file() and source.read_bytes() == target.read_bytes()
+
+
+def _has_models(folder: Path) -> bool:
+    return any(folder.glob(f"*/{FILE_NAME}"))
+
+
+def _describe(folder: Path) -> KnownFolder:
+    own = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    root = folder.parent.resolve()
+    included: dict[Path, None] = {}
+    for path in own:
+        _include(path.resolve(), root, included)
+    files = dict.fromkeys(path.resolve() for path in own) | included
+    models = read_known(folder)
+    relative = tuple(path.relative_to(root) for path in files)
+    return KnownFolder(folder.name, read_about(folder), models[0].paper, models, relative)
+
+
+def _include(path: Path, root: Path, found: dict[Path, None]) -> None:
+    """Adds the files that a CSP# file includes, and those that these include."""
+    if path.suffix != ".csp" or not path.is_file():
+        return
+    for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+        included = (path.parent / name.replace("\\", "/")).resolve()
+        if not included.is_relative_to(root):
+            raise ModelError(f"{path} includes {name}, which is outside of {root}", hint="copy it by hand")
+        if included not in found and included.is_file():
+            found[included] = None
+            _include(included, root, found)

@@ -23,7 +23,7 @@ from tests.parity.shared_zones import (
 )
 from tests.strategies_timed import timed_networks, timed_properties
 from tests.timed.test_cases import CASES, Case
-from tests.unit.search.test_zone_counts import FAN, pieces
+from tests.unit.search.zones.test_counts import FAN, pieces
 from veristream.expected import KnownModel, find_known
 from veristream.ir.network import Network
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.search.timed_texts import result_of, verdict_of
+from tests.unit.search.zones.timed_texts import result_of, verdict_of
 from veristream.search.zones import explore as zone_explore
 from veristream.verdict import Holds, Violated
 

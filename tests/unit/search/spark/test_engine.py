@@ -18,7 +18,7 @@ from veristream.search.spark import engine as spark
 from veristream.source import Source
 from veristream.verdict import Holds, Unknown, Violated, word
 
-MODELS = Path(__file__).parents[3] / "models"
+MODELS = Path(__file__).parents[4] / "models"
 UNTIMED = """
 network clock
 var n: 0..2 = 0

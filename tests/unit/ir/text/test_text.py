@@ -91,8 +91,8 @@ from veristream.ir.text.spelling import quote, unquote
 from veristream.ir.verify import verify
 from veristream.source import Source
 
-MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.net"))
-GRAMMAR = Path(__file__).parents[3] / "src/veristream/ir/text/network.lark"
+MODELS = sorted((Path(__file__).parents[3] / "models").glob("*.net"))
+GRAMMAR = Path(__file__).parents[4] / "src/veristream/ir/text/network.lark"
 
 
 def read(text: str) -> Network:

@@ -48,7 +48,7 @@ def test_clock_constraints() -> None:
 
 
 def test_the_reference_of_timed_networks_is_read() -> None:
-    text = (Path(__file__).parents[3] / "docs/network.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / "docs/network.md").read_text(encoding="utf-8")
     (snippet,) = re.findall(r"^```timed\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     network = read_network(Source("gate.net", snippet))
     assert [clock.name for clock in network.clocks] == ["x", "y", "Train.z"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.search.timed_texts import result_of, results_of, verdict_of
+from tests.unit.search.zones.timed_texts import result_of, results_of, verdict_of
 from veristream.search.limits import Limits, Progress
 from veristream.verdict import Holds, Unknown, Violated
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from tests.kabis.unit.chain import STORAGE, key_of, party
+from tests.kabis.chain import STORAGE, key_of, party
 from tests.missing import is_missing
 from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.errors import EnvironmentFailure

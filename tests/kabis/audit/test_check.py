@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kabis.audit.here import judge_all, read_ledger
-from tests.kabis.unit.chain import (
+from tests.kabis.chain import (
     STORAGE,
     Chain,
     batch_of,

@@ -9,7 +9,7 @@ from typing import cast
 import pytest
 
 from tests.kabis.audit.here import read_ledger
-from tests.kabis.unit.chain import batch_of, make_genesis
+from tests.kabis.chain import batch_of, make_genesis
 from veristream.kabis.audit import network
 from veristream.kabis.audit.check import Condition, Stored
 from veristream.kabis.audit.network import Asking, Wanted

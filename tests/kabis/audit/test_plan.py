@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.audit.here import read_ledger
-from tests.kabis.unit.chain import (
+from tests.kabis.chain import (
     CHAIN,
     STORAGE,
     batch_of,

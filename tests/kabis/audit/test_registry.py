@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.kabis.unit.chain import (
-    CHAIN,
-    Chain,
-    batch_of,
-    key_of,
-    make_genesis,
-    vote,
-)
+from tests.kabis.chain import CHAIN, Chain, batch_of, key_of, make_genesis, vote
 from veristream.kabis.audit.findings import Finding
 from veristream.kabis.audit.registry import Fact, Registry, Skipped, overlap, read_facts
 from veristream.kabis.ledger.state import Ending, Key, Topic

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.kabis.unit.chain import CHAIN, VALIDATORS, key_of, make_genesis, party
+from tests.kabis.chain import CHAIN, VALIDATORS, key_of, make_genesis, party
 from veristream.kabis.cometbft import abci
 from veristream.kabis.cometbft.application import Application, address_of
 from veristream.kabis.cometbft.client import CometOrdering

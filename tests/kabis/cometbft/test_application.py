@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from tests.kabis.unit.chain import CHAIN, VALIDATORS, Chain, batch_of, key_of, make_genesis, submitted
+from tests.kabis.chain import CHAIN, VALIDATORS, Chain, batch_of, key_of, make_genesis, submitted
 from veristream.kabis.cometbft import abci
 from veristream.kabis.cometbft.application import (
     WAITING_BLOCKS_MAX,

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.kabis.chain import Chain
 from tests.kabis.cometbft.chain import GENESIS, CometChain, FakeNode, Lie, make_commit
-from tests.kabis.unit.chain import Chain
 from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.cometbft.application import Places
 from veristream.kabis.cometbft.rpc import Call, NodeError

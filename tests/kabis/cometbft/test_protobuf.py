@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kabis.unit.strategies import patient
+from tests.kabis.strategies import patient
 from veristream.kabis.cometbft.abci import decode_request
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.protobuf import (

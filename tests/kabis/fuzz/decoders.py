@@ -14,8 +14,8 @@ from types import ModuleType
 
 from hypothesis import strategies as st
 
-from tests.kabis.unit import strategies as known
-from tests.kabis.unit.chain import key_of, make_genesis
+from tests.kabis import strategies as known
+from tests.kabis.chain import key_of, make_genesis
 from veristream import kabis
 from veristream.kabis.channels import interfaces
 from veristream.kabis.cometbft import abci, application

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kabis.unit.strategies import patient
+from tests.kabis.strategies import patient
 from veristream.kabis.protocol.codec import Reader
 
 QUICK = 12

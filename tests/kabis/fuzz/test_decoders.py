@@ -29,7 +29,7 @@ from tests.kabis.fuzz.mutation import (
     measure_memory,
     mutated,
 )
-from tests.kabis.unit.strategies import patient
+from tests.kabis.strategies import patient
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer, domain_tag
 
 EACH = pytest.mark.parametrize("name", DECODERS)

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tests.kabis.fuzz.mutation import flip, fuzzed, measure_memory, mutated
-from tests.kabis.unit.chain import (
+from tests.kabis.chain import (
     Chain,
     batch_of,
     certificate_for,
@@ -22,6 +21,7 @@ from tests.kabis.unit.chain import (
     make_genesis,
     submitted,
 )
+from tests.kabis.fuzz.mutation import flip, fuzzed, measure_memory, mutated
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.producer.journal import Journal

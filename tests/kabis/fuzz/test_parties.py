@@ -14,12 +14,12 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import strategies as st
 
+from tests.kabis.chain import key_of, make_genesis
 from tests.kabis.fuzz.decoders import CODED, passed_on
 from tests.kabis.fuzz.mutation import fuzzed, mutated
 from tests.kabis.ordering.cluster import make_topic
 from tests.kabis.storage.chain import ALICE, CHAIN, GENESIS, STORES, STREAM, batch, certificate
-from tests.kabis.unit.chain import key_of, make_genesis
-from tests.kabis.unit.strategies import u64
+from tests.kabis.strategies import u64
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node

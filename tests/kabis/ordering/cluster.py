@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.kabis.unit.chain import CHAIN, VALIDATORS, batch_of, key_of, make_genesis, submitted
+from tests.kabis.chain import CHAIN, VALIDATORS, batch_of, key_of, make_genesis, submitted
 from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.client import OrderingClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from tests.kabis.unit.chain import START_MS, VALIDATORS, key_of, make_genesis
+from tests.kabis.chain import START_MS, VALIDATORS, key_of, make_genesis
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout

@@ -8,9 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tests.kabis.ordering.cluster import draw_genesis
-from tests.kabis.ordering.steady import run_steadily
-from tests.kabis.unit.chain import (
+from tests.kabis.chain import (
     CHAIN,
     VALIDATORS,
     batch_of,
@@ -19,6 +17,8 @@ from tests.kabis.unit.chain import (
     key_of,
     submitted,
 )
+from tests.kabis.ordering.cluster import draw_genesis
+from tests.kabis.ordering.steady import run_steadily
 from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kabis.unit.chain import Chain, batch_of, submitted
+from tests.kabis.chain import Chain, batch_of, submitted
 from veristream.kabis.ordering.mempool import ALTERNATIVES_MAX, SOON_MAX, Limits, Mempool
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.codec import ZERO_DIGEST

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kabis.chain import CHAIN, key_of, make_genesis
 from tests.kabis.ordering.cluster import make_topic, run
-from tests.kabis.unit.chain import CHAIN, key_of, make_genesis
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.log import Log
 from veristream.kabis.ordering.node import Node

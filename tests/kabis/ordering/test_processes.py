@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kabis.chain import CHAIN, VALIDATORS, key_of
 from tests.kabis.ordering.cluster import (
     Cluster,
     Reader,
@@ -21,7 +22,6 @@ from tests.kabis.ordering.cluster import (
     statuses,
     submit_widely,
 )
-from tests.kabis.unit.chain import CHAIN, VALIDATORS, key_of
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.kabis.chain import certificate_for, make_genesis
 from tests.kabis.ordering.bench import A, vote
 from tests.kabis.ordering.test_client import BLOCKS, HEIGHT
-from tests.kabis.unit.chain import certificate_for, make_genesis
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.log.disk.log import Log, LogOptions

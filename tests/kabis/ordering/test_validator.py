@@ -6,17 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.kabis.chain import CHAIN, START_MS, VALIDATORS, Chain, batch_of, key_of, make_genesis, submitted
 from tests.kabis.ordering.network import Network, Node
-from tests.kabis.unit.chain import (
-    CHAIN,
-    START_MS,
-    VALIDATORS,
-    Chain,
-    batch_of,
-    key_of,
-    make_genesis,
-    submitted,
-)
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.ordering.interface import Schedule, Timeout
 from veristream.kabis.ordering.messages import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.kabis.unit.chain import (
+from tests.kabis.chain import (
     CHAIN,
     Chain,
     batch_of,

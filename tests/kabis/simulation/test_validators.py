@@ -10,8 +10,8 @@ from random import Random
 
 import pytest
 
+from tests.kabis.chain import Chain, batch_of, submitted
 from tests.kabis.ordering.network import Network
-from tests.kabis.unit.chain import Chain, batch_of, submitted
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.outcomes import Admitted, Done

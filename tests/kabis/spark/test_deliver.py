@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kabis.clients.world import make_cluster, producing, wait_until
+from tests.kabis.client.world import make_cluster, producing, wait_until
 from tests.kabis.spark.test_fetch import read_all, watching
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.consumed import Consumed

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kabis.clients.world import author_of, connect_to, make_cluster, producing
-from tests.kabis.unit.chain import STORAGE, key_of
+from tests.kabis.chain import STORAGE, key_of
+from tests.kabis.client.world import author_of, connect_to, make_cluster, producing
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.interfaces import Channels, Storage, party_of
 from veristream.kabis.client.consumed import Consumed, Place

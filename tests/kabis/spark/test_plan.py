@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.kabis.unit.chain import Chain, batch_of, chain_with_topic, submitted
+from tests.kabis.chain import Chain, batch_of, chain_with_topic, submitted
 from veristream.errors import ModelError
 from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.protocol.actions import Hole, LowWater

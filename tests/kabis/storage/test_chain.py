@@ -10,16 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kabis.unit.chain import (
-    CHAIN,
-    Chain,
-    batch_of,
-    certificate_for,
-    chain_with_topic,
-    key_of,
-    submitted,
-)
-from tests.kabis.unit.strategies import patient
+from tests.kabis.chain import CHAIN, Chain, batch_of, certificate_for, chain_with_topic, key_of, submitted
+from tests.kabis.strategies import patient
 from veristream.kabis.channels.interfaces import CertifiedBlock, OrderingStatus
 from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey

@@ -4,7 +4,7 @@
 
     results = vs.check("model.net")
 
-The names below are imported when they are first used, so that importing the package costs nothing.
+The names below are imported on first use, so importing the package is cheap.
 """
 
 from __future__ import annotations

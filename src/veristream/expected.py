@@ -1,7 +1,7 @@
-"""What is known of a model: `expected.toml` beside it, and how a result compares.
+"""Known models: reading `expected.toml`, and comparing results with it.
 
-A published model comes with published verdicts. The file lists them, each with its source, so that
-`veristream reproduce` can put them beside ours.
+A published model comes with published verdicts. The file lists them, each with its source, and
+`veristream reproduce` compares ours with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from veristream.verdict import Holds, Result, Word, word
 
 FILE_NAME = "expected.toml"
 RUN_STEPS = 20
-"""How long a random run is where nobody says."""
+"""The default length of a random run."""
 
 T = TypeVar("T")
 
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class Expectation:
     """The known verdict of one property; counts are those of a full exploration.
 
-    `meant_by` names the property whose text this one strengthens; `published` are the figures that were
-    printed with the verdict, such as states and seconds, to stand beside ours.
+    `meant_by` names the property that this one restates as its authors meant it.
+    `published` holds the figures printed with the verdict, such as states and seconds.
     """
 
     property: str
@@ -43,7 +43,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model with what is known of it and where that was published."""
+    """A published model: where it comes from and what is known about it."""
 
     name: str
     paper: str
@@ -54,9 +54,9 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class KnownRun:
-    """A run worth a chart: the one that a property finds, its `goal`, or else a random one.
+    """A run to draw: the trace of the property `goal`, or a random run if that is None.
 
-    Where `lanes` are named, the chart shows only what happens between them.
+    If `lanes` are given, the chart shows only what happens between them.
     """
 
     title: str
@@ -70,7 +70,7 @@ class KnownRun:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A result beside its expectation; `differences` is empty when they agree."""
+    """A result with its expectation; `differences` is empty if they agree."""
 
     expectation: Expectation
     result: Result
@@ -86,12 +86,12 @@ class Reproduction:
 
     @property
     def as_expected(self) -> bool:
-        """Whether nothing differs."""
+        """Whether no outcome differs."""
         return not any(outcome.differences for outcome in self.outcomes)
 
 
 def compare(expectation: Expectation, result: Result) -> Outcome:
-    """The differences in words; counts matter only where no trace ended the search early."""
+    """Compares a result with its expectation; counts matter only if no trace ended the search early."""
     verdict, effort = result.verdict, result.effort
     differences: list[str] = []
     if word(verdict) != expectation.verdict:
@@ -110,11 +110,11 @@ def compare(expectation: Expectation, result: Result) -> Outcome:
 
 
 def find_known(models: Path, names: Sequence[str] = ()) -> tuple[KnownModel, ...]:
-    """The known models under a directory, or those of the given names (a model's or a folder's)."""
+    """Returns the known models in a folder, or those named by model or folder; raises ModelError."""
     folders = sorted(path.parent for path in models.glob(f"*/{FILE_NAME}"))
     if not folders:
         raise ModelError(
-            f"no known models under {models}",
+            f"there are no known models in {models}",
             hint=f"a known model is a folder with a model and its {FILE_NAME}",
         )
     known = [(folder.name, model) for folder in folders for model in read_known(folder)]
@@ -128,21 +128,21 @@ def find_known(models: Path, names: Sequence[str] = ()) -> tuple[KnownModel, ...
 def _guess(name: str, choices: Sequence[str], folders: Sequence[Path]) -> str:
     close = get_close_matches(name, choices, n=1)
     question = f"did you mean {close[0]}? " if close else ""
-    return f"{question}there are {', '.join(folder.name for folder in folders)}, and the models in them"
+    return f"{question}choose from {', '.join(folder.name for folder in folders)}, or a model in them"
 
 
 def read_known(folder: Path) -> tuple[KnownModel, ...]:
-    """The models that a folder's `expected.toml` lists; the first is called as the folder is."""
+    """Returns the models that a folder's `expected.toml` lists; the first is named after the folder."""
     return _read_folder(folder)[1]
 
 
 def read_runs(folder: Path) -> tuple[KnownRun, ...]:
-    """The runs that a folder's `expected.toml` says to draw."""
+    """Returns the runs that a folder's `expected.toml` lists."""
     return _read_folder(folder)[2]
 
 
 def read_about(folder: Path) -> str:
-    """What a folder's `expected.toml` says in one line about its models; empty if it says nothing."""
+    """Returns the one-line description in a folder's `expected.toml`; empty if there is none."""
     return _read_folder(folder)[0]
 
 
@@ -151,7 +151,7 @@ def _read_folder(folder: Path) -> tuple[str, tuple[KnownModel, ...], tuple[Known
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ModelError(f"{folder} is a folder without {FILE_NAME}", hint="name a model in it") from error
+        raise ModelError(f"{folder} has no {FILE_NAME}", hint="choose a model in the folder") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ModelError(f"{path} is not TOML: {error}") from error
     table = _Table(content, str(path))
@@ -201,7 +201,9 @@ def _read_run(folder: Path, table: _Table) -> KnownRun:
 def _read_expectation(table: _Table) -> Expectation:
     verdict = table.text("verdict")
     if verdict not in get_args(Word):
-        raise ModelError(f"{table.where}: {verdict!r} is no verdict", hint="holds, violated or unknown")
+        raise ModelError(
+            f"{table.where}: {verdict!r} is not a verdict", hint="write holds, violated or unknown"
+        )
     expectation = Expectation(
         table.text("name"),
         next(one for one in get_args(Word) if one == verdict),
@@ -217,7 +219,7 @@ def _read_expectation(table: _Table) -> Expectation:
 
 
 class _Table:
-    """A TOML table that is read key by key, so that a wrong type or an unknown key is an error."""
+    """A TOML table that is read key by key; a wrong type or an unknown key raises ModelError."""
 
     def __init__(self, content: dict[str, Any], where: str) -> None:
         self.content = dict(content)
@@ -227,7 +229,7 @@ class _Table:
         value = self.content.pop(key, None)
         if value is None:
             return None
-        # TOML's true is no number, though Python's is.
+        # In TOML true is not a number, but in Python it is.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise ModelError(f"{self.where}: {key} must be {_KIND_NAMES[kind]}")
         return value
@@ -247,7 +249,7 @@ class _Table:
     def texts(self, key: str) -> tuple[str, ...]:
         items = self.optional(key, list) or []
         if not all(isinstance(item, str) for item in items):
-            raise ModelError(f"{self.where}: {key} must be a list of texts")
+            raise ModelError(f"{self.where}: {key} must be a list of strings")
         return tuple(items)
 
     def tables(self, key: str) -> list[_Table]:
@@ -262,9 +264,9 @@ class _Table:
 
 
 _KIND_NAMES: Mapping[type, str] = {
-    int: "a whole number",
+    int: "an integer",
     bool: "true or false",
-    str: "a text",
+    str: "a string",
     list: "a list",
     dict: "a table",
 }

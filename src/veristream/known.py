@@ -1,6 +1,6 @@
-"""The known models that come with Veristream: where they are, what they are, and copies to work on.
+"""Finds, lists and copies the known models that come with Veristream.
 
-In a checkout they are the folder `models` at its root; in an installed package they are part of it.
+A checkout has them in `models` at its root; an installed package contains them.
 """
 
 from __future__ import annotations
@@ -35,31 +35,32 @@ class KnownFolder:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What `copy_models` did: files that it wrote, and identical ones that were there already."""
+    """What `copy_models` did: the files that it wrote, and identical ones that already existed."""
 
     written: tuple[Path, ...]
     kept: tuple[Path, ...]
 
 
 def find_shipped() -> Path:
-    """The known models of this package, or of the checkout that it runs from."""
+    """Returns the folder of known models in this package or checkout; raises EnvironmentFailure."""
     for folder in (_PACKAGE / "models", _PACKAGE.parents[1] / "models"):
         if _has_models(folder):
             return folder
     raise EnvironmentFailure(
-        f"the known models are missing from {_PACKAGE}", hint="install veristream again, or name a folder"
+        f"the known models are missing from {_PACKAGE}",
+        hint="reinstall veristream, or pass --models FOLDER",
     )
 
 
 def find_models() -> Path:
-    """`models` in the working directory if it has known models, else those that come with Veristream."""
+    """Returns `./models` if it has known models, or else those that come with Veristream."""
     here = Path("models")
     return here if _has_models(here) else find_shipped()
 
 
 def list_models(names: Sequence[str] = (), *, models: str | Path | None = None) -> tuple[KnownFolder, ...]:
-    """Returns the folders of known models, or those that have one of the names; raises ModelError for a
-    name that is neither a folder's nor a model's."""
+    """Returns the folders of known models, or those named by folder or model; raises ModelError if a name
+    is unknown."""
     root = find_shipped() if models is None else Path(models)
     folders = dict.fromkeys(model.path.relative_to(root).parts[0] for model in find_known(root, names))
     return tuple(_describe(root / folder) for folder in folders)
@@ -68,10 +69,10 @@ def list_models(names: Sequence[str] = (), *, models: str | Path | None = None) 
 def copy_models(
     names: Sequence[str] = (), *, to: str | Path = ".", models: str | Path | None = None
 ) -> Copied:
-    """Copies the folders of the named models, or all, into a folder, with what they include.
+    """Copies the folders of the named models, or all, into a folder, with the files that they include.
 
-    Nothing is overwritten: raises ModelError, before it writes anything, where a file is in the way that
-    differs. A file that is there already, with the same content, stays.
+    Never overwrites: raises ModelError, before it writes anything, if an existing file differs. An existing
+    file with the same content is kept.
     """
     root = find_shipped() if models is None else Path(models)
     files = dict.fromkeys(file for folder in list_models(names, models=root) for file in folder.files)
@@ -80,7 +81,7 @@ def copy_models(
         return _copy(targets)
     except OSError as error:
         raise EnvironmentFailure(
-            f"{error.filename or to} cannot be written: {error.strerror}", hint="name another folder"
+            f"cannot write {error.filename or to}: {error.strerror}", hint="choose another folder"
         ) from error
 
 
@@ -89,8 +90,8 @@ def _copy(targets: dict[Path, Path]) -> Copied:
     for target in targets.values():
         if target.exists() and target not in kept:
             raise ModelError(
-                f"{target} exists and differs from the file that would be copied",
-                hint="name another folder, or move the file away; nothing was copied",
+                f"{target} exists and differs from the file to copy",
+                hint="choose another folder, or move the file away; nothing was copied",
             )
     written = {source: target for source, target in targets.items() if target not in kept}
     for source, target in written.items():
@@ -120,13 +121,13 @@ def _describe(folder: Path) -> KnownFolder:
 
 
 def _include(path: Path, root: Path, found: dict[Path, None]) -> None:
-    """Adds the files that a CSP# file includes, and those that these include."""
+    """Adds the files that a CSP# file includes, recursively."""
     if path.suffix != ".csp" or not path.is_file():
         return
     for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
         included = (path.parent / name.replace("\\", "/")).resolve()
         if not included.is_relative_to(root):
-            raise ModelError(f"{path} includes {name}, which is outside of {root}", hint="copy it by hand")
+            raise ModelError(f"{path} includes {name}, which is outside {root}", hint="copy it by hand")
         if included not in found and included.is_file():
             found[included] = None
             _include(included, root, found)

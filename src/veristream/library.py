@@ -1,12 +1,12 @@
-"""Everything the command does, from Python.
+"""The Python API: everything that the command does.
 
     import veristream as vs
 
     for result in vs.check("models/philosophers/philosophers.net"):
         ...
 
-Each function takes a path or a Network. A file may speak of several processes, each of which is a
-Network of its own; `load_all` gives them all. What is slow to import is imported when it is needed.
+Each function takes a path or a Network. A file may define several models, each a Network; `load_all`
+returns them all. Slow imports are deferred until they are needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BEGINNINGS = {
     ".net": "a model begins with `network NAME`",
     ".csp": "a model defines processes: `System() = a -> System();`",
     ".py": "a model begins with `from veristream.actions import ...`",
-    ".xml": "a model of UPPAAL is saved as `<nta>...</nta>`",
+    ".xml": "an UPPAAL model is an XML document `<nta>...</nta>`",
     ".xta": "a model ends with the system line: `system Process;`",
 }
 Reader = Callable[[Source, Constants], tuple[Network, ...]]
@@ -48,7 +48,7 @@ Search = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, .
 
 
 def load(path: str | Path, constants: Constants | None = None, process: str | None = None) -> Network:
-    """The first model in a file, or the one called `process`; see `load_all`."""
+    """Returns the first model in a file, or the one called `process`; see `load_all`."""
     networks = load_all(path, constants)
     if process is None:
         return networks[0]
@@ -56,13 +56,13 @@ def load(path: str | Path, constants: Constants | None = None, process: str | No
     if process not in known:
         raise ModelError(
             f"{path} has no assertion about a process called {process}",
-            hint=f"it has {', '.join(known)}",
+            hint=f"it has assertions about {', '.join(known)}",
         )
     return known[process]
 
 
 def load_all(path: str | Path, constants: Constants | None = None) -> tuple[Network, ...]:
-    """The models in a file, verified; `constants` replace those it declares. Raises ModelError."""
+    """Returns the models in a file, verified; `constants` override those it declares. Raises ModelError."""
     path = Path(path)
     read = _reader(path)
     source = _read(path)
@@ -71,7 +71,7 @@ def load_all(path: str | Path, constants: Constants | None = None) -> tuple[Netw
     try:
         return read(source, constants or {})
     except RecursionError as error:
-        raise ModelError(f"{path} is nested too deeply to be read") from error
+        raise ModelError(f"{path} is nested too deeply") from error
 
 
 def check(
@@ -84,12 +84,12 @@ def check(
     report: Report = silent,
     spark: SparkOptions | None = None,
 ) -> tuple[Result, ...]:
-    """The verdicts of the named properties, or of all; `fairness` replaces what they say themselves.
+    """Returns the results for the named properties, or for all; `fairness` overrides what they declare.
 
-    With `spark` the state space is explored on a Spark cluster.
+    With `spark`, the search runs on a Spark cluster.
     """
     networks = _networks(model, constants)
-    chosen = choose(networks, properties)  # a wrong name is told before a cluster is looked for
+    chosen = choose(networks, properties)  # report a wrong name before looking for a cluster
     if spark is not None and spark.checkpoint is not None:
         _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
     return _check(_engine(spark), networks, properties, fairness, limits, report)
@@ -102,7 +102,7 @@ def _claim(
     fairness: Fairness | None,
     limits: Limits,
 ) -> None:
-    """Makes the folder one for checkpoints of these properties; raises ModelError where it is another's."""
+    """Reserves the checkpoint folder for this check; raises ModelError if it belongs to another."""
     from veristream.ir.text.printer import print_network
     from veristream.search.shared.assignment import only_with
     from veristream.search.shared.checkpoint import claim_folder
@@ -132,7 +132,7 @@ def _check(
 
 
 def _engine(spark: SparkOptions | None) -> Search:
-    """What checks the properties of a network."""
+    """Returns the function that checks the properties of a network."""
     if spark is None:
         from veristream.search import engine as local
 
@@ -144,7 +144,7 @@ def _engine(spark: SparkOptions | None) -> Search:
 
 
 def simulate(model: Model, *, constants: Constants | None = None, seed: int = 0, steps: int = 50) -> Trace:
-    """A random run of at most `steps` steps; the same seed gives the same run."""
+    """Returns a random run of at most `steps` steps; the same seed returns the same run."""
     network = _network(model, constants)
     from veristream.search.simulate import simulate as run
 
@@ -152,32 +152,34 @@ def simulate(model: Model, *, constants: Constants | None = None, seed: int = 0,
 
 
 def follow(run: KnownRun, networks: Sequence[Network], report: Report = silent) -> Trace:
-    """The run that a folder says to draw; `networks` are those of its file."""
+    """Returns the trace of a run that `expected.toml` lists; `networks` are the models of its file."""
     if run.goal is None:
         trace = simulate(networks[0], seed=run.seed, steps=run.steps)
     else:
         (result,) = check(networks, [run.goal], report=report)
         if result.verdict.trace is None:
-            found = f"{result.property} has no run to draw: {word(result.verdict)}"
+            found = f"{result.property} has no trace to draw: {word(result.verdict)}"
             reason = f", {result.verdict.reason}" if result.verdict.reason else ""
-            raise ModelError(f"{run.title}: {found}{reason}", hint="a goal is a `reachable` that holds")
+            raise ModelError(
+                f"{run.title}: {found}{reason}", hint="choose a `reachable` property that holds"
+            )
         trace = result.verdict.trace
     _find_lanes(run, trace)
     return trace
 
 
 def _find_lanes(run: KnownRun, trace: Trace) -> None:
-    """Raises ModelError where a lane that the run names takes no part in it."""
+    """Raises ModelError if a process that has a lane takes no step in the trace."""
     moving = dict.fromkeys(mover for step in trace.steps for mover in movers(step))
     for lane in run.lanes:
         if lane not in moving:
             raise ModelError(
-                f"{run.title}: {lane} takes no step of the run", hint=f"these do: {', '.join(moving)}"
+                f"{run.title}: {lane} takes no step in the trace", hint=f"choose from {', '.join(moving)}"
             )
 
 
 def export_promela(model: Model, *, constants: Constants | None = None) -> str:
-    """The model as Promela, for SPIN."""
+    """Translates the model to Promela, for SPIN."""
     network = _network(model, constants)
     from veristream.export.promela import to_promela
 
@@ -185,7 +187,7 @@ def export_promela(model: Model, *, constants: Constants | None = None) -> str:
 
 
 def export_tla(model: Model, *, module: str, constants: Constants | None = None) -> Exported:
-    """The model as a TLA+ module of the given name and its TLC configuration."""
+    """Translates the model to a TLA+ module of the given name and its TLC configuration."""
     network = _network(model, constants)
     from veristream.export.tla import to_tla
 
@@ -200,9 +202,9 @@ def reproduce(
     report: Report = silent,
     spark: SparkOptions | None = None,
 ) -> tuple[Reproduction, ...]:
-    """Every known model, or those named, with our verdicts beside the expected ones.
+    """Checks every known model, or those named, and compares our verdicts with the expected ones.
 
-    With `spark` one session of a Spark cluster serves them all.
+    With `spark`, all of them share one Spark session.
     """
     folder = find_models() if models is None else Path(models)
     known_models = find_known(folder, names)
@@ -211,7 +213,6 @@ def reproduce(
 
 
 def _reproduce(search: Search, known: KnownModel, limits: Limits | None, report: Report) -> Reproduction:
-    """Our verdicts on one known model beside the expected ones."""
     networks = _networks(known.path, known.constants)
     names = [one.property for one in known.expectations]
     results = _check(search, networks, names, None, limits, report)
@@ -220,7 +221,7 @@ def _reproduce(search: Search, known: KnownModel, limits: Limits | None, report:
 
 
 def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[Property]]:
-    """The named properties, or all, by network; a model that states none is asked for deadlocks."""
+    """Returns the named properties, or all, by network; deadlock freedom if the model states none."""
     if not names:
         if not any(network.properties for network in networks):
             return {network.name: [Property("deadlockfree", DeadlockFree())] for network in networks}
@@ -231,14 +232,14 @@ def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[
 
 
 def _under(property_: Property, fairness: Fairness | None) -> Property:
-    """The property of fair runs only; what speaks of all runs, such as divergence, stays as it is."""
+    """Restricts a temporal property to fair runs; other properties are returned unchanged."""
     if fairness is None or not isinstance(property_.claim, Temporal | LeadsTo):
         return property_
     return replace(property_, fairness=fairness)
 
 
 def _remarked(result: Result, network: Network) -> Result:
-    """The result, with what every verdict of the network should say."""
+    """Adds the network's remark to the reason of the result."""
     reason = "; ".join(part for part in (result.verdict.reason, network.remark) if part)
     return replace(result, verdict=replace(result.verdict, reason=reason))
 
@@ -246,13 +247,13 @@ def _remarked(result: Result, network: Network) -> Result:
 def _order(
     networks: Sequence[Network], names: Sequence[str], chosen: Mapping[str, Sequence[Property]]
 ) -> list[str]:
-    """The names of the chosen properties as they were asked for, else as the models state them."""
+    """Returns the chosen properties' names, in the order of `names` or else of the models."""
     found = {one.name: one for network in networks for one in chosen[network.name]}
     return _find(names, found, networks[0].span) if names else list(found)
 
 
 def _find(names: Sequence[str], known: Mapping[str, Property], span: Span) -> list[str]:
-    """The full names; blanks do not matter, and a word that stands in one name alone will do."""
+    """Resolves names, ignoring spaces; a word that occurs in only one property's name is enough."""
     found: list[str] = []
     for name in names:
         squeezed = "".join(name.split())
@@ -261,7 +262,7 @@ def _find(names: Sequence[str], known: Mapping[str, Property], span: Span) -> li
         ]
         near = same or [one for one in known if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one)]
         if len(near) > 1:
-            raise ModelError(f"several properties speak of {name}", span, "say which: " + "; ".join(near))
+            raise ModelError(f"several properties match {name}", span, "choose one of " + "; ".join(near))
         if not near:
             raise ModelError(f"the model has no property called {name}", span, _guess(name, known))
         found.append(near[0])
@@ -270,7 +271,7 @@ def _find(names: Sequence[str], known: Mapping[str, Property], span: Span) -> li
 
 def _guess(name: str, known: Mapping[str, Property]) -> str:
     if not known:
-        return "it states no property at all"
+        return "the model states no properties"
     close = get_close_matches(name, known, n=1)
     question = f"did you mean {close[0]}? " if close else ""
     return f"{question}its properties are {', '.join(known)}"
@@ -284,7 +285,7 @@ def _networks(model: Model, constants: Constants | None) -> Sequence[Network]:
     if isinstance(model, str | Path):
         return load_all(model, constants)
     if constants:
-        raise ModelError("a Network has its constants already", hint="give them to load")
+        raise ModelError("a loaded Network cannot take other constants", hint="pass them to load")
     return (model,) if isinstance(model, Network) else model
 
 
@@ -299,7 +300,7 @@ def _reader(path: Path) -> Reader:
     if path.suffix not in readers:
         suffix = f"ends in {path.suffix}" if path.suffix else "has no suffix"
         raise ModelError(
-            f"{path} {suffix}, and no language is known by that",
+            f"{path} {suffix}, which is not a known model language",
             hint=f"models end in {', '.join(readers)}",
         )
     return readers[path.suffix]()
@@ -341,4 +342,4 @@ def _read(path: Path) -> Source:
             f"{path} is not text: byte {error.start} is not UTF-8", hint="save the model as UTF-8"
         ) from error
     except (OSError, ValueError) as error:
-        raise EnvironmentFailure(f"{path} cannot be read: {error}") from error
+        raise EnvironmentFailure(f"cannot read {path}: {error}") from error

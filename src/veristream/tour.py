@@ -1,8 +1,8 @@
-"""Prove, run and audit in one go, for the newcomer: what each of them found, and a page of it all.
+"""A guided tour for newcomers: prove, run and audit, with one report.
 
-*Prove*: the papers' models against the papers' verdicts. *Run*: a cluster of Kabis in which a storage party
-and a validator lie. *Audit*: every copy of every event of that cluster, and its ledger, checked on Spark,
-which names both.
+*Prove* checks models from papers and compares the verdicts. *Run* starts a Kabis cluster in which a storage
+party and a validator lie. *Audit* checks the ledger and every copy of every event on Spark, and names both
+liars.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ PROVED = (
     ("nsq_shared_channel",),
     ("kabis_validate_printed", "kabis_validate_meant", "kabis_tendermint", "kabis_tendermint_unlocked"),
 )
-"""The known models that are proved, by paper: something of each, and what takes seconds, not minutes. The
-first two are searched by different loops, so that on a new machine no loop is compiled twice."""
+"""The known models to check, by paper: some from each, chosen to take seconds rather than minutes. The
+first two groups use different search loops, so the first two processes do not compile the same one."""
 PROVERS_MAX = 2
-"""Most of the time goes into compiling kernels, which takes one core for each model."""
+"""Most of the time goes into compiling kernels, which uses one core per model."""
 EVENTS = 20_000
 MASTER = "local[2]"
 
@@ -52,7 +52,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Tour:
-    """What was found on the way."""
+    """What each part of the tour found."""
 
     proved: tuple[Reproduction, ...]
     ran: Demonstration
@@ -60,13 +60,13 @@ class Tour:
 
     @property
     def is_as_told(self) -> bool:
-        """Whether every verdict is the expected one, nothing was lost, and the liars alone are named."""
+        """Whether all verdicts are as expected, nothing was lost, and the audit named exactly the liars."""
         proved = all(one.as_expected for one in self.proved)
         return proved and not self.ran.problems and self.named == set(LIARS)
 
     @property
     def named(self) -> set[str]:
-        """Whom the audit accuses."""
+        """The parties that the audit accuses."""
         return {each.accused for each in self.audited.accused if each.kind not in NOTES}
 
 
@@ -78,20 +78,20 @@ def take_tour(
     master: str = MASTER,
     tell: Tell = lambda _: None,
 ) -> Tour:
-    """Proves, runs and audits; the cluster is gone afterwards."""
-    tell("prove: the papers' models")
+    """Proves, runs and audits; removes the cluster afterwards."""
+    tell("prove: checking models from papers")
     proved = prove(papers, models or find_models(), tell)
-    tell("run: a cluster with two liars")
+    tell("run: starting a cluster with two liars")
     with _cluster() as cluster:
         ran = demonstrate(cluster, events)
-        tell("audit: every copy of every event, on Spark")
+        tell("audit: checking every copy of every event on Spark")
         audited = _audit(cluster, master, tell)
     return Tour(proved, ran, audited)
 
 
 def prove(papers: Sequence[Sequence[str]], models: Path, tell: Tell) -> tuple[Reproduction, ...]:
-    """Every model of the papers, each paper's in a process, so that all cores have work."""
-    find_known(models, [*chain(*papers)])  # a wrong folder is told before any work is done
+    """Checks the models of all papers, one process per paper, to use all cores."""
+    find_known(models, [*chain(*papers)])  # report a wrong folder before doing any work
     provers = min(PROVERS_MAX, os.cpu_count() or 1)
     with ProcessPoolExecutor(provers, mp_context=get_context("spawn")) as pool:
         proving = [pool.submit(library.reproduce, names, models=models) for names in papers]
@@ -104,7 +104,7 @@ def prove(papers: Sequence[Sequence[str]], models: Path, tell: Tell) -> tuple[Re
 
 
 def _tell_each(proving: Sequence[Future[tuple[Reproduction, ...]]], tell: Tell) -> None:
-    """What was found, as soon as it is; raises what a prover raised."""
+    """Reports each model as soon as it is checked; raises what a worker process raised."""
     for done in as_completed(proving):
         for one in done.result():
             agreeing = sum(not outcome.differences for outcome in one.outcomes)
@@ -130,18 +130,18 @@ def _audit(cluster: Cluster, master: str, tell: Tell) -> AuditReport:
 
 
 def summarise(tour: Tour) -> Iterator[tuple[str, str]]:
-    """Each verb with what came of it."""
+    """Yields each part of the tour with one line about what it found."""
     ran, checked = tour.ran, tour.audited.checked
-    problems = "; ".join(ran.problems) or "none lost, doubled, changed or out of order"
+    problems = "; ".join(ran.problems) or "none lost, duplicated, altered or out of order"
     copies = f"{checked.event_copies:,} copies of {checked.events:,} events"
     yield "proved", _tell_proved(tour.proved)
     yield "ran", f"{ran.acknowledged:,} events acknowledged, {ran.delivered:,} delivered, {problems}"
-    yield "lied", f"{' and '.join(LIARS)}, meanwhile; caught on the ledger: {_names(ran.caught)}"
+    yield "lied", f"{' and '.join(LIARS)}; caught on the ledger: {_names(ran.caught)}"
     yield "audited", f"{copies}, {checked.signatures:,} signatures; accused: {_names(sorted(tour.named))}"
 
 
 def _names(names: Sequence[str]) -> str:
-    return ", ".join(names) or "nobody"
+    return ", ".join(names) or "none"
 
 
 def _tell_proved(proved: Sequence[Reproduction]) -> str:
@@ -151,12 +151,12 @@ def _tell_proved(proved: Sequence[Reproduction]) -> str:
     shown = sum(verdict.trace is not None for verdict in violated)
     return (
         f"{agreeing} of {tell_count(len(outcomes), 'verdict')} on {tell_count(len(proved), 'model')} as"
-        f" expected; {tell_count(len(violated), 'violation')}, {shown} with a run that shows it"
+        f" expected; {tell_count(len(violated), 'violation')}, {shown} with a trace"
     )
 
 
 def render_tour(tour: Tour) -> str:
-    """The page of the tour."""
+    """Renders the report of the tour."""
     sections = (
         ("Proved", (*_introduce(), *show_reproductions(tour.proved))),
         ("Run", _show_run(tour.ran)),
@@ -172,27 +172,27 @@ def render_tour(tour: Tour) -> str:
 
 
 def _introduce() -> Iterator[Markup]:
-    yield text("p", "Each verdict that a paper gives stands beside ours; a run that shows one is drawn.")
+    yield text("p", "Our verdicts beside the published ones, with charts of the traces that show them.")
     yield element(
         "p",
-        escape("These are models that take seconds; "),
+        escape("These models take seconds; "),
         text("code", "veristream reproduce"),
-        escape(" proves every model that comes with Veristream."),
+        escape(" checks every model that comes with Veristream."),
     )
 
 
 def _show_run(ran: Demonstration) -> Iterator[Markup]:
     liars = " and ".join(f"{name} ({how}s)" for name, how in LIARS.items())
-    yield text("p", f"Four validators and three storage parties on one machine; {liars} lie all the time.")
+    yield text("p", f"Four validators and three storage parties on one machine; {liars} lie throughout.")
     receipt = ran.receipt
     place = f"{receipt.topic}-{receipt.partition}, sequence {receipt.sequence}, block {receipt.height}"
     rows = (
         ("events acknowledged", f"{ran.acknowledged:,}"),
-        ("delivered to a consumer that validates", f"{ran.delivered:,}"),
-        ("lost, doubled, changed or out of order", "; ".join(ran.problems) or "none"),
-        ("caught by its own signatures, on the ledger", _names(ran.caught)),
+        ("delivered to a validating consumer", f"{ran.delivered:,}"),
+        ("lost, duplicated, altered or out of order", "; ".join(ran.problems) or "none"),
+        ("caught on the ledger by their own signatures", _names(ran.caught)),
         ("suspected by the consumer", _names(ran.suspected)),
-        ("a receipt verified with the genesis alone", f"{place}, by {', '.join(receipt.validators)}"),
+        ("a receipt, verified with only the genesis", f"{place}, by {', '.join(receipt.validators)}"),
         ("seconds", f"{ran.seconds:.1f}"),
     )
     yield table(("what", "found"), [(escape(name), escape(value)) for name, value in rows])

@@ -41,7 +41,7 @@ def test_a_setting_that_is_not_there_is_not_passed_over() -> None:
 def test_without_go_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("VERISTREAM_CACHE", str(tmp_path))
-    with pytest.raises(EnvironmentFailure, match="there is no go here") as caught:
+    with pytest.raises(EnvironmentFailure, match="`go` is not on the PATH") as caught:
         find_program()
     assert caught.value.hint.startswith("install Go")
 
@@ -112,7 +112,7 @@ def test_up_status_and_down_as_commands(tmp_path: Path) -> None:
         address = (tmp_path / "cometbft-1" / "address").read_text().strip()
         assert said.splitlines() == [
             f"1 CometBFT validators in {tmp_path}: {address}",
-            "veristream broker down stops them",
+            "stop them with: veristream broker down",
         ]
         code, said = run("status")
         assert (code, address in said) == (0, True)

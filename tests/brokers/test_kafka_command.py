@@ -45,7 +45,7 @@ def test_a_cluster_is_started_shown_and_stopped(tmp_path: Path) -> None:
         assert (down.code, down.output) == (0, "stopped kafka-1\n")
         assert not answers(address)
         assert list(tmp_path.iterdir()) == []
-        assert broker(tmp_path, "down").output == f"nothing of {tmp_path} runs\n"
+        assert broker(tmp_path, "down").output == f"no broker is running in {tmp_path}\n"
 
 
 @pytest.mark.parametrize(

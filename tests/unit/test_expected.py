@@ -52,11 +52,11 @@ def test_read(tmp_path: Path) -> None:
     ("old", "new", "complaint"),
     [
         ('paper = "A. Author, A Paper, 2001"', "", "paper is missing"),
-        ('verdict = "holds"', 'verdict = "maybe"', "'maybe' is no verdict"),
-        ("states = 10", "states = true", "states must be a whole number"),
+        ('verdict = "holds"', 'verdict = "maybe"', "'maybe' is not a verdict"),
+        ("states = 10", "states = true", "states must be an integer"),
         ("states = 10", "stats = 10", "unknown key stats"),
         ('name = "repaired"', "", "name is missing"),
-        ("N = 3", 'N = "x"', "N must be a whole number"),
+        ("N = 3", 'N = "x"', "N must be an integer"),
         ("[[model]]", "[[model", "is not TOML"),
     ],
 )
@@ -103,10 +103,10 @@ def test_read_runs(tmp_path: Path) -> None:
     [
         ('title = "it works"', "", "simulate 1: title is missing"),
         ('model = "queue.net"', "", "simulate 1: model is missing"),
-        ("steps = 7", 'steps = "7"', "simulate 2: steps must be a whole number"),
+        ("steps = 7", 'steps = "7"', "simulate 2: steps must be an integer"),
         ("steps = 7", 'goal = "safe"', "simulate 2: a run to a goal is not random"),
         ("steps = 7", "step = 7", "simulate 2: unknown key step"),
-        ('"B"]', "7]", "simulate 1: lanes must be a list of texts"),
+        ('"B"]', "7]", "simulate 1: lanes must be a list of strings"),
     ],
 )
 def test_what_is_wrong_with_a_run_is_named(tmp_path: Path, old: str, new: str, complaint: str) -> None:
@@ -117,7 +117,7 @@ def test_what_is_wrong_with_a_run_is_named(tmp_path: Path, old: str, new: str, c
 
 
 def test_a_folder_without_the_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"is a folder without expected\.toml"):
+    with pytest.raises(ModelError, match=r"has no expected\.toml"):
         read_runs(tmp_path)
 
 
@@ -130,7 +130,7 @@ def test_find_by_folder_and_by_model(tmp_path: Path) -> None:
     assert names == [["list", "other", "queue", "repaired"], ["queue", "repaired"], ["other"]]
     with pytest.raises(ModelError, match="no known model is called nothing"):
         find_known(tmp_path, ["nothing"])
-    with pytest.raises(ModelError, match="no known models under"):
+    with pytest.raises(ModelError, match="there are no known models in"):
         find_known(tmp_path / "queue")
 
 

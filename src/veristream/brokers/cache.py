@@ -1,4 +1,4 @@
-"""Where programs that were fetched once are kept."""
+"""The cache of downloaded programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def cache_directory(name: str) -> Path:
-    """A folder in $VERISTREAM_CACHE, else in the user's cache directory."""
+    """Returns a folder in $VERISTREAM_CACHE, or else in the user's cache directory."""
     own = os.environ.get("VERISTREAM_CACHE")
     if own:
         return Path(own) / name

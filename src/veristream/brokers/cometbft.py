@@ -1,12 +1,13 @@
-"""CometBFT on this machine: a chain of validators, each a node with our ledger as its application.
+"""A CometBFT chain on this machine: validators that run the Kabis ledger as their application.
 
-    DIR/cometbft-1/address    where clients find its RPC, HOST:PORT
-    DIR/cometbft-1/config     how the node was set up, its key, and CometBFT's genesis
-    DIR/cometbft-1/data       what it keeps
-    DIR/cometbft-1/log.txt    what it says; process.json says which process it is
+    DIR/cometbft-1/address         HOST:PORT of its RPC
+    DIR/cometbft-1/config          the node's configuration and key, and CometBFT's genesis
+    DIR/cometbft-1/data            its data
+    DIR/cometbft-1/log.txt         its output
+    DIR/cometbft-1/process.json    its process
 
-The program is built by Go out of the published module, pinned by version; Go holds the sources against the
-public checksum database. Nodes listen on loopback alone and keep their addresses.
+Go builds the program from the published module, pinned by version, and verifies the sources against the
+public checksum database. Nodes listen only on loopback and keep their addresses across restarts.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ BUILD_PATIENCE_S = 900.0
 
 
 def find_program() -> Path:
-    """The CometBFT of our version, built the first time; raises EnvironmentFailure."""
+    """Returns the pinned CometBFT program, building it the first time; raises EnvironmentFailure."""
     folder = cache_directory(f"cometbft-{VERSION}")
     program = folder / "cometbft"
     return program if program.is_file() else build(folder)
 
 
 def build(folder: Path) -> Path:
-    """Has Go fetch, check and build CometBFT into a folder."""
+    """Builds CometBFT with Go into a folder; raises EnvironmentFailure."""
     go = shutil.which("go")
     if go is None:
         raise EnvironmentFailure(
-            f"CometBFT {VERSION} is built by Go, and there is no go here",
-            "install Go 1.22 or newer and have it on the PATH",
+            f"building CometBFT {VERSION} needs Go, and `go` is not on the PATH",
+            "install Go 1.22 or newer",
         )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as made:
@@ -65,12 +66,15 @@ def build(folder: Path) -> Path:
             )
         except subprocess.TimeoutExpired as error:
             raise EnvironmentFailure(
-                f"Go did not build CometBFT within {BUILD_PATIENCE_S:.0f} s", f"try it: go install {MODULE}"
+                f"Go did not build CometBFT within {BUILD_PATIENCE_S:.0f} s",
+                f"run it by hand: go install {MODULE}",
             ) from error
         if done.returncode != 0:
             said = done.stderr.strip().rpartition("\n")[2]
-            raise EnvironmentFailure(f"Go cannot build CometBFT: {said}", f"try it: go install {MODULE}")
-        os.replace(Path(made) / "cometbft", folder / "cometbft")  # whole, or not there
+            raise EnvironmentFailure(
+                f"Go cannot build CometBFT: {said}", f"run it by hand: go install {MODULE}"
+            )
+        os.replace(Path(made) / "cometbft", folder / "cometbft")  # atomic
     return folder / "cometbft"
 
 
@@ -87,15 +91,17 @@ class CometNetwork(BrokerGroup):
     KIND: ClassVar[str] = "cometbft"
 
     def create(self, count: int) -> None:
-        """Sets up so many validators, as they are if they are there."""
+        """Sets up `count` validators unless they exist; raises ModelError if there are more or fewer."""
         there = len(self.names())
         if there not in (0, count):
             raise ModelError(
                 f"{self.folder} has {there} CometBFT validators, not {count}",
-                hint="leave --validators out, or choose another folder with --data",
+                hint="leave out --validators, or choose another folder with --data",
             )
         if not 1 <= count <= VALIDATORS_MAX:
-            raise ModelError(f"{count} CometBFT validators", hint=f"between 1 and {VALIDATORS_MAX}")
+            raise ModelError(
+                f"cannot run {count} CometBFT validators", hint=f"choose 1 to {VALIDATORS_MAX}"
+            )
         if there:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +112,7 @@ class CometNetwork(BrokerGroup):
             self._place(homes, [_Ports(*ports[number::count]) for number in range(count)])
 
     def _place(self, homes: Sequence[Path], ports: Sequence[_Ports]) -> None:
-        """Gives each node its ports and peers and its folder; the address comes last, as the sign of it."""
+        """Configures the nodes and moves them into place; the address files, written last, complete it."""
         ids = [_run(find_program(), "show-node-id", "--home", str(home)) for home in homes]
         peers = [f"{id_}@{HOST}:{each.peers}" for id_, each in zip(ids, ports, strict=True)]
         for number, (home, each) in enumerate(zip(homes, ports, strict=True)):
@@ -124,14 +130,14 @@ class CometNetwork(BrokerGroup):
             path.write_text(f"{HOST}:{each.rpc}\n", encoding="utf-8")
 
     def command(self, name: str) -> Sequence[str]:
-        """The application, which runs its node."""
+        """Returns the command of the application, which in turn runs its node."""
         folder = (self.folder / name).resolve()
         listen = (folder / "application").read_text(encoding="utf-8").strip()
         node = (str(find_program()), "start", "--home", str(folder))
         return (sys.executable, "-m", "veristream.kabis.cometbft.process", "--listen", listen, "--", *node)
 
     def kill(self, name: str) -> None:
-        """Ends application and node at once: a process group, of which the application is the leader."""
+        """Kills application and node: one process group, led by the application."""
         running = self.find().get(name)
         if running is not None:
             with suppress(ProcessLookupError):
@@ -139,9 +145,9 @@ class CometNetwork(BrokerGroup):
         super().kill(name)
 
     def answers(self, name: str) -> bool:
-        """Whether the node's RPC answers, which is once its application has all blocks that the node has.
+        """Whether the node's RPC answers: its application has then replayed all blocks that the node has.
 
-        What others have meanwhile it fetches from them; alone, it would wait for that in vain.
+        This does not wait for blocks that only other nodes have: they may not be running.
         """
         try:
             with urllib.request.urlopen(f"http://{self.address(name)}/status", timeout=1.0) as reply:
@@ -159,7 +165,7 @@ def _run(program: Path, *arguments: str) -> str:
 
 
 def _settings(ports: _Ports, peers: Sequence[str]) -> dict[str, str]:
-    """What differs from CometBFT's defaults: loopback, no waiting where nothing is to be waited for."""
+    """Returns the settings that differ from CometBFT's defaults: loopback only, and short timeouts."""
     return {
         "proxy_app": f'"tcp://{HOST}:{ports.application}"',
         "log_level": '"error"',
@@ -185,7 +191,7 @@ def _settings(ports: _Ports, peers: Sequence[str]) -> dict[str, str]:
 
 
 def configure(text: str, settings: Mapping[str, str]) -> str:
-    """The text of a configuration with other values; raises EnvironmentFailure if it lacks a setting."""
+    """Replaces values in a configuration; raises EnvironmentFailure if a setting is missing."""
     left, section, lines = dict(settings), "", []
     for line in text.splitlines():
         header = re.fullmatch(r"\[(\w+)\]", line.strip())
@@ -197,6 +203,6 @@ def configure(text: str, settings: Mapping[str, str]) -> str:
         lines.append(line)
     if left:
         raise EnvironmentFailure(
-            f"CometBFT's configuration has no {', '.join(left)}", f"this is for CometBFT {VERSION}"
+            f"CometBFT's configuration has no {', '.join(left)}", f"install CometBFT {VERSION}"
         )
     return "\n".join(lines) + "\n"

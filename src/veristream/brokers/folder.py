@@ -1,4 +1,4 @@
-"""A folder of brokers, whatever they are: each has one of its own there, with its address and process."""
+"""A folder of brokers of any kind: each has a subfolder with its address and process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from veristream.kabis.cluster import processes
 
 STOP_PATIENCE_S = 60.0
-"""A broker that stops writes out what it has, which takes a busy disk a while; killed, it checks all of it
-when it starts again, and drops what is behind the first record that is damaged."""
+"""A stopping broker flushes its data, which may take a while on a busy disk. A killed one has to check all
+of it on the next start, and drops everything after the first damaged record."""
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """A broker: which process it is, None if it does not run, and where clients find it."""
+    """A broker: its address, and its process id or None if it is not running."""
 
     name: str
     pid: int | None
@@ -23,7 +23,7 @@ class BrokerStatus:
 
 
 def list_brokers(folder: Path) -> list[BrokerStatus]:
-    """The brokers that were ever set up in a folder."""
+    """Returns all brokers that are set up in a folder."""
     found = []
     for path in sorted(folder.glob("*/address")):
         running = processes.find(path.parent)
@@ -33,7 +33,7 @@ def list_brokers(folder: Path) -> list[BrokerStatus]:
 
 
 def stop_brokers(folder: Path) -> list[str]:
-    """Stops those that run, whoever started them; gives their names."""
+    """Stops the running brokers, no matter who started them; returns their names."""
     found = [processes.find(path.parent) for path in sorted(folder.glob("*/process.json"))]
     running = [each for each in found if each is not None]
     processes.stop(running, STOP_PATIENCE_S)
@@ -41,6 +41,6 @@ def stop_brokers(folder: Path) -> list[str]:
 
 
 def remove_brokers(folder: Path) -> None:
-    """Takes away the folders of all brokers; none of them may run."""
+    """Deletes the folders of all brokers; none of them may be running."""
     for path in sorted(folder.glob("*/address")):
         shutil.rmtree(path.parent)

@@ -1,4 +1,4 @@
-"""Brokers of one kind in a folder: started, waited for, stopped and killed alike, whatever they are."""
+"""Starts, stops and kills the brokers of one kind in a folder."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ START_PATIENCE_S = 180.0
 
 
 class BrokerGroup(ABC):
-    """The brokers of a kind; as a context manager it stops on leaving what it has started.
+    """The brokers of one kind; on exit, the context manager stops those that this object started.
 
-    Each has a folder of its own, `KIND-1` and so on, with its address in a file once it is set up.
+    Each has a folder, `KIND-1` and so on, which contains its address once it is set up.
     """
 
     KIND: ClassVar[str]
@@ -32,30 +32,30 @@ class BrokerGroup(ABC):
 
     @abstractmethod
     def command(self, name: str) -> Sequence[str]:
-        """What runs a broker that is set up."""
+        """Returns the command line that runs a broker."""
 
     @abstractmethod
     def answers(self, name: str) -> bool:
-        """Whether a broker that was started is ready."""
+        """Whether a started broker is ready."""
 
     def names(self) -> list[str]:
-        """All brokers of the folder."""
+        """Returns the names of all brokers in the folder."""
         found = [path.parent.name for path in self.folder.glob(f"{self.KIND}-*/address")]
         return sorted(found, key=lambda name: int(name.removeprefix(f"{self.KIND}-")))
 
     def address(self, name: str) -> str:
-        """Where clients find a broker."""
+        """Returns the address that clients connect to."""
         return (self.folder / name / "address").read_text(encoding="utf-8").strip()
 
     def find(self) -> dict[str, Running]:
-        """The brokers that run now, whoever started them."""
+        """Returns the running brokers, no matter who started them."""
         found = {
             name: self.running.get(name) or processes.find(self.folder / name) for name in self.names()
         }
         return {name: each for name, each in found.items() if each is not None and each.is_alive()}
 
     def start(self, names: Iterable[str] | None = None) -> list[str]:
-        """Starts those that do not run, by default all, and returns when they answer; gives their names."""
+        """Starts the brokers that are not running, waits until they answer, and returns their names."""
         up = self.find()
         chosen = [name for name in (self.names() if names is None else names) if name not in up]
         try:
@@ -71,19 +71,19 @@ class BrokerGroup(ABC):
 
     def _wait_for(self, name: str) -> None:
         deadline_s = time.monotonic() + START_PATIENCE_S
-        hint = f"look at {self.folder / name / 'log.txt'}"
+        hint = f"see {self.folder / name / 'log.txt'}"
         while not self.answers(name):
             if not self.running[name].is_alive():
                 said, advice = processes.last_words(self.folder / name)
                 raise EnvironmentFailure(
-                    f"{name} did not start: {said or 'it said nothing'}", advice or hint
+                    f"{name} did not start: {said or 'it printed nothing'}", advice or hint
                 )
             if time.monotonic() > deadline_s:
                 raise EnvironmentFailure(f"{name} did not answer within {START_PATIENCE_S:.0f} s", hint)
             time.sleep(processes.POLL_S)
 
     def stop(self, names: Iterable[str] | None = None) -> list[str]:
-        """Stops brokers, by default all that run, whoever started them; gives who they were."""
+        """Stops brokers, by default all that are running; returns the names of those it stopped."""
         found = self.find()
         chosen = [found[name] for name in (found if names is None else names) if name in found]
         processes.stop(chosen, STOP_PATIENCE_S)
@@ -92,14 +92,14 @@ class BrokerGroup(ABC):
         return [each.name for each in chosen]
 
     def kill(self, name: str) -> None:
-        """Ends a broker at once, as `kill -9` does, and waits until it is gone."""
+        """Kills a broker with SIGKILL and waits until it has ended."""
         running = self.find().get(name)
         if running is not None:
             processes.kill(running, STOP_PATIENCE_S)
         self.running.pop(name, None)
 
     def remove(self) -> None:
-        """Takes away all that the brokers kept; none of them may run."""
+        """Deletes the brokers' folders; none of them may be running."""
         for name in self.names():
             shutil.rmtree(self.folder / name)
 

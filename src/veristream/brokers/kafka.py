@@ -1,11 +1,12 @@
-"""Apache Kafka on this machine: independent clusters of one node each, which is broker and controller.
+"""Apache Kafka on this machine: independent single-node clusters, each node broker and controller.
 
-    DIR/kafka-1/address              where its clients find it, HOST:PORT
-    DIR/kafka-1/server.properties    how it was set up
-    DIR/kafka-1/data                 what it keeps
-    DIR/kafka-1/log.txt              what it says; process.json says which process it is
+    DIR/kafka-1/address              HOST:PORT for its clients
+    DIR/kafka-1/server.properties    its configuration
+    DIR/kafka-1/data                 its data
+    DIR/kafka-1/log.txt              its output
+    DIR/kafka-1/process.json         its process
 
-A cluster keeps its addresses, so that stopping and starting it moves nobody.
+A cluster keeps its addresses across restarts, so clients need not change.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ KAFKA = Bundle(
 )
 CLUSTERS_MAX = 31
 JAVA = ("-Xms64m", "-Xmx512m", "-Xmn192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""For brokers that share a small machine with their clients, and are not up for long.
+"""Java options for short-lived brokers that share a small machine with their clients.
 
-A batch of a megabyte is more than half a region of the usual collector in a small heap, and each would be
-collected by itself: writing batches of 1 KB events took Kafka three times the processor time. And compiling
-everything as well as can be takes more time than it saves in the first 700 MB: without, a broker starts
-in half the time and writes a megabyte in two thirds.
+With the default collector (G1) and a small heap, a batch of one megabyte is larger than half a region and
+so becomes a humongous object: writing batches of 1 KB events took three times the CPU time. Full
+optimisation by the JIT costs more than it saves in the first 700 MB: without it, a broker starts in half
+the time and writes a megabyte in two thirds of the time.
 """
 LOGGING = """\
 appender.console.type=Console
@@ -55,29 +56,29 @@ rootLogger.appenderRef.console.ref=console
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A Java and the jars that it runs."""
+    """A Java and the jars to run with it."""
 
     java: Path
     jars: Path
 
     def command(self, main: str, *arguments: str, options: Iterable[str] = ()) -> list[str]:
-        """The command line that runs a class of the jars."""
+        """Returns the command line that runs the class `main`."""
         return [str(self.java), *JAVA, *options, "-cp", f"{self.jars}/*", main, *arguments]
 
 
 def find_program() -> Program:
-    """Kafka and a Java to run it; raises EnvironmentFailure that says what to install."""
+    """Finds Kafka and a Java to run it; raises EnvironmentFailure."""
     try:
         java = find_java() / "bin" / "java"
     except EnvironmentFailure as missing:
         raise EnvironmentFailure(
-            "Kafka needs Java 17 or newer, and there is none here", "install a JDK and set JAVA_HOME"
+            "Kafka needs Java 17 or newer, and none was found", "install a JDK and set JAVA_HOME"
         ) from missing
     return Program(java, resolve(KAFKA))
 
 
 class KafkaClusters(BrokerGroup):
-    """The clusters of a folder; `properties` go to each that is set up."""
+    """The clusters in a folder; `properties` are added to the configuration of new ones."""
 
     KIND: ClassVar[str] = "kafka"
 
@@ -86,15 +87,15 @@ class KafkaClusters(BrokerGroup):
         self.properties = properties or {}
 
     def create(self, count: int) -> None:
-        """Sets up so many clusters, as they are if they are there."""
+        """Sets up `count` clusters unless they exist; raises ModelError if there are more or fewer."""
         there = len(self.names())
         if there not in (0, count):
             raise ModelError(
                 f"{self.folder} has {there} Kafka clusters, not {count}",
-                hint=f"leave --clusters out, or choose another folder; {self.folder} may be removed",
+                hint="leave out --clusters, or choose another folder with --data",
             )
         if not 1 <= count <= CLUSTERS_MAX:
-            raise ModelError(f"{count} Kafka clusters", hint=f"between 1 and {CLUSTERS_MAX}")
+            raise ModelError(f"cannot run {count} Kafka clusters", hint=f"choose 1 to {CLUSTERS_MAX}")
         if there:
             return
         program, ports = find_program(), draw_ports(2 * count)
@@ -105,19 +106,19 @@ class KafkaClusters(BrokerGroup):
             )
 
     def command(self, name: str) -> Sequence[str]:
-        """What runs a cluster's only node."""
+        """Returns the command line of a cluster's only node."""
         folder = (self.folder / name).resolve()
         logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
         properties = str(folder / "server.properties")
         return find_program().command("kafka.Kafka", properties, options=(logging,))
 
     def answers(self, name: str) -> bool:
-        """Whether the cluster takes requests."""
+        """Whether the cluster accepts requests."""
         return answers(self.address(name))
 
 
 def _set_up(program: Program, folder: Path, ports: tuple[int, int], properties: Mapping[str, str]) -> None:
-    """Writes a node's files and has Kafka format its folder; the address comes last, as the sign of it."""
+    """Writes a node's files and formats its storage; the address file, written last, marks it ready."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
     settings = {**_settings(folder, *ports), **properties}
@@ -133,13 +134,13 @@ def _set_up(program: Program, folder: Path, ports: tuple[int, int], properties: 
     if done.returncode != 0:
         said = (done.stderr.strip() or done.stdout.strip()).partition("\n")[0]
         raise EnvironmentFailure(
-            f"Kafka cannot format {folder / 'data'}: {said}", "see that it is writable"
+            f"Kafka cannot format {folder / 'data'}: {said}", "check that the folder is writable"
         )
     (folder / "address").write_text(f"{HOST}:{ports[0]}\n", encoding="utf-8")
 
 
 def _settings(folder: Path, port: int, controller_port: int) -> dict[str, str]:
-    """One node that is its own controller, on loopback, whose inner topics do not ask for other nodes."""
+    """Returns the settings of a node that is its own controller; internal topics have one replica."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -151,7 +152,7 @@ def _settings(folder: Path, port: int, controller_port: int) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "log.dirs": str((folder / "data").resolve()),
         "auto.create.topics.enable": "false",
-        "socket.receive.buffer.bytes": "-1",  # as the system has it: Kafka asks for a tenth of a batch
+        "socket.receive.buffer.bytes": "-1",  # the system's default: Kafka's own is a tenth of a batch
         "socket.send.buffer.bytes": "-1",
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "1",
@@ -163,16 +164,15 @@ def _settings(folder: Path, port: int, controller_port: int) -> dict[str, str]:
 
 
 def answers(address: str) -> bool:
-    """Whether a Kafka says at this address which versions of its requests it takes.
-
-    It says so to everybody, before anybody has told a password.
-    """
+    """Whether a Kafka at this address answers an ApiVersions request, which needs no authentication."""
     host, _, port = address.rpartition(":")
-    request = bytes.fromhex("00120000 00000001 ffff")  # ApiVersions, version 0, number 1, nobody's name
+    request = bytes.fromhex(
+        "00120000 00000001 ffff"
+    )  # ApiVersions version 0, correlation id 1, no client id
     try:
         with socket.create_connection((host, int(port)), timeout=1.0) as connection:
             connection.sendall(len(request).to_bytes(4, "big") + request)
             reply = connection.recv(10)
     except OSError:
         return False
-    return reply[4:10] == bytes.fromhex("00000001 0000")  # our number, and no error
+    return reply[4:10] == bytes.fromhex("00000001 0000")  # our correlation id, and no error

@@ -1,7 +1,7 @@
-"""Java programs from Maven: resolved once by Maven's own client, and held against known checksums.
+"""Java programs from Maven: resolved once by `mvn`, and verified against pinned checksums.
 
-Where Maven looks is the business of the machine's own settings. What it brings is believed only if every
-file has the checksum that this repository pins, and there is no file more and none less.
+Maven's own settings say which repositories it uses. The result is accepted only if it has exactly the
+pinned files, each with the pinned checksum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:copy-dependencies
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A program in Maven's terms."""
+    """The Maven coordinates of a program."""
 
     group: str
     name: str
@@ -33,7 +33,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Artifacts that run together with all that they need; `pins` is the file of their checksums here."""
+    """Artifacts that run together, with their dependencies; `pins` names the file of checksums."""
 
     name: str
     artifacts: tuple[Artifact, ...]
@@ -41,7 +41,7 @@ class Bundle:
 
 
 def resolve(bundle: Bundle) -> Path:
-    """The folder with the bundle's jars, fetched if they are not there yet, and checked in any case."""
+    """Returns the folder with the bundle's jars: downloads them if needed, and always verifies them."""
     folder = cache_directory(bundle.name)
     if not folder.is_dir():
         _fetch(bundle, folder)
@@ -50,12 +50,12 @@ def resolve(bundle: Bundle) -> Path:
 
 
 def _fetch(bundle: Bundle, folder: Path) -> None:
-    """Has Maven copy the jars beside the folder, which appears whole or not at all."""
+    """Downloads the jars with Maven; the folder appears complete or not at all."""
     maven = shutil.which("mvn")
     if maven is None:
         raise EnvironmentFailure(
-            f"{bundle.name} is fetched by Maven, and `mvn` is not on the path",
-            "install Maven, for instance the Debian package `maven`",
+            f"downloading {bundle.name} needs Maven, and `mvn` is not on the PATH",
+            "install Maven, for example the Debian package `maven`",
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{bundle.name}-", dir=folder.parent) as place:
@@ -72,18 +72,19 @@ def _run(command: Sequence[str], name: str) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     except subprocess.TimeoutExpired as late:
         raise EnvironmentFailure(
-            f"Maven did not bring {name} within {PATIENCE_S:.0f} s", "see whether it reaches its repository"
+            f"Maven did not download {name} within {PATIENCE_S:.0f} s",
+            "check that it can reach its repository",
         ) from late
     if done.returncode != 0:
         lines = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
         said = lines[0].removeprefix("[ERROR]").strip() if lines else f"exit {done.returncode}"
         raise EnvironmentFailure(
-            f"Maven does not bring {name}: {said}", "see whether it reaches its repository; run it by hand"
+            f"Maven cannot download {name}: {said}", "check that it can reach its repository"
         )
 
 
 def write_pom(bundle: Bundle) -> str:
-    """A project that depends on the artifacts and is nothing besides."""
+    """Writes a Maven project that only depends on the artifacts."""
     depends = "\n".join(
         f"<dependency><groupId>{each.group}</groupId><artifactId>{each.name}</artifactId>"
         f"<version>{each.version}</version></dependency>"
@@ -97,7 +98,7 @@ def write_pom(bundle: Bundle) -> str:
 
 
 def read_pins(name: str) -> dict[str, str]:
-    """File names and their SHA-256, as `sha256sum` writes them."""
+    """Reads file names and SHA-256 checksums in the format of `sha256sum`."""
     text = resources.files("veristream.brokers").joinpath(name).read_text(encoding="utf-8")
     pairs = (line.split() for line in text.splitlines())
     return {file: digest for digest, file in pairs}
@@ -110,11 +111,11 @@ def check(folder: Path, pins: dict[str, str]) -> None:
     for problem, names in (
         ("is missing", sorted(pins.keys() - found.keys())),
         ("is not pinned", sorted(found.keys() - pins.keys())),
-        ("has another checksum than it should", wrong),
+        ("has the wrong checksum", wrong),
     ):
         if names:
             raise EnvironmentFailure(
-                f"{folder / names[0]} {problem}", f"remove {folder}, so that it is fetched again"
+                f"{folder / names[0]} {problem}", f"delete {folder} to download it again"
             )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Runs the command of this process's arguments and exits."""
+    """Entry point of the `veristream` script."""
     from veristream.cli.app import run
 
     run()

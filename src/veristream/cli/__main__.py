@@ -1,4 +1,4 @@
-"""`python -m veristream.cli`, for where the command is not on the path."""
+"""`python -m veristream.cli`, for when the command is not on the PATH."""
 
 from __future__ import annotations
 

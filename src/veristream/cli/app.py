@@ -1,4 +1,4 @@
-"""The verbs, put together."""
+"""The `veristream` command, assembled from its verbs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ app.add_typer(broker, name="broker")
 
 
 def run() -> None:
-    """Runs the command; a terminal that lacks a character gets a stand-in, not an error."""
+    """Runs the command; characters that the terminal cannot encode are escaped instead of raising."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -59,13 +59,13 @@ def veristream(
     """Trust in message streams: prove the design of a messaging system, run one, audit what it did.
 
     \b
-    veristream tour                                          all three in a few minutes
-    veristream models --copy models                          the models that come with it, to work on
-    veristream check models/philosophers/philosophers.net    every property of a model
-    veristream simulate models/philosophers/philosophers.net one random run, drawn
-    veristream reproduce                                     all models against what is known of them
+    veristream tour                                           prove, run and audit in a few minutes
+    veristream models --copy models                           copy the included models
+    veristream check models/philosophers/philosophers.net     check every property of a model
+    veristream simulate models/philosophers/philosophers.net  draw one random run
+    veristream reproduce                                      compare our verdicts with published ones
     veristream export models/philosophers/philosophers.net --to promela
-    veristream kabis up                                      event streaming, each topic with its own trust
+    veristream kabis up                                       start an event-streaming cluster
 
-    Each verb explains itself: veristream check --help
+    Run a command with --help for details and examples: veristream check --help
     """

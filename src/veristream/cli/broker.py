@@ -1,6 +1,6 @@
-"""`veristream broker`: real brokers on this machine, for Kabis to stand on.
+"""`veristream broker`: runs real brokers on this machine, for Kabis to use as storage or ordering.
 
-Each kind of broker is a command of `up`, in a file of its own; `status` and `down` do not care which it is.
+Each kind of broker is a subcommand of `up`; `status` and `down` work for every kind.
 """
 
 from __future__ import annotations
@@ -20,13 +20,15 @@ DATA = Path("broker-data")
 WATCH_S = 0.5
 
 DataOption = Annotated[
-    Path, typer.Option("--data", metavar="DIR", envvar="BROKER_DATA", help="The brokers' folder.")
+    Path,
+    typer.Option("--data", metavar="DIR", envvar="BROKER_DATA", help="The folder that holds the brokers."),
 ]
 DetachOption = Annotated[
-    bool, typer.Option("--detach", help="Return once all answer; `broker down` stops them.")
+    bool,
+    typer.Option("--detach", help="Return as soon as all brokers are ready; `broker down` stops them."),
 ]
 RemoveOption = Annotated[
-    bool, typer.Option("--remove/--keep", help="Take away what they kept, once they are stopped.")
+    bool, typer.Option("--remove/--keep", help="Delete the brokers' data after they have stopped.")
 ]
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
@@ -36,7 +38,7 @@ app.add_typer(up, name="up", help="Start brokers on this machine.")
 
 @app.callback()
 def broker() -> None:
-    """Real brokers on this machine, on loopback and without containers, for Kabis to stand on.
+    """Run Kafka and CometBFT on this machine for Kabis, on loopback and without containers.
 
     \b
     veristream broker up kafka --detach          three Kafka clusters of one node each
@@ -46,7 +48,7 @@ def broker() -> None:
     veristream kabis up --ordering cometbft=HOST:PORT,HOST:PORT,HOST:PORT,HOST:PORT
     veristream broker down
 
-    The programs are the published ones, fetched once and held against checksums.
+    The programs are the published releases, downloaded once and verified against checksums.
     """
 
 
@@ -55,19 +57,19 @@ def kafka(
     clusters: Annotated[
         int | None,
         typer.Option(
-            "--clusters", metavar="N", min=1, help="How many. [default: 3, or as they are in DIR]"
+            "--clusters", metavar="N", min=1, help="Number of clusters. [default: those in DIR, else 3]"
         ),
     ] = None,
     data: DataOption = DATA,
     detach: DetachOption = False,
     remove: RemoveOption = False,
 ) -> None:
-    """Start independent Kafka clusters, each of one node that is broker and controller (KRaft).
+    """Start independent single-node Kafka clusters.
 
-    The first time Maven fetches Kafka, and each cluster's folder is made in DIR; from then on they go on
-    from what is there, at the same addresses. Java 17 or newer runs them.
+    Each node is broker and controller (KRaft). The first start downloads Kafka with Maven and creates a
+    folder for each cluster in DIR; later starts reuse their data and addresses. Needs Java 17 or newer.
 
-    Exit code: 0 after they were stopped, 2 if what was asked is wrong, 3 if one cannot start.
+    Exit code: 0 after the clusters have stopped, 2 if an option is wrong, 3 if a cluster cannot start.
     """
     with failures():
         from veristream.brokers.kafka import KafkaClusters
@@ -82,19 +84,22 @@ def cometbft(
     validators: Annotated[
         int | None,
         typer.Option(
-            "--validators", metavar="N", min=1, help="How many, 3F + 1. [default: 4, or as they are in DIR]"
+            "--validators",
+            metavar="N",
+            min=1,
+            help="Number of validators; 3F + 1 tolerate F faulty ones. [default: those in DIR, else 4]",
         ),
     ] = None,
     data: DataOption = DATA,
     detach: DetachOption = False,
     remove: RemoveOption = False,
 ) -> None:
-    """Start the validators of a CometBFT chain, each with the ledger of Kabis as its application.
+    """Start a CometBFT chain that runs the Kabis ledger.
 
-    The first time Go builds CometBFT out of the published module, and each validator's folder is made in
-    DIR; from then on they go on from what is there, at the same addresses.
+    The first start builds CometBFT with Go from the published module and creates a folder for each
+    validator in DIR; later starts reuse their data and addresses.
 
-    Exit code: 0 after they were stopped, 2 if what was asked is wrong, 3 if one cannot start.
+    Exit code: 0 after the validators have stopped, 2 if an option is wrong, 3 if one cannot start.
     """
     with failures():
         from veristream.brokers.cometbft import CometNetwork
@@ -105,28 +110,28 @@ def cometbft(
 
 
 def run_brokers(found: BrokerGroup, what: str, *, detach: bool, remove: bool) -> None:
-    """Starts brokers that are set up, and stays with them unless they are to be detached."""
+    """Starts the brokers of a group; unless `detach`, waits for a signal and then stops what it started."""
     started = found.start()
     addresses = ",".join(found.address(name) for name in found.names())
     typer.echo(f"{len(found.names())} {what} in {found.folder}: {addresses}")
     if detach:
-        typer.echo("veristream broker down stops them")
+        typer.echo("stop them with: veristream broker down")
         return
     with found:
         stop = stopped_by_signals()
-        typer.echo(f"Ctrl-C stops {', '.join(started) or 'nothing: they ran before'}")
+        typer.echo(f"Ctrl-C stops {', '.join(started) or 'nothing: they were already running'}")
         while not stop.wait(WATCH_S):
             pass
     if remove:
         found.remove()
-    typer.echo("stopped; " + ("nothing is kept" if remove else "everything is kept"))
+    typer.echo("stopped; " + ("all data deleted" if remove else "all data kept"))
 
 
 @app.command()
 def status(data: DataOption = DATA) -> None:
-    """Show which brokers of DIR run, and where.
+    """Show the brokers in DIR, their processes and their addresses.
 
-    Exit code: 0 if all run, else 3.
+    Exit code: 0 if all of them are running, else 3.
     """
     with failures():
         from veristream.brokers.folder import list_brokers
@@ -142,11 +147,11 @@ def status(data: DataOption = DATA) -> None:
 
 @app.command()
 def down(data: DataOption = DATA, remove: RemoveOption = False) -> None:
-    """Stop the brokers of DIR that run, and nothing else."""
+    """Stop the running brokers in DIR, and nothing else."""
     with failures():
         from veristream.brokers.folder import remove_brokers, stop_brokers
 
         stopped = stop_brokers(data)
-        typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"nothing of {data} runs")
+        typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"no broker is running in {data}")
         if remove:
             remove_brokers(data)

@@ -1,4 +1,4 @@
-"""`veristream check`: the verdict of each property of a model."""
+"""`veristream check`: checks the properties of a model."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ from veristream.verdict import Result
 
 
 class FairnessChoice(StrEnum):
-    """The fairness that every property is checked under."""
-
     NONE = "none"
     WEAK_ACTION = "weak-action"
     STRONG_ACTION = "strong-action"
@@ -63,7 +61,7 @@ PropertyOptions = Annotated[
 ]
 FairnessOption = Annotated[
     FairnessChoice | None,
-    typer.Option("--fairness", help="Check under this fairness, whatever the properties say themselves."),
+    typer.Option("--fairness", help="Assume this fairness, overriding what each property declares."),
 ]
 
 
@@ -91,22 +89,22 @@ def check(
 ) -> None:
     """Check the properties of a model in every state that it can reach.
 
-    Each property gets a verdict: it holds, it is violated (a run shows it), or it is unknown because
-    a bound was hit. Ctrl-C ends the search with what is known so far. Where a model has clocks, zones
-    are counted as states: each is a state with all the clock values that it can be reached with at once.
+    Each property gets a verdict: holds, violated (with a trace that shows it), or unknown (a limit was
+    reached first). Ctrl-C stops the search and reports what is known by then. In a timed model, the
+    states that are counted are zones: a discrete state together with a set of clock values.
 
     \b
-    veristream check queue.net                          all properties
-    veristream check queue.net -p no_loss -p in_order   two of them
-    veristream check queue.net -D CAPACITY=3            with another constant
-    veristream check queue.net --fairness weak-process  no process waits for ever
+    veristream check queue.net                          check all properties
+    veristream check queue.net -p no_loss -p in_order   check two of them
+    veristream check queue.net -D CAPACITY=3            override a constant
+    veristream check queue.net --fairness weak-process  assume that no process is ignored forever
     veristream check queue.net --engine spark --master local[2]
-    veristream check queue.net --html queue.html        pictures of the runs
+    veristream check queue.net --html queue.html        write a page with the traces drawn
     veristream check queue.net --json | jq '.results[].verdict'
 
     \b
-    Exit code: 0 all hold, 1 some are violated, 4 some are unknown and none is violated,
-               2 the model is wrong, 3 the machine failed.
+    Exit code: 0 all properties hold, 1 one is violated, 4 one is unknown and none is violated,
+               2 the model or an option is wrong, 3 the environment failed (memory, disk, Spark).
     """
     with failures():
         networks = library.load_all(model, read_constants(define))
@@ -129,6 +127,6 @@ def check(
 
 
 def _engine_of(chosen: Engine, results: Sequence[Result]) -> Engine:
-    """Where the search ran in the end."""
+    """Returns the engine that finished the search."""
     shared = any(result.effort.spread is not None for result in results)
     return Engine.SPARK if chosen is Engine.SPARK or shared else Engine.LOCAL

@@ -1,4 +1,4 @@
-"""`veristream export`: a model for another checker, so that nobody has to trust us alone."""
+"""`veristream export`: writes a model for another checker, to cross-check our verdicts."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 
 class Target(StrEnum):
-    """The language to write."""
-
     PROMELA = "promela"
     TLA = "tla"
 
 
-TargetOption = Annotated[Target, typer.Option("--to", help="promela is for SPIN, tla for TLC.")]
+TargetOption = Annotated[
+    Target, typer.Option("--to", help="Output language: promela for SPIN, tla for TLC.")
+]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write here, not to stdout."),
+    typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout."),
 ]
 
 
 def export(
     model: ModelPath, to: TargetOption, define: ConstantOptions = None, output: OutputOption = None
 ) -> None:
-    """Write a model in the language of another checker, to compare its verdict with ours.
+    """Translate a model for SPIN or TLC, to compare their verdicts with ours.
 
-    The written model has the same states and the same steps, so the other checker must count the
+    The translation has the same states and the same transitions, so the other checker must count the
     same number of distinct states.
 
     \b
@@ -45,8 +45,8 @@ def export(
     veristream export queue.net --to tla -o Queue.tla    writes Queue.cfg beside it
     java -cp tla2tools.jar tlc2.TLC -deadlock Queue
 
-    Where the model has a property of deadlock freedom, leave out -E and -deadlock: the written model
-    lets states that have terminated properly stay as they are, so only deadlocks are reported.
+    If the model has a deadlock-freedom property, leave out -E and -deadlock: the translation gives every
+    properly terminated state a self-loop, so the other checker reports only real deadlocks.
     """
     with failures():
         network = library.load(model, read_constants(define))
@@ -63,12 +63,13 @@ def export(
 
 
 def _module_name(path: Path, given: bool) -> str:
-    """TLC wants a module to be called as its file is."""
+    """Returns the module name for a file: TLC requires the two to match."""
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", path.stem):
         return path.stem
     if given:
         raise ModelError(
-            f"{path.stem} is no name of a TLA+ module", hint="letters, digits and _ only, as in Queue.tla"
+            f"{path.stem} is not a valid TLA+ module name",
+            hint="use only letters, digits and _, as in Queue.tla",
         )
     return "M" + re.sub(r"[^A-Za-z0-9_]", "_", path.stem)
 
@@ -81,4 +82,4 @@ def _write(texts: dict[Path | None, str]) -> None:
         try:
             path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
         except OSError as error:
-            raise EnvironmentFailure(f"{path} cannot be written: {error.strerror}") from error
+            raise EnvironmentFailure(f"cannot write {path}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""How the command ends: its exit codes, and what it says when something is wrong."""
+"""Exit codes and error messages of the command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from veristream.verdict import Fault, Result, Unknown, Violated
 
 
 class Exit(IntEnum):
-    """What the exit code of the command means."""
+    """The exit codes of the command."""
 
     HOLDS = 0
     VIOLATED = 1
@@ -24,7 +24,7 @@ class Exit(IntEnum):
 
 @contextmanager
 def failures() -> Iterator[None]:
-    """Turns what is the user's or the machine's fault into a message and an exit code."""
+    """Turns a ModelError or an EnvironmentFailure into a message and an exit code."""
     try:
         yield
     except ModelError as error:
@@ -32,11 +32,11 @@ def failures() -> Iterator[None]:
     except EnvironmentFailure as error:
         _end(error.render(), Exit.ENVIRONMENT)
     except MemoryError:
-        _end("error: out of memory\nhint: --max-memory-mib keeps a search within bounds", Exit.ENVIRONMENT)
+        _end("error: out of memory\nhint: limit the search with --max-memory-mib", Exit.ENVIRONMENT)
 
 
 def exit_of(results: Sequence[Result]) -> Exit:
-    """The exit code of a set of verdicts: the gravest decides."""
+    """Returns the exit code for these verdicts; the most severe one decides."""
     verdicts = [result.verdict for result in results]
     if faults_of(results):
         return Exit.MODEL_WRONG
@@ -48,13 +48,13 @@ def exit_of(results: Sequence[Result]) -> Exit:
 
 
 def faults_of(results: Sequence[Result]) -> tuple[Fault, ...]:
-    """The run-time errors of the model that the searches met, each once."""
+    """Returns the run-time errors of the model that the searches found, without duplicates."""
     found = (r.verdict.fault for r in results if isinstance(r.verdict, Unknown))
     return tuple(dict.fromkeys(fault for fault in found if fault is not None))
 
 
 def tell_faults(results: Sequence[Result]) -> None:
-    """Says on stderr what failed in the model and where it is written."""
+    """Prints the model's run-time errors and their source locations on stderr."""
     for fault in faults_of(results):
         typer.echo(ModelError(fault.message, fault.span).render(), err=True)
 

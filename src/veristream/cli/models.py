@@ -1,4 +1,4 @@
-"""`veristream models`: the known models that come with Veristream, and copies of them."""
+"""`veristream models`: lists and copies the known models that come with Veristream."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from veristream.cli.options import JsonOption
 from veristream.report import json, text
 
 NameArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these models; all by default.")
+    list[str] | None, typer.Argument(metavar="NAME", help="The models to list or copy. [default: all]")
 ]
 CopyOption = Annotated[
     Path | None,
     typer.Option(
         "--copy",
         metavar="FOLDER",
-        help="Copy the models into this folder, each into a folder of its name, with the files that they"
-        " include. An existing file is never overwritten.",
+        help="Copy each model into a subfolder of FOLDER, with the files that it includes."
+        " Existing files are never overwritten.",
     ),
 ]
 FromOption = Annotated[
@@ -29,7 +29,7 @@ FromOption = Annotated[
     typer.Option(
         "--models",
         metavar="FOLDER",
-        help="Where the models are. By default those that come with Veristream.",
+        help="The folder of known models. [default: those that come with Veristream]",
     ),
 ]
 
@@ -42,18 +42,19 @@ def models(
 ) -> None:
     """List the known models that come with Veristream, or copy them to work on.
 
-    A known model is a folder with model files and an expected.toml: where it was published, and the
-    verdict of each property. Reproduce checks it where it is; a copy is yours to read and to change.
+    A known model is a folder with model files and an expected.toml, which says where the model was
+    published and lists the expected verdict of each property. Copy one to read or change it; `veristream
+    reproduce` needs no copy.
 
     \b
-    veristream models                          all of them: what they are, papers, files
-    veristream models nsq                      one of them, with every variant that its paper has
-    veristream models kafka nsq --copy .       copies: ./kafka and ./nsq
-    veristream models --copy models            copies of all, below ./models
-    veristream check kafka/kafka.csp           a copy, checked like any model
-    veristream reproduce nsq                   every verdict of its paper
+    veristream models                          list all models, with their papers and files
+    veristream models nsq                      list one folder with all variants of its model
+    veristream models kafka nsq --copy .       copy two of them to ./kafka and ./nsq
+    veristream models --copy models            copy all of them into ./models
+    veristream check kafka/kafka.csp           check a copy like any other model
+    veristream reproduce nsq                   compare our verdicts with those of its paper
 
-    Exit code: 0, or 2 if a name is unknown or a file is in the way.
+    Exit code: 0, or 2 if a name is unknown or a file would be overwritten.
     """
     with failures():
         folders = known.list_models(names or (), models=models)

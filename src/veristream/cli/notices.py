@@ -1,4 +1,4 @@
-"""What a user should know of how a search went, on stderr, once."""
+"""Notices about a search, printed once on stderr when it ends."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 from veristream.search.limits import Tell
 
 THINGS_MAX = 8
-"""Of more things that are said under one heading, the others are counted."""
+"""How many things one notice lists; the rest are only counted."""
 
 
 @contextmanager
 def telling() -> Iterator[Tell]:
-    """Gathers what is told and says it at the end, one line for each heading."""
+    """Collects notices and prints them at the end, one line per heading."""
     told: dict[str, dict[str, None]] = {}
 
     def tell(heading: str, thing: str) -> None:

@@ -1,4 +1,4 @@
-"""The options that several verbs share."""
+"""Options shared by several verbs."""
 
 from __future__ import annotations
 
@@ -23,23 +23,19 @@ from veristream.spark import names_cluster
 
 
 class Engine(StrEnum):
-    """Where a search runs."""
-
     AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
 
 
 class ExchangeChoice(StrEnum):
-    """How workers on Spark exchange states."""
-
     AUTO = "auto"
     SOCKETS = "sockets"
     SHUFFLE = "shuffle"
 
 
 ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="The model, a .csp, .net, .py, .xml or .xta file.")
+    Path, typer.Argument(metavar="MODEL", help="The model: a .csp, .net, .py, .xml or .xta file.")
 ]
 ConstantOptions = Annotated[
     list[str] | None,
@@ -47,15 +43,15 @@ ConstantOptions = Annotated[
         "-D",
         "--define",
         metavar="NAME=VALUE",
-        help="Give a constant of the model another value. May be repeated.",
+        help="Override a constant of the model. May be repeated.",
     ),
 ]
 EngineOption = Annotated[
     Engine,
     typer.Option(
         "--engine",
-        help="Where the search runs. By default here, then on Spark once the memory here is nearly used up,"
-        " if --master or Spark's own settings name a cluster.",
+        help="Where the search runs. auto starts on this machine and moves to Spark when memory runs short,"
+        " if --master or Spark's own configuration names a cluster.",
     ),
 ]
 MasterOption = Annotated[
@@ -63,22 +59,22 @@ MasterOption = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="The Spark cluster to explore on, such as local[2] or spark://HOST:7077.",
+        help="The Spark cluster to search on, such as local[2] or spark://HOST:7077.",
     ),
 ]
 PartsOption = Annotated[
     int | None,
     typer.Option(
-        "--parts", metavar="N", min=1, max=4096, help="With --engine spark: workers. By default all cores."
+        "--parts", metavar="N", min=1, max=4096, help="With Spark: number of workers. [default: all cores]"
     ),
 ]
 ExchangeOption = Annotated[
     ExchangeChoice,
     typer.Option(
         "--exchange",
-        help="With --engine spark: how workers exchange states. By sockets of their own, for which all must"
-        " run at once and reach each other; or by Spark's shuffle, which needs neither, and a job for every"
-        " level. By default sockets, and the shuffle where the cluster refuses these.",
+        help="With Spark: how workers exchange states. sockets is faster, but all workers must run at the"
+        " same time and reach each other; shuffle has no such needs, but runs one Spark job per level."
+        " auto tries sockets and falls back to shuffle.",
     ),
 ]
 CheckpointOption = Annotated[
@@ -86,35 +82,50 @@ CheckpointOption = Annotated[
     typer.Option(
         "--checkpoint",
         metavar="DIR",
-        help="With --engine spark: save the search here now and then; all machines must see the folder.",
+        help="With Spark: save the search to this folder from time to time; all machines must share it.",
     ),
 ]
 CheckpointSecondsOption = Annotated[
     float,
     typer.Option(
-        "--checkpoint-seconds", metavar="S", min=0, help="How often --checkpoint saves, after a level."
+        "--checkpoint-seconds",
+        metavar="S",
+        min=0,
+        help="Least time between checkpoints; each is taken after a level.",
     ),
 ]
 ResumeOption = Annotated[
     str | None,
-    typer.Option("--resume", metavar="DIR", help="With --engine spark: go on from a checkpoint."),
+    typer.Option(
+        "--resume", metavar="DIR", help="With Spark: continue from the checkpoint in this folder."
+    ),
 ]
 SpillOption = Annotated[
     str | None,
     typer.Option(
-        "--spill", metavar="DIR", help="With --engine spark: keep states on this disk, not in memory."
+        "--spill", metavar="DIR", help="With Spark: keep states in this folder instead of in memory."
     ),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", metavar="N", min=1, max=256, help="How many cores search.")
+    int, typer.Option("--workers", metavar="N", min=1, max=256, help="Number of cores to use.")
 ]
 StatesOption = Annotated[
     int | None,
-    typer.Option("--max-states", metavar="N", min=1, help="Give up, as unknown, at so many states."),
+    typer.Option(
+        "--max-states",
+        metavar="N",
+        min=1,
+        help="Stop after N states; undecided properties are reported as unknown.",
+    ),
 ]
 SecondsOption = Annotated[
     float | None,
-    typer.Option("--max-seconds", metavar="S", min=0, help="Give up, as unknown, after so long."),
+    typer.Option(
+        "--max-seconds",
+        metavar="S",
+        min=0,
+        help="Stop after S seconds; undecided properties are reported as unknown.",
+    ),
 ]
 MemoryOption = Annotated[
     int | None,
@@ -122,31 +133,32 @@ MemoryOption = Annotated[
         "--max-memory-mib",
         metavar="MIB",
         min=1,
-        help="Give up, as unknown, at so much memory. By default a share of the machine's.",
+        help="Stop at this much memory; undecided properties are reported as unknown."
+        " [default: a share of this machine's memory]",
     ),
 ]
 SymmetryOption = Annotated[
     bool,
     typer.Option(
         "--symmetry/--no-symmetry",
-        help="Of states that differ only in which symmetric instance is which, explore one.",
+        help="Explore one of several states that differ only by a permutation of symmetric instances.",
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON on stdout.")]
 HtmlOption = Annotated[
     Path | None,
     typer.Option(
-        "--html", metavar="FILE", help="Also write one HTML page, with traces as message sequence charts."
+        "--html", metavar="FILE", help="Also write an HTML page with traces as message sequence charts."
     ),
 ]
 FullTraceOption = Annotated[
     bool,
-    typer.Option("--full-trace", help="Draw long traces whole, not only their ends, and long values too."),
+    typer.Option("--full-trace", help="Draw every step of a long trace, and long values in full."),
 ]
 
 
 def read_constants(texts: Sequence[str] | None) -> dict[str, int]:
-    """The constants of `-D`; a value is a whole number, true or false."""
+    """Parses `-D NAME=VALUE`; a value is an integer, true or false."""
     constants: dict[str, int] = {}
     for text in texts or ():
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -166,8 +178,8 @@ def _read_value(text: str, value: str) -> int:
         return int(value)
     except ValueError:
         raise ModelError(
-            f"-D {text}: {value or 'nothing'} is no value of a constant",
-            hint="a whole number, true or false",
+            f"-D {text}: {value or 'nothing'} is not a constant's value",
+            hint="write an integer, true or false",
         ) from None
 
 
@@ -178,12 +190,12 @@ def read_limits(
     memory_mib: int | None,
     symmetry: bool = True,
 ) -> Limits:
-    """The bounds that the options name."""
+    """Builds the limits from the options."""
     return Limits(workers, states, seconds, memory_mib, symmetry)
 
 
 def read_spark(engine: Engine, options: SparkOptions, resume: str | None = None) -> SparkOptions | None:
-    """The cluster that the options or Spark's own settings name; None where the search stays here."""
+    """Returns the Spark options, or None if the search runs on this machine only; raises ModelError."""
     is_named = options.master is not None or names_cluster(os.environ)
     if engine is Engine.LOCAL or (engine is Engine.AUTO and not is_named):
         named = {"--master": options.master, "--parts": options.parts, "--resume": resume}
@@ -192,12 +204,12 @@ def read_spark(engine: Engine, options: SparkOptions, resume: str | None = None)
         for option, value in named.items():
             if value is not None:
                 raise ModelError(
-                    f"{option} is for Spark", hint="say --engine spark --master URL, or leave it out"
+                    f"{option} needs Spark", hint="add --engine spark --master URL, or leave the option out"
                 )
         return None
     if resume is not None and not _is_saved(resume):
         raise ModelError(
-            f"there is no checkpoint in {resume}", hint="--checkpoint DIR makes one; give the same folder"
+            f"there is no checkpoint in {resume}", hint="name the folder that was given to --checkpoint"
         )
     options = replace(options, checkpoint=resume or options.checkpoint)
     return replace(options, start_states=None) if engine is Engine.AUTO else options
@@ -210,20 +222,21 @@ def _is_saved(folder: str) -> bool:
 
 
 def write_page(path: Path | None, render: Callable[[], str]) -> None:
-    """Writes the page if `--html` asks for one; raises EnvironmentFailure where that is not possible."""
+    """Writes the page to `path` unless it is None; raises EnvironmentFailure if it cannot be written."""
     if path is None:
         return
     try:
         path.write_text(render(), encoding="utf-8")
     except OSError as error:
         raise EnvironmentFailure(
-            f"{path} cannot be written: {error.strerror}", hint="name a file in a folder that is there"
+            f"cannot write {path}: {error.strerror}", hint="choose a file in an existing, writable folder"
         ) from error
 
 
 def look(full_trace: bool, networks: Sequence[Network] = ()) -> Look:
-    """How to draw traces of these networks on this stdout: plain characters where it has no others; colour
-    and no line longer than the screen only on a terminal.
+    """Returns how to draw traces of these networks on stdout.
+
+    ASCII unless stdout takes UTF-8; on a terminal in colour, with lines cut to its width.
     """
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
     marks = UNICODE if encoding.startswith("utf") else ASCII

@@ -1,4 +1,4 @@
-"""How far a search is, on stderr, for a person who waits."""
+"""The progress line of a search, on stderr."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 MIB = 1 << 20
 QUIET_SECONDS = 2.0
-"""Nobody reads a progress line of a search that ends sooner than this."""
+"""No progress line appears before this: nobody could read that of a shorter search."""
 
 
 @contextmanager
 def showing_progress(quiet_seconds: float = QUIET_SECONDS) -> Iterator[Report]:
-    """A report that draws one line while the search runs; silent where stderr is no terminal."""
+    """Yields a report that keeps one status line up to date; silent unless stderr is a terminal."""
     if not sys.stderr.isatty():
         yield silent
         return
@@ -34,7 +34,7 @@ def showing_progress(quiet_seconds: float = QUIET_SECONDS) -> Iterator[Report]:
 
 
 def describe(progress: Progress) -> str:
-    """The one line."""
+    """Formats the status line."""
     rate = progress.states / progress.seconds if progress.seconds > 0 else 0.0
     return (
         f"{progress.states:,} states ({rate:,.0f}/s), frontier {progress.frontier:,}, "
@@ -44,14 +44,14 @@ def describe(progress: Progress) -> str:
 
 
 def _spread(spread: Spread | None) -> str:
-    """Of a shared search: its parts, how much larger than the mean the largest is, and what it moved."""
+    """Formats how a distributed search is spread: parts, skew, bytes exchanged and spilled."""
     if spread is None:
         return ""
-    spilled = f"{show_memory(spread.spilled_bytes / MIB)} on disks, " if spread.spilled_bytes else ""
+    spilled = f"{show_memory(spread.spilled_bytes / MIB)} on disk, " if spread.spilled_bytes else ""
     if spread.parts == 1:
         return f"1 part, {spilled}"
     exchanged = f"{show_memory(spread.exchanged_bytes / MIB)} exchanged, "
-    return f"{spread.parts} parts (largest {spread.skew:.2f} of the mean), {exchanged}{spilled}"
+    return f"{spread.parts} parts (largest {spread.skew:.2f} times the mean), {exchanged}{spilled}"
 
 
 class _Line:
@@ -69,7 +69,7 @@ class _Line:
             self.status = self._start()
         from rich.text import Text
 
-        room = self.status.console.width - 4  # a line that wraps would not be wiped whole
+        room = self.status.console.width - 4  # rich cannot erase a line that wraps
         self.status.update(Text(describe(progress)[:room]))
 
     def _start(self) -> Status:

@@ -1,4 +1,4 @@
-"""`veristream reproduce`: known models against what is known of them."""
+"""`veristream reproduce`: compares our verdicts on known models with the published ones."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from veristream.report import html, json, text
 from veristream.search.limits import SparkOptions
 
 NameArguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only these models; all by default.")
+    list[str] | None, typer.Argument(metavar="NAME", help="The models to check. [default: all]")
 ]
 ModelsOption = Annotated[
     Path | None,
     typer.Option(
         "--models",
         metavar="FOLDER",
-        help="Where the models are. By default ./models if it has known models, else those that come with"
-        " Veristream.",
+        help="The folder of known models."
+        " [default: ./models if it has known models, else those that come with Veristream]",
     ),
 ]
 
@@ -60,19 +60,21 @@ def reproduce(
     as_json: JsonOption = False,
     html_page: HtmlOption = None,
 ) -> None:
-    """Check known models and put the expected verdicts beside ours.
+    """Check known models and compare the verdicts with the expected ones.
 
-    A known model is a folder with a model and an expected.toml: where it was published, and for each
-    property the verdict and, where known, the number of states.
+    A known model is a folder with a model and an expected.toml, which says where the model was published
+    and lists the expected verdict of each property, with the number of states if it is known.
 
     \b
-    veristream reproduce                       every model
-    veristream reproduce philosophers          one of them
-    veristream reproduce --models ../models    from another place
-    veristream reproduce --html known.html     one page, with a chart of every trace
+    veristream reproduce                       check every known model
+    veristream reproduce philosophers          check one of them
+    veristream reproduce --models ../models    look for models in another folder
+    veristream reproduce --html known.html     write a page with every trace drawn
     veristream reproduce --engine spark --master local[2]
 
-    Exit code: 0 only if every verdict is the expected one.
+    \b
+    Exit code: 0 all verdicts are as expected, 1 one differs,
+               2 a model or an option is wrong, 3 the environment failed.
     """
     with failures():
         spark = read_spark(engine, SparkOptions(master, parts, spill=spill))

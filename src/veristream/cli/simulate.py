@@ -1,4 +1,4 @@
-"""`veristream simulate`: runs of a model, drawn."""
+"""`veristream simulate`: draws runs of a model."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ from veristream.verdict import Trace
 ModelOrFolder = Annotated[
     Path,
     typer.Argument(
-        metavar="MODEL", help="The model, a .csp, .net, .py, .xml or .xta file, or a known model's folder."
+        metavar="MODEL",
+        help="The model: a .csp, .net, .py, .xml or .xta file, or the folder of a known model.",
     ),
 ]
 SeedOption = Annotated[
     int | None,
-    typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same run; fresh by default."),
+    typer.Option("--seed", metavar="N", min=0, help="Repeat the run that has this seed. [default: random]"),
 ]
 StepsOption = Annotated[
     int | None,
-    typer.Option("--steps", metavar="N", min=0, help=f"How many steps at most; {RUN_STEPS} by default."),
+    typer.Option("--steps", metavar="N", min=0, help=f"Stop after N steps. [default: {RUN_STEPS}]"),
 ]
 
 
@@ -50,18 +51,18 @@ def simulate(
 ) -> None:
     """Draw one random run of a model as a message sequence chart.
 
-    Each step is one of those that are possible, each as likely as the others; where time passes, they
-    are those that will be possible too, each as early as it can be. The run ends early where no step is
-    possible.
+    Each step is chosen at random, with equal probability, among the actions that are enabled. In a timed
+    model, actions that become enabled later take part too, each at its earliest time. The run ends early
+    if no action is enabled.
 
-    Of a folder, the runs are drawn that its expected.toml names in [[simulate]] tables, such as the one
-    to a property's goal; if it names none, a random run of its first model.
+    Given a folder, the command draws the runs that its expected.toml lists in [[simulate]] tables, such
+    as the trace to a goal. If it lists none, the command draws a random run of the folder's first model.
 
     \b
-    veristream simulate queue.net                    some run of 20 steps
+    veristream simulate queue.net                    a random run of 20 steps
     veristream simulate queue.net --seed 7           the same run every time
     veristream simulate queue.net --steps 200 --full-trace
-    veristream simulate models/queue                 what the folder says is worth a look
+    veristream simulate models/queue                 the runs that expected.toml lists
     """
     with failures():
         constants = read_constants(define)
@@ -79,7 +80,7 @@ def simulate(
 
 
 def _adapt(run: KnownRun, constants: Mapping[str, int], seed: int | None, steps: int | None) -> KnownRun:
-    """The run as the options want it."""
+    """Applies the options to a run of the folder."""
     return replace(
         run,
         constants={**run.constants, **constants},
@@ -99,7 +100,7 @@ def _draw_random(run: KnownRun, full_trace: bool, as_json: bool) -> None:
 
 
 def _draw_known(folder: Path, runs: Sequence[KnownRun], full_trace: bool, as_json: bool) -> None:
-    """Draws each run as soon as it is found; JSON is one document of all."""
+    """Draws each run as soon as it is found; JSON is one document with all of them."""
     found: list[tuple[KnownRun, Trace]] = []
     for run in runs:
         networks = library.load_all(run.path, run.constants)

@@ -1,4 +1,4 @@
-"""Commands that run until somebody ends them."""
+"""Commands that run until they are interrupted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 def stopped_by_signals() -> threading.Event:
-    """What is set at Ctrl-C, or when the process is asked to end; neither does anything else any more."""
+    """Returns an event that SIGINT and SIGTERM set from now on, instead of ending the process."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

@@ -1,4 +1,4 @@
-"""`veristream tour`: prove, run and audit in one go."""
+"""`veristream tour`: prove, run and audit in one command."""
 
 from __future__ import annotations
 
@@ -11,27 +11,25 @@ from veristream.cli.failure import Exit, failures
 from veristream.cli.options import write_page
 from veristream.cli.reproduce import ModelsOption
 
-PageOption = Annotated[
-    Path, typer.Option("--html", metavar="FILE", help="Where the page of all that was found is written.")
-]
+PageOption = Annotated[Path, typer.Option("--html", metavar="FILE", help="Where to write the report.")]
 EventsOption = Annotated[
-    int, typer.Option("--events", metavar="N", min=400, max=1_000_000, help="Events pushed to the cluster.")
+    int, typer.Option("--events", metavar="N", min=400, max=1_000_000, help="Number of events to produce.")
 ]
 
 
 def tour(
     page: PageOption = Path("report.html"), models: ModelsOption = None, events: EventsOption = 20_000
 ) -> None:
-    """See what Veristream does: prove a design, run a cluster, audit what it did.
+    """Show what Veristream does: prove designs, run a cluster, audit what it did.
 
     \b
-    prove   the papers' models, their verdicts beside ours
-    run     seven parties on this machine, two of which lie, and consumers that do not notice
-    audit   every copy of every event, on Spark: who lied
+    prove   check models from papers and compare our verdicts with the published ones
+    run     start a cluster in which two of seven parties lie; consumers still get the original events
+    audit   check every copy of every event on Spark and name the liars
 
-    It takes a few minutes, needs no service, and leaves one page: report.html.
+    The tour takes a few minutes, needs no external service and writes one page, report.html.
 
-    Exit code: 0 if every verdict is the expected one, nothing was lost and the liars were named.
+    Exit code: 0 if every verdict is as expected, no event was lost and the audit named both liars.
     """
     with failures():
         from veristream.tour import render_tour, summarise, take_tour
@@ -40,7 +38,7 @@ def tour(
         for verb, told in summarise(found):
             typer.echo(f"{verb:<8} {told}")
         write_page(page, lambda: render_tour(found))
-        typer.echo(f"all of it: {page}")
+        typer.echo(f"report: {page}")
         if not found.is_as_told:
             raise typer.Exit(Exit.VIOLATED)
 

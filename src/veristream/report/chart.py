@@ -1,12 +1,12 @@
-"""A trace as a message sequence chart for a terminal.
+"""Draws a trace as a message sequence chart for a terminal.
 
-One column a component that takes part, one line a step. A box is a local action; an arrow from a dot
-goes from the component that leads to the one that follows, and a line joins several. An arrow into a
-box is a message that was sent before, from the lane of its sender. What the step changed stands at the
-right, messages first.
+Each component that takes a step has a column, and each step has a line. A box is a local action. A dot
+with an arrow is a synchronisation, from the component that leads to the one that follows; a line joins
+more than two. An arrow into a box is a message sent earlier, drawn from its sender's lane. The right
+column lists what the step changed, messages first.
 
-Where time passes between two steps, a line across says how long and what time it is then. Clocks change
-all the time, so only a full chart tells them step by step; what they show at the end stands beneath.
+If time passes between two steps, a line across the chart says how long, and the time after it. Clocks
+change in every such step, so only a full chart lists them; otherwise their final values follow the chart.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ LABEL_WIDTH_MAX = 40
 LANE_WIDTH = 9
 LANE_WIDTH_MIN = 5
 STAIRS_MAX = 12
-CHANGES_WIDTH_MIN = 30  # on a terminal too narrow for that the line wraps
-BESIDES_WIDTH = 12 + CHANGES_WIDTH_MIN  # all that stands beside the lanes and the action
-LINE_WIDTH_MAX = 1000  # where there is no terminal
+CHANGES_WIDTH_MIN = 30  # on a narrower terminal, lines wrap
+BESIDES_WIDTH = 12 + CHANGES_WIDTH_MIN  # everything beside the lanes and the action
+LINE_WIDTH_MAX = 1000  # without a terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The characters that a chart is drawn with."""
+    """The characters that a chart is made of."""
 
     life: str
     local: str
@@ -62,7 +62,7 @@ ASCII = Marks("|", "*", "o", "+", "-", ">", "<", "->", ":", "|", "|", "..", "~")
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """The columns: which component stands where, what stands above them, and their titles' last line."""
+    """The columns: the components' positions, the lines above the chart, and the last line of titles."""
 
     centers: Mapping[str, int]
     width: int
@@ -72,7 +72,7 @@ class _Lanes:
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What every line of a chart is drawn from; `width` is that of a whole line, None for any."""
+    """What every line of a chart is drawn from; `width` limits a whole line, None does not."""
 
     scene: Scene
     lanes: _Lanes
@@ -89,10 +89,9 @@ def render_chart(
     clocks: Set[str] = frozenset(),
     lanes: Sequence[str] = (),
 ) -> str:
-    """The chart; unless `full`, a long trace is shortened in the middle, and texts to the width.
+    """Draws the chart; unless `full`, omits the middle of a long trace and cuts lines to `width`.
 
-    `clocks` are parts of the state. Where `lanes` are named, only they and what happens between them is
-    drawn.
+    `clocks` are parts of the state. If `lanes` are given, draws only what happens between them.
     """
     scene = find_scene(trace, frozenset() if full else clocks, lanes)
     chart = _prepare(scene, marks, None if full else width)
@@ -118,7 +117,7 @@ def _prepare(scene: Scene, marks: Marks, width: int | None) -> _Chart:
 
 
 def _passage(chart: _Chart, before: int, after: int) -> Iterator[str]:
-    """What stands between two steps: where a loop begins, and how much time passes."""
+    """Yields the lines between two steps: where a loop begins, and how much time passes."""
     passage = find_passage(chart.scene, before, after)
     if passage.loop_begins:
         yield f"{'':>6}  {_rule('loop begins', chart.lanes, chart.marks.line)}"
@@ -128,7 +127,7 @@ def _passage(chart: _Chart, before: int, after: int) -> Iterator[str]:
 
 
 def _ending(chart: _Chart, position: int, clocks: Set[str]) -> Iterator[str]:
-    """What stands beneath the last step: a delay, where a loop leads to, and what clocks show."""
+    """Yields the lines after the last step: a delay, where a loop leads to, and the final clock values."""
     steps = chart.scene.trace.steps
     if chart.scene.waits:
         yield from _passage(chart, position, len(steps) - 1)
@@ -198,7 +197,7 @@ def _draw_messages(row: list[str], senders: Sequence[int], receiver: int, marks:
 
 
 def _lay_out(names: Sequence[str], room: int, marks: Marks) -> _Lanes:
-    """Titles side by side where there is room for them, else as stairs, else as numbers."""
+    """Places titles side by side if there is room, otherwise as stairs, otherwise as numbers."""
     if sum(max(len(name), 3) + 2 for name in names) <= room:
         return _side_by_side(names, names, ())
     if len(names) <= STAIRS_MAX:
@@ -219,7 +218,7 @@ def _side_by_side(names: Sequence[str], titles: Sequence[str], above: Sequence[s
 
 
 def _stairs(names: Sequence[str], lane_width: int, marks: Marks) -> _Lanes:
-    """Each title on a line of its own, beginning above its lane, and the lanes before it go on."""
+    """Puts each title on a line of its own, starting above its lane."""
     centers = {name: position * lane_width + lane_width // 2 for position, name in enumerate(names)}
     lives = "".join(f"{marks.life:>{lane_width // 2 + 1}}".ljust(lane_width) for _ in names)
     above = [lives[: centers[name]] + name for name in names]
@@ -227,7 +226,7 @@ def _stairs(names: Sequence[str], lane_width: int, marks: Marks) -> _Lanes:
 
 
 def _fit(changes: Sequence[Change | Exchange], room: int | None, marks: Marks) -> str:
-    """The changes in so much room: at need records without their fields' names, and the end cut off."""
+    """Fits the changes into `room` characters: drops the names of record fields, then cuts the end."""
     whole = ", ".join(write_change(change, marks.becomes) for change in changes)
     if room is None or len(whole) <= room:
         return whole

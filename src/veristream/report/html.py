@@ -1,4 +1,4 @@
-"""Results as one HTML page: tables, remarks, and every trace as a message sequence chart."""
+"""Renders results as an HTML page: tables, remarks, and every trace as a message sequence chart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLASSES: dict[Word, str] = {"holds": "good", "violated": "bad", "unknown": "ope
 
 
 def render_results(model: str, results: Sequence[Result], clocks: Set[str] = frozenset()) -> str:
-    """The page that `veristream check --html` writes."""
+    """Renders the page that `veristream check --html` writes."""
     rows = [(escape(one.property), escape(one.kind), _verdict(one), *_effort(one)) for one in results]
     titles = ("property", "kind", "verdict", *EFFORT_TITLES)
     return render_page(
@@ -33,12 +33,12 @@ def render_results(model: str, results: Sequence[Result], clocks: Set[str] = fro
 
 
 def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
-    """The page that `veristream reproduce --html` writes."""
+    """Renders the page that `veristream reproduce --html` writes."""
     return render_page("Veristream: known models", *show_reproductions(reproductions))
 
 
 def show_reproductions(reproductions: Sequence[Reproduction]) -> Iterator[Markup]:
-    """How many verdicts are as expected, then each model's, beside what was published."""
+    """Yields how many verdicts are as expected, then a table for each model."""
     outcomes = [outcome for one in reproductions for outcome in one.outcomes]
     agreeing = sum(not outcome.differences for outcome in outcomes)
     models = tell_count(len(reproductions), "model")
@@ -59,8 +59,8 @@ def _reproduction(reproduction: Reproduction) -> Iterator[Markup]:
 
 
 def _beside(outcomes: Sequence[Outcome]) -> Markup:
-    """What was published beside what we found; where no figure was published, no column is kept for it."""
-    published = ("published with",) if any(one.expectation.published for one in outcomes) else ()
+    """Renders published verdicts beside ours; without published figures, there is no column for them."""
+    published = ("published figures",) if any(one.expectation.published for one in outcomes) else ()
     titles = ("property", "expected", "verdict", "agreement", *EFFORT_TITLES, *published, "source")
     rows = [_row(one, bool(published)) for one in outcomes]
     return table(titles, rows, range(4, 9), long=len(titles) - 1)
@@ -81,7 +81,7 @@ def _row(outcome: Outcome, with_published: bool) -> tuple[Markup, ...]:
 
 
 def draw_result(result: Result, clocks: Set[str] = frozenset()) -> Iterator[Markup]:
-    """The chart of the result's trace, if it has one, to be opened."""
+    """Yields a collapsed chart of the result's trace, if it has one."""
     trace = result.verdict.trace
     if trace is not None:
         yield fold(trace_title(result, trace), scroll(draw_sequence(trace, clocks=clocks)))

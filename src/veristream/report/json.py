@@ -1,4 +1,4 @@
-"""Results as JSON: the keys that other programs may rely on, and no others."""
+"""Renders results as JSON; every key here is part of the public interface."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from veristream.verdict import Holds, Result, Step, Trace, Verdict, word
 
 
 def render_check(model: str, engine: str, results: Sequence[Result]) -> str:
-    """The document that `veristream check --json` prints."""
+    """Renders the output of `veristream check --json`."""
     return _dump({"model": model, "engine": engine, "results": [_result(one) for one in results]})
 
 
 def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
-    """The document that `veristream reproduce --json` prints."""
+    """Renders the output of `veristream reproduce --json`."""
     return _dump({"models": [_reproduction(one) for one in reproductions]})
 
 
 def render_models(folders: Sequence[KnownFolder], copied: Copied | None = None) -> str:
-    """The document that `veristream models --json` prints; with `--copy`, the files of the copy too."""
+    """Renders the output of `veristream models --json`; with `--copy`, it lists the copied files too."""
     document: dict[str, Any] = {"models": [_known_folder(one) for one in folders]}
     if copied is not None:
         document["copied"] = [str(path) for path in copied.written]
@@ -32,17 +32,17 @@ def render_models(folders: Sequence[KnownFolder], copied: Copied | None = None) 
 
 
 def render_run(model: str, seed: int, trace: Trace) -> str:
-    """The document that `veristream simulate --json` prints."""
+    """Renders the output of `veristream simulate --json`."""
     return _dump({"model": model, "seed": seed, "trace": _trace(trace)})
 
 
 def render_known_runs(folder: str, runs: Sequence[tuple[KnownRun, Trace]]) -> str:
-    """The document that `veristream simulate --json` prints for a folder that names its runs."""
+    """Renders the output of `veristream simulate --json` for a folder that lists its runs."""
     return _dump({"model": folder, "runs": [_known_run(run, trace) for run, trace in runs]})
 
 
 def full_reason(verdict: Verdict) -> str:
-    """The verdict's reason, and for a lasso where its loop begins, which the list of steps cannot say."""
+    """Returns the verdict's reason; for a lasso, it adds where the loop begins, as the steps cannot say."""
     trace, reason = verdict.trace, verdict.reason
     if trace is None or trace.loop is None or "leads back to" in reason:
         return reason

@@ -1,8 +1,8 @@
-"""Which steps of a trace are messages.
+"""Finds the messages in a trace.
 
-A trace shows states, not sends. But where one process puts an item into a list of the state (a bag, a
-sequence, a set or a channel's queue) and another takes that item out, the second step receives what
-the first one sent. Of equal items in one list the oldest is taken to be the one that is received.
+A trace consists of states; it does not record sends. But if one process puts an item into a list of the
+state (a bag, a sequence, a set or a channel's queue) and another takes that item out, then the second step
+receives what the first one sent. Among equal items in one list, the oldest counts as the one received.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import TypeVar
 from veristream.verdict import Shown, Step
 
 Place = tuple[str, int]
-"""Where lists stand in the state: a name, and how many indices lead to them."""
+"""Where lists are in the state: a name, and the number of indices that lead to them."""
 
-_NAME_END = re.compile(r", (?![^(]*\))")  # the comma of `A, B`, not that of `A(0, 1)`
+_NAME_END = re.compile(r", (?![^(]*\))")  # the comma in `A, B`, not the one in `A(0, 1)`
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a step did to one part of the state; `old` is None where the part is new."""
+    """A part of the state that a step changed; `old` is None if the part is new."""
 
     part: str
     old: Shown | None
@@ -33,7 +33,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What a step took out of a list and what it put in."""
+    """The items that a step removed from a list and added to it."""
 
     part: str
     removed: tuple[Shown, ...]
@@ -42,7 +42,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An item that the process of this step took, put into the list `part` by `sender` before."""
+    """An item that a step took from the list `part`, where `sender` had put it."""
 
     sender: str
     part: str
@@ -50,14 +50,14 @@ class Message:
 
 
 def movers(step: Step) -> list[str]:
-    """The processes that take the step, the one that leads first."""
+    """Returns the processes that take the step, starting with the one that leads."""
     return [] if step.process is None else list(dict.fromkeys(_NAME_END.split(step.process)))
 
 
 def find_lists(steps: Iterable[Step]) -> frozenset[Place]:
-    """Where lists that gain and lose items stand; all other lists are arrays with an item per index.
+    """Returns where the lists are that gain and lose items; the others are arrays with fixed indices.
 
-    A list is known by being empty at some time, by changing its length or by holding records.
+    A list belongs to them if it is ever empty, changes its length or holds records.
     """
     lengths: dict[Place, set[int]] = {}
     found: set[Place] = set()
@@ -80,7 +80,7 @@ def _nested(value: Shown, depth: int) -> Iterator[tuple[int, list[Shown]]]:
 def find_changes(
     before: Mapping[str, Shown], after: Mapping[str, Shown], lists: frozenset[Place]
 ) -> Iterator[Change | Exchange]:
-    """What differs between two states, part by part in the order of the state."""
+    """Yields the differences between two states, in the order of the state's parts."""
     for name, new in after.items():
         yield from _differences(name, before.get(name), new, (name, 0), lists)
 
@@ -93,7 +93,7 @@ def _differences(
     match old, new:
         case list(), list() if place in lists:
             removed, added = _without(old, new), _without(new, old)
-            # A list that was only put into another order lost nothing: it is shown whole.
+            # A list that was only reordered has lost nothing: show it whole.
             yield Exchange(part, removed, added) if removed or added else Change(part, old, new)
         case list(), list() if len(old) == len(new):
             inner = (place[0], place[1] + 1)
@@ -104,7 +104,7 @@ def _differences(
 
 
 def _without(items: Sequence[Item], others: Sequence[Item]) -> tuple[Item, ...]:
-    """The items that the others do not have, each as often as they lack it."""
+    """Returns the items without the others, as multisets."""
     left = list(others)
     rest = []
     for item in items:
@@ -116,7 +116,7 @@ def _without(items: Sequence[Item], others: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def find_messages(steps: Sequence[Step], lists: frozenset[Place]) -> tuple[tuple[Message, ...], ...]:
-    """For each step the messages that it receives; a process receives none from itself."""
+    """Returns the messages that each step receives; a process receives none from itself."""
     on_their_way: dict[str, list[Message]] = {}
     received: list[tuple[Message, ...]] = [()] * len(steps)
     for position in range(1, len(steps)):
@@ -135,7 +135,7 @@ def find_messages(steps: Sequence[Step], lists: frozenset[Place]) -> tuple[tuple
 
 
 def _take(waiting: list[Message], item: Shown) -> Message | None:
-    """Takes the oldest such message out; None where the item was there from the beginning."""
+    """Removes and returns the oldest message with this item; None if no step sent it."""
     for position, message in enumerate(waiting):
         if message.item == item:
             return waiting.pop(position)

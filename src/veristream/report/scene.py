@@ -1,8 +1,8 @@
-"""What a chart of a trace shows, whatever it is drawn with: who takes part, which steps, what they did.
+"""The content of a chart, shared by the text and SVG renderers: lanes, steps and changes.
 
-A chart has one lane a component that takes part and one line a step. A step of one component is a local
-action, and may receive messages that others sent before; in a step of several, the first one leads. Where a
-loop begins, where it leads back to, and how much time passes between two steps stands between the lines.
+A chart has a lane for each component that takes a step and a line for each step. A step of one component
+is a local action, and may receive messages that others sent earlier; in a step of several components, the
+first one leads. Between the lines, the chart says where a loop begins and ends, and how much time passes.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ STEPS_TAIL = 25
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A trace as a chart sees it.
+    """What a chart of a trace shows.
 
-    `drawn` are the steps with a line of their own, `times` the time at each step, `received` the messages
-    that arrive with it, `carriers` the parts of the state that messages went through. Changes of `hidden`
-    parts are not told.
+    `drawn` are the steps that have a line, `times` the time at each step, `received` the messages that
+    arrive with it, and `carriers` the parts of the state that messages pass through. Changes of `hidden`
+    parts are omitted.
     """
 
     trace: Trace
@@ -56,7 +56,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What lies between two lines: the beginning of a loop, and time, until it is `at`."""
+    """What happens between two lines: whether a loop begins, and a delay until the time `at`."""
 
     loop_begins: bool
     delay: float
@@ -64,7 +64,7 @@ class Passage:
 
 
 def find_scene(trace: Trace, hidden: Set[str] = frozenset(), chosen: Sequence[str] = ()) -> Scene:
-    """The scene of all components that take a step, or of the chosen ones and what is between them."""
+    """Returns the scene of all components that take a step, or of what happens between the chosen ones."""
     lists = find_lists(trace.steps)
     lanes = tuple(chosen) or tuple(_taking_part(trace))
     received = _received(trace, lists, lanes)
@@ -75,11 +75,13 @@ def find_scene(trace: Trace, hidden: Set[str] = frozenset(), chosen: Sequence[st
 
 
 def _taking_part(trace: Trace) -> list[str]:
-    """The components that take a step, in the model's order where the state shows it."""
+    """Returns the components that take a step, in the model's order if the state reveals it."""
     order: dict[str, int] = {}
     for position, part in enumerate(trace.steps[0].state):
         order.setdefault(part, position)
-        order.setdefault(part.partition(".")[0], position)  # `Producer(0).next` stands for its owner too
+        order.setdefault(
+            part.partition(".")[0], position
+        )  # `Producer(0).next` also gives its owner's position
     names = dict.fromkeys(mover for step in trace.steps for mover in movers(step))
     return sorted(names, key=lambda name: order.get(name, len(order)))
 
@@ -87,7 +89,7 @@ def _taking_part(trace: Trace) -> list[str]:
 def _received(
     trace: Trace, lists: frozenset[Place], lanes: Sequence[str]
 ) -> tuple[tuple[Message, ...], ...]:
-    """For each step the messages from one lane that arrive in another."""
+    """Returns, for each step, the messages that arrive in one lane from another."""
     found = find_messages(trace.steps, lists)
     return tuple(
         tuple(message for message in messages if message.sender in lanes and moving(step, lanes))
@@ -96,8 +98,8 @@ def _received(
 
 
 def _drawn(trace: Trace, received: Sequence[Sequence[Message]], chosen: Sequence[str]) -> tuple[int, ...]:
-    """The steps that have a line of their own: all but a delay at the end, and where lanes are chosen,
-    those that two of them take part in."""
+    """Returns the steps that have a line: all but a final delay; if lanes are chosen, only the steps in
+    which two of them take part."""
     later = (
         position
         for position, step in enumerate(trace.steps[1:], 1)
@@ -107,12 +109,12 @@ def _drawn(trace: Trace, received: Sequence[Sequence[Message]], chosen: Sequence
 
 
 def moving(step: Step, lanes: Container[str]) -> list[str]:
-    """Who takes the step, as far as there are lanes for them."""
+    """Returns the processes that take the step and have a lane."""
     return [mover for mover in movers(step) if mover in lanes]
 
 
 def kept_lines(scene: Scene, full: bool) -> list[int]:
-    """Which lines are left when a long chart is shortened in the middle, by their number in it."""
+    """Returns the line numbers that remain when the middle of a long chart is omitted."""
     drawn, loop, count = scene.drawn, scene.trace.loop, len(scene.drawn)
     if full or count <= STEPS_WHOLE_MAX:
         return list(range(count))
@@ -123,21 +125,21 @@ def kept_lines(scene: Scene, full: bool) -> list[int]:
 
 
 def find_passage(scene: Scene, before: int, after: int) -> Passage:
-    """What lies between two steps; `before` is -1 where the chart begins."""
+    """Returns what happens between two steps; `before` is -1 at the start of the chart."""
     loop = scene.trace.loop
     delay = scene.times[after] - scene.times[max(before, 0)]
     return Passage(loop is not None and before <= loop < after, delay, scene.times[after])
 
 
 def tell_end(trace: Trace) -> str:
-    """Where a loop leads to; nothing for a run that ends."""
+    """Says where a loop leads to; empty for a trace that ends."""
     if trace.loop is None:
         return ""
-    return "stays so for ever" if trace.loop == len(trace.steps) - 1 else f"back to step {trace.loop}"
+    return "stays here forever" if trace.loop == len(trace.steps) - 1 else f"back to step {trace.loop}"
 
 
 def told_changes(scene: Scene, position: int) -> list[Change | Exchange]:
-    """What a step changed, messages first."""
+    """Returns what a step changed, messages first."""
     before, after = scene.trace.steps[position - 1].state, scene.trace.steps[position].state
     changes = find_changes(before, after, scene.lists)
     found = _without_beginnings([change for change in changes if change.part not in scene.hidden])
@@ -145,13 +147,13 @@ def told_changes(scene: Scene, position: int) -> list[Change | Exchange]:
 
 
 def _without_beginnings(changes: list[Change | Exchange]) -> list[Change | Exchange]:
-    """The changes, without those of parts that all begin at once: where a whole system starts."""
+    """Drops the changes of idle parts if several start in one step, as when a whole system starts."""
     begun = [one for one in changes if isinstance(one, Change) and one.old == IDLE]
     return changes if len(begun) < BEGINNINGS_MIN else [one for one in changes if one not in begun]
 
 
 def write_change(change: Change | Exchange, becomes: str, brief: bool = False) -> str:
-    """A change as a chart tells it; `becomes` is the arrow between two values."""
+    """Formats a change; `becomes` is the arrow between two values."""
     if isinstance(change, Exchange):
         removed = "".join(f" - {show(item, brief)}" for item in change.removed)
         added = "".join(f" + {show(item, brief)}" for item in change.added)
@@ -162,7 +164,7 @@ def write_change(change: Change | Exchange, becomes: str, brief: bool = False) -
 
 
 def show(value: Shown, brief: bool = False) -> str:
-    """A value as the chart writes it; `brief` leaves out the names of a record's fields."""
+    """Formats a value; `brief` omits the names of record fields."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -179,5 +181,5 @@ def show(value: Shown, brief: bool = False) -> str:
 
 
 def show_time(time: float) -> str:
-    """A time without needless digits."""
+    """Formats a time, without decimals if it is an integer."""
     return str(int(time)) if time.is_integer() else str(time)

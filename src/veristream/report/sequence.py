@@ -1,8 +1,7 @@
-"""A trace as a message sequence chart in SVG.
+"""Draws a trace as a message sequence chart in SVG.
 
-It shows what the chart for a terminal shows, from the same scene: lanes from the top down, a box for a
-local action, an arrow from who leads or sent to who follows or receives, and beside each line its action
-and what that changed.
+It shows the same scene as the chart for a terminal: vertical lanes, a box for a local action, an arrow from
+the leader or sender to the follower or receiver, and beside each line its action and what that changed.
 """
 
 from __future__ import annotations
@@ -28,15 +27,14 @@ LINE = 24
 TOP = 34
 LANE_MIN = 64
 LETTER = 7.3
-"""How wide a letter is: the page's style gives charts a font in which all are alike, so a text's width is
-known wherever the page is opened."""
+"""The width of a character: charts use a monospaced font, so the width of a text is known in advance."""
 GAP = 10
 CHANGES_MAX = 96
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Where each lane stands, where the first begins, and where the text beside them does."""
+    """The centre of each lane, where the first lane starts, and where the last one ends."""
 
     centers: dict[str, float]
     start: float
@@ -46,7 +44,7 @@ class _Lanes:
 def draw_sequence(
     trace: Trace, full: bool = False, clocks: Set[str] = frozenset(), lanes: Sequence[str] = ()
 ) -> Markup:
-    """The chart; unless `full`, a long trace is shortened in the middle. See `render_chart`."""
+    """Draws the chart; unless `full`, omits the middle of a long trace. See `render_chart`."""
     scene = find_scene(trace, frozenset() if full else clocks, lanes)
     placed = _place(scene)
     lines = list(_lines(scene, placed, full))
@@ -92,7 +90,7 @@ def _head(name: str, center: float, height: int) -> Iterator[Markup]:
 
 
 Line = tuple[list[Markup], int]
-"""What is drawn, and how many letters stand beside the lanes."""
+"""The markup of a line, and the length of the text beside the lanes."""
 
 
 def _lines(scene: Scene, lanes: _Lanes, full: bool) -> Iterator[Line]:
@@ -154,7 +152,7 @@ def _step(scene: Scene, position: int, lanes: _Lanes) -> Line:
 
 
 def _movement(scene: Scene, position: int, lanes: _Lanes) -> Iterator[Markup]:
-    """Who did what with whom."""
+    """Yields the marks and arrows of a step."""
     step = scene.trace.steps[position]
     places = [lanes.centers[mover] for mover in moving(step, scene.lanes)]
     if len(places) == 1:

@@ -1,4 +1,4 @@
-"""Results as text for a terminal: a table, then what it cannot hold, then the traces."""
+"""Renders results as text for a terminal: a table, then remarks, then the traces."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from veristream.verdict import Result, Trace, Word, word
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How text is drawn: with which characters, in colour or not, traces whole or shortened, how wide,
-    and which parts of a state are clocks."""
+    """How to draw text; `clocks` are the parts of the state that are clocks."""
 
     marks: Marks = UNICODE
     colour: bool = False
@@ -39,7 +38,7 @@ SOURCE_WIDTH = 44
 
 
 def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
-    """The table of results, remarks beneath it, and every trace as a chart."""
+    """Renders a table of results, remarks below it, and every trace as a chart."""
     rows = [(one.property, one.kind, word(one.verdict), *show_effort(one)) for one in results]
     titles = ("property", "kind", "verdict", *EFFORT_TITLES)
     blocks = [_table(titles, rows, 3, look)]
@@ -55,25 +54,25 @@ def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
 
 
 def render_run(title: str, trace: Trace, look: Look = PLAIN) -> str:
-    """One trace as a chart beneath its title."""
+    """Renders one trace as a chart below its title."""
     return _headed_chart(title, trace, look)
 
 
 def render_known_run(run: KnownRun, trace: Trace, look: Look = PLAIN) -> str:
-    """A run that a folder names, as a chart of its lanes."""
+    """Renders a run that `expected.toml` lists, as a chart of its lanes."""
     chosen = f"seed {run.seed}" if run.goal is None else run.goal
     length = random_length(run, trace) if run.goal is None else trace_length(trace)
     return _headed_chart(f"{run.title} ({run.path.name}, {chosen}): {length}", trace, look, run.lanes)
 
 
 def random_length(run: KnownRun, trace: Trace) -> str:
-    """How long a random run became, and why if it is shorter than it may be."""
+    """Says how long a random run is, and why if it ended early."""
     count = len(trace.steps) - 1
     return tell_count(count, "step") + (", then no step is possible" if count < run.steps else "")
 
 
 def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLAIN) -> str:
-    """Each model's expected verdicts beside ours, then how many agree."""
+    """Renders each model's expected verdicts beside ours, then how many agree."""
     blocks = [_reproduction(one, look) for one in reproductions]
     outcomes = [outcome for one in reproductions for outcome in one.outcomes]
     agreeing = sum(not outcome.differences for outcome in outcomes)
@@ -83,7 +82,7 @@ def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLA
 
 
 def render_models(folders: Sequence[KnownFolder], variants: bool = False) -> str:
-    """Each folder of known models: what it is about, its paper and its files; its models if asked for."""
+    """Renders each folder of known models: description, paper, files; with `variants`, models too."""
     return "\n\n".join(_known_folder(one, variants) for one in folders)
 
 
@@ -114,7 +113,7 @@ def _constants(model: KnownModel) -> str:
 
 
 def render_copied(copied: Copied) -> str:
-    """The files that a copy wrote, one a line, then how many were there already."""
+    """Renders the files that a copy wrote, then how many already existed."""
     lines = [str(path) for path in copied.written]
     lines.append(f"{tell_count(len(copied.written), 'file')} copied")
     if copied.kept:
@@ -154,12 +153,12 @@ def _headed_chart(title: str, trace: Trace, look: Look, lanes: Sequence[str] = (
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int, look: Look) -> str:
-    """Columns two spaces apart; the first `left` and the last, if untitled, begin at their left."""
+    """Draws columns two spaces apart; the first `left` and an untitled last one are left-aligned."""
     widths = [max(len(row[i]) for row in (titles, *rows)) for i in range(len(titles))]
     lines = [_row(titles, widths, left), _row([look.marks.line * width for width in widths], widths, left)]
     for row in rows:
         line = _row(row, widths, left)
-        at = left - 1  # the verdict is the last of the words
+        at = left - 1  # the verdict is the last left-aligned column
         lines.append(_paint(line, row[at], sum(widths[:at]) + 2 * left) if look.colour else line)
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""What is said of results, whatever the page is made of: remarks, titles, figures."""
+"""The wording of results, shared by all formats: remarks, titles, figures."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ EFFORT_TITLES = ("states", "transitions", "depth", "time", "memory")
 
 
 def outcome_remarks(outcome: Outcome, all_outcomes: Sequence[Outcome]) -> Iterator[str]:
-    """What stands beneath a table of known verdicts: differences, published figures, what was meant."""
+    """Yields remarks on a known verdict: differences, published figures, the intended property."""
     name = outcome.result.property
     for difference in outcome.differences:
         yield f"  {name} differs: {difference} ({outcome.expectation.source})"
     if outcome.expectation.published is not None:
-        yield f"  {name} was published with {outcome.expectation.published}"
+        yield f"  {name}, published figures: {outcome.expectation.published}"
     yield from remarks(outcome.result)
     for other in all_outcomes:
         if other.expectation.meant_by == name:
             found = word(other.result.verdict)
             verdict = found if found == "holds" else f"is {found}"
-            yield f"    meant by {name}: {other.result.property}, which {verdict}"
+            yield f"    {name} was meant as {other.result.property}, which {verdict}"
 
 
 def remarks(result: Result) -> Iterator[str]:
-    """What a table cannot hold: reasons, vacuity, symmetry."""
+    """Yields remarks on a result: its reason, vacuity, symmetry."""
     verdict = result.verdict
     if verdict.reason:
         yield f"  {result.property}: {verdict.reason}"
     if isinstance(verdict, Holds) and verdict.vacuous is not None:
         yield f"  {result.property} is vacuous: {verdict.vacuous}"
     if result.effort.unreduced_states is not None:
-        counts = f"{result.effort.states:,} states stand for {result.effort.unreduced_states:,}"
-        yield f"  {result.property}: by symmetry, {counts}"
+        counts = f"{result.effort.unreduced_states:,} states to {result.effort.states:,}"
+        yield f"  {result.property}: symmetry reduced {counts}"
 
 
 def trace_title(result: Result, trace: Trace) -> str:
-    """What a trace shows of a property, and how long it is."""
+    """Says what a trace shows about a property, and how long it is."""
     match result.verdict:
         case Holds():
             what = f"{result.property} holds, for example by"
         case Violated():
             what = f"{result.property} is violated by"
         case Unknown(fault=None):
-            what = f"{result.property} is not decided; the run so far is"
+            what = f"{result.property} is undecided; the trace so far is"
         case Unknown():
             what = f"{result.property} cannot be decided; the model fails after"
         case _ as never:
@@ -55,21 +55,21 @@ def trace_title(result: Result, trace: Trace) -> str:
 
 
 def trace_length(trace: Trace) -> str:
-    """How long a run is, in words."""
+    """Says how long a trace is."""
     waits = len(trace.steps) > 1 and trace.steps[-1].action is None
     count = len(trace.steps) - 1 - waits
     if trace.loop is not None:
         stem = tell_count(trace.loop, "step")
-        again = f"{count - trace.loop} again and again" if trace.loop < count else "nothing for ever"
+        again = f"a loop of {count - trace.loop}" if trace.loop < count else "nothing, forever"
         return f"{stem}, then {again}"
     if count == 0:
-        return "waiting alone" if waits else "the initial state"
-    what = tell_count(count, "step") + (" and waiting" if waits else "")
+        return "a delay" if waits else "the initial state"
+    what = tell_count(count, "step") + (" and a delay" if waits else "")
     return what + (" (no run is shorter)" if trace.shortest else "")
 
 
 def show_effort(result: Result) -> tuple[str, ...]:
-    """What a verdict cost, as `EFFORT_TITLES` names it."""
+    """Formats what a verdict cost, in the order of `EFFORT_TITLES`."""
     effort = result.effort
     return (
         f"{effort.states:,}",
@@ -81,12 +81,12 @@ def show_effort(result: Result) -> tuple[str, ...]:
 
 
 def tell_count(number: int, noun: str) -> str:
-    """A number of things."""
+    """Formats a number with its noun, in the plural if needed."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def show_seconds(seconds: float) -> str:
-    """A duration with three digits at most."""
+    """Formats a duration with about three digits."""
     if seconds < 0.9995:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 99.95:
@@ -97,7 +97,7 @@ def show_seconds(seconds: float) -> str:
 
 
 def show_memory(memory_mib: float) -> str:
-    """An amount of memory in MiB, or in GiB from 1 GiB on."""
+    """Formats an amount of memory in MiB, or in GiB from 1 GiB on."""
     if memory_mib >= 1024:
         return f"{memory_mib / 1024:.1f} GiB"
     return f"{memory_mib:.1f} MiB" if memory_mib < 10 else f"{memory_mib:.0f} MiB"

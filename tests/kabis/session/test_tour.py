@@ -48,9 +48,9 @@ def test_it_goes_as_told() -> None:
     assert GOOD.is_as_told
     told = dict(summarise(GOOD))
     assert told == {
-        "proved": "1 of 1 verdict on 1 model as expected; 0 violations, 0 with a run that shows it",
-        "ran": "400 events acknowledged, 400 delivered, none lost, doubled, changed or out of order",
-        "lied": "storage-1 and validator-2, meanwhile; caught on the ledger: validator-2 in block 2",
+        "proved": "1 of 1 verdict on 1 model as expected; 0 violations, 0 with a trace",
+        "ran": "400 events acknowledged, 400 delivered, none lost, duplicated, altered or out of order",
+        "lied": "storage-1 and validator-2; caught on the ledger: validator-2 in block 2",
         "audited": "40 copies of 30 events, 60 signatures; accused: storage-1, validator-2",
     }
     page = render_tour(GOOD)
@@ -83,7 +83,7 @@ def test_violations_are_counted_and_those_with_a_run() -> None:
     expectation = Expectation("fine", "violated", "table 1")
     outcomes = tuple(compare(expectation, Result("fine", "always", one, EFFORT)) for one in found)
     tour = replace(GOOD, proved=(replace(GOOD.proved[0], outcomes=outcomes),))
-    told = "2 of 2 verdicts on 1 model as expected; 2 violations, 1 with a run that shows it"
+    told = "2 of 2 verdicts on 1 model as expected; 2 violations, 1 with a trace"
     assert dict(summarise(tour))["proved"] == told
 
 
@@ -120,6 +120,6 @@ def test_the_whole_tour() -> None:
     assert tour.is_as_told
     assert tour.ran.delivered == tour.audited.checked.events == 800
     (models, *proved, run, audit) = told[:7]
-    assert (models, run) == ("prove: the papers' models", "run: a cluster with two liars")
+    assert (models, run) == ("prove: checking models from papers", "run: starting a cluster with two liars")
     assert len(proved) == len(PROVED[-1])
-    assert audit == "audit: every copy of every event, on Spark"
+    assert audit == "audit: checking every copy of every event on Spark"

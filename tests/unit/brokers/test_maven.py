@@ -33,7 +33,7 @@ def test_the_pinned_files_are_good(jars: Path) -> None:
 
 def test_a_changed_file_is_named(jars: Path) -> None:
     (jars / "two.jar").write_bytes(b"tow")
-    with pytest.raises(EnvironmentFailure, match=r"two\.jar has another checksum"):
+    with pytest.raises(EnvironmentFailure, match=r"two\.jar has the wrong checksum"):
         check(jars, PINS)
 
 
@@ -63,7 +63,7 @@ def test_the_project_names_what_is_wanted() -> None:
 def test_without_maven_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VERISTREAM_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EnvironmentFailure, match="`mvn` is not on the path") as caught:
+    with pytest.raises(EnvironmentFailure, match="`mvn` is not on the PATH") as caught:
         resolve(BUNDLE)
     assert "install Maven" in caught.value.hint
 

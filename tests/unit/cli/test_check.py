@@ -142,7 +142,7 @@ def test_help_needs_no_numba() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "Exit code: 0 all hold" in done.stdout
+    assert "Exit code: 0 all properties hold" in done.stdout
 
 
 def test_a_page_has_the_verdicts_and_the_runs(run: Any, counter: Path, tmp_path: Path) -> None:
@@ -158,4 +158,4 @@ def test_a_page_that_cannot_be_written_is_told_after_the_verdicts(run: Any, coun
     done = run("check", counter, "-p", "bounded", "--html", counter / "page.html")
     assert done.exit_code == 3
     assert "bounded" in done.stdout
-    assert "page.html cannot be written: Not a directory" in done.stderr
+    assert "page.html: Not a directory" in done.stderr

@@ -70,4 +70,4 @@ def test_properties_are_found_by_a_word_and_whatever_the_blanks(tmp_path: Path) 
         assert CliRunner().invoke(app, ["check", str(path), "-p", name]).exit_code == wanted, name
     several = CliRunner().invoke(app, ["check", str(path), "-p", "never"])
     assert several.exit_code == 2
-    assert "several properties speak of never" in several.output
+    assert "several properties match never" in several.output

@@ -99,7 +99,7 @@ def test_spark_begins_to_share_early() -> None:
 def test_a_folder_without_a_checkpoint_is_told(run: Run, counter: Path, tmp_path: Path) -> None:
     done = run("check", counter, "--engine", "spark", "--resume", tmp_path)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: there is no checkpoint in {tmp_path}\nhint: --checkpoint DIR")
+    assert done.stderr.startswith(f"error: there is no checkpoint in {tmp_path}\nhint: name the folder")
 
 
 @pytest.mark.parametrize("verb", ["check", "reproduce"])
@@ -110,7 +110,7 @@ def test_options_of_spark_alone(run: Run, verb: str, engine: str, option: str, c
     assert (done.exit_code, done.stdout) == (2, "")
     assert (
         done.stderr
-        == f"error: {option} is for Spark\nhint: say --engine spark --master URL, or leave it out\n"
+        == f"error: {option} needs Spark\nhint: add --engine spark --master URL, or leave the option out\n"
     )
 
 

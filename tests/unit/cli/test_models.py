@@ -54,8 +54,8 @@ def test_a_file_in_the_way(run: Any, tmp_path: Path) -> None:
     done = run("models", "peterson", "--copy", tmp_path)
     assert done.exit_code == 2
     assert done.stderr.splitlines() == [
-        f"error: {path} exists and differs from the file that would be copied",
-        "hint: name another folder, or move the file away; nothing was copied",
+        f"error: {path} exists and differs from the file to copy",
+        "hint: choose another folder, or move the file away; nothing was copied",
     ]
     assert path.read_text(encoding="utf-8") == "mine"
 
@@ -65,7 +65,7 @@ def test_a_wrong_name(run: Any, tmp_path: Path) -> None:
     assert done.exit_code == 2
     error, hint = done.stderr.splitlines()
     assert error == "error: no known model is called kafak"
-    assert hint.startswith("hint: did you mean kafka? there are alternating_bit, ")
+    assert hint.startswith("hint: did you mean kafka? choose from alternating_bit, ")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -127,7 +127,7 @@ def test_export_tla_writes_the_configuration_too(run: Any, counter: Path, tmp_pa
     assert (tmp_path / "Counter.cfg").read_text(encoding="utf-8").strip()
     wrong = run("export", counter, "--to", "tla", "-o", tmp_path / "no-name.tla")
     assert wrong.exit_code == 2
-    assert "no name of a TLA+ module" in wrong.stderr
+    assert "not a valid TLA+ module name" in wrong.stderr
     nowhere = run("export", counter, "--to", "tla", "-o", tmp_path / "none" / "Counter.tla")
     assert nowhere.exit_code == 3
 

@@ -29,10 +29,10 @@ def test_line() -> None:
 @pytest.mark.parametrize(
     ("spread", "told"),
     [
-        (Spread(4, 1.254, 3 << 20, 0), "4 parts (largest 1.25 of the mean), 3.0 MiB exchanged, "),
+        (Spread(4, 1.254, 3 << 20, 0), "4 parts (largest 1.25 times the mean), 3.0 MiB exchanged, "),
         (
             Spread(2, 1.0, 0, 2 << 30),
-            "2 parts (largest 1.00 of the mean), 0.0 MiB exchanged, 2.0 GiB on disks, ",
+            "2 parts (largest 1.00 times the mean), 0.0 MiB exchanged, 2.0 GiB on disk, ",
         ),
         (Spread(1, 1.0, 0, 0), "1 part, "),
     ],

@@ -117,9 +117,9 @@ def test_a_folder_that_names_no_runs_draws_a_random_one(run: Any, folder: Path) 
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ('goal = "bright"', 'goal = "dark"', "light: dark has no run to draw: violated"),
+        ('goal = "bright"', 'goal = "dark"', "light: dark has no trace to draw: violated"),
         ('goal = "bright"', 'goal = "darker"', "no property called darker"),
-        ('lanes = ["User", "Lamp"]', 'lanes = ["Owner"]', "light: Owner takes no step of the run"),
+        ('lanes = ["User", "Lamp"]', 'lanes = ["Owner"]', "light: Owner takes no step in the trace"),
         ('model = "lamp.net"', 'model = "lump.net"', "there is no file"),
         (RUNS, "[[simulate]]", "title is missing"),
     ],
@@ -135,14 +135,14 @@ def test_what_is_wrong_is_said(run: Any, folder: Path, old: str, new: str, compl
 def test_a_folder_that_is_no_known_model(run: Any, tmp_path: Path) -> None:
     done = run("simulate", tmp_path)
     assert done.exit_code == 2
-    assert "is a folder without expected.toml" in done.stderr
+    assert "has no expected.toml" in done.stderr
 
 
 def test_a_counterexample_may_be_a_goal(run: Any, folder: Path) -> None:
     text = (EXPECTED + RUNS).replace('goal = "bright"', 'goal = "late"')
     (folder / "expected.toml").write_text(text, encoding="utf-8")
     first = run("simulate", folder).stdout.split("\n\n")
-    assert first[0] == "light (lamp.net, late): 1 step and waiting (no run is shorter)"
+    assert first[0] == "light (lamp.net, late): 1 step and a delay (no run is shorter)"
     assert "9 later" in first[1]
 
 
@@ -156,4 +156,4 @@ def test_check_hides_clocks_unless_the_trace_is_full(run: Any, folder: Path) -> 
 
 
 def test_help_says_what_is_counted_as_states(run: Any) -> None:
-    assert "zones are counted as states" in " ".join(run("check", "--help").stdout.split())
+    assert "the states that are counted are zones" in " ".join(run("check", "--help").stdout.split())

@@ -198,7 +198,7 @@ def test_place_excerpt_hint_exit_2(run: Run, tmp_path: Path, wrong: Wrong) -> No
     ("suffix", "hint"),
     [
         (".xta", "a model ends with the system line: `system Process;`"),
-        (".xml", "a model of UPPAAL is saved as `<nta>...</nta>`"),
+        (".xml", "an UPPAAL model is an XML document `<nta>...</nta>`"),
     ],
 )
 def test_an_empty_file(run: Run, tmp_path: Path, suffix: str, hint: str) -> None:
@@ -242,7 +242,7 @@ def test_entities_that_grow_without_bound_end_at_once(tmp_path: Path) -> None:
     [
         ('model = "m.xta"', "simulate 1: title is missing"),
         ('title = "a run"', "simulate 1: model is missing"),
-        ('title = "a run"\nmodel = "m.xta"\nsteps = "7"', "simulate 1: steps must be a whole number"),
+        ('title = "a run"\nmodel = "m.xta"\nsteps = "7"', "simulate 1: steps must be an integer"),
         ('title = "a run"\nmodel = "m.xta"\npace = 7', "simulate 1: unknown key pace"),
     ],
 )

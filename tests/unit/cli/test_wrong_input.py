@@ -111,8 +111,8 @@ def test_out_of_range(run: Any, tmp_path: Path) -> None:
     [
         ("LIMIT", "write -D NAME=VALUE"),
         ("=3", "write -D NAME=VALUE"),
-        ("LIMIT=", "nothing is no value"),
-        ("LIMIT=many", "many is no value"),
+        ("LIMIT=", "nothing is not a constant's value"),
+        ("LIMIT=many", "many is not a constant's value"),
         ("NOTHING=3", "NOTHING"),
     ],
 )

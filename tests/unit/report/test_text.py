@@ -68,8 +68,8 @@ def test_reproductions(golden: Any) -> None:
 @pytest.mark.parametrize(
     ("actions", "length"),
     [
-        ([None], "waiting alone"),
-        (["go", None], "1 step and waiting (no run is shorter)"),
+        ([None], "a delay"),
+        (["go", None], "1 step and a delay (no run is shorter)"),
         (["go", "go"], "2 steps (no run is shorter)"),
     ],
 )

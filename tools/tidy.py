@@ -8,13 +8,16 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatch
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 500
+FOLDER_MODULES_MAX = 20
 
+PRODUCT = ("src/", "testing/")
 MAY_PRINT = ("src/veristream/cli/*", "tools/*", "bench/*")
 
 # Functions that may be longer, as `path::name`, each with its reason.
@@ -74,6 +77,8 @@ def list_files(root: Path) -> list[str]:
 
 def tidy(root: Path, names: Iterable[str]) -> Iterator[str]:
     """Every finding among the named files, as `path:line: what`."""
+    names = list(names)
+    yield from _folders(names)
     for name in names:
         if _matches(name, GENERATED):
             yield f"{name}: generated, so it is not committed"
@@ -87,6 +92,18 @@ def tidy(root: Path, names: Iterable[str]) -> Iterator[str]:
             yield from _python(name, text)
 
 
+def _folders(names: Iterable[str]) -> Iterator[str]:
+    """Folders of the product with too many modules: a prefix shared by several names is a folder's name."""
+    modules = Counter(
+        str(PurePosixPath(name).parent)
+        for name in names
+        if name.startswith(PRODUCT) and name.endswith(".py")
+    )
+    for folder, count in sorted(modules.items()):
+        if count > FOLDER_MODULES_MAX:
+            yield f"{folder}: {count} modules, at most {FOLDER_MODULES_MAX}"
+
+
 def _registries(name: str, text: str) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), start=1):
         for host in REGISTRY_HOSTS:
@@ -98,7 +115,7 @@ def _python(name: str, text: str) -> Iterator[str]:
     tree = ast.parse(text, filename=name)
     if not _matches(name, MAY_PRINT):
         yield from _prints(name, tree)
-    if not name.startswith(("src/", "testing/")):
+    if not name.startswith(PRODUCT):
         return
     lines = len(text.splitlines())
     if lines > FILE_LINES_MAX and name not in LONG_FILES:

@@ -345,3 +345,17 @@ _WRAPPER = """#!/bin/sh
 for word do shift; [ "$word" = "{lacking}" ] || set -- "$@" "$word"; done
 exec "{java}" "$@"
 """
+
+
+def describe_tasks() -> str:
+    """Returns how many tasks of the active stages have finished, for a progress line; empty if unknown."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is None:
+        return ""
+    tracker = context.statusTracker()
+    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
+    ended = sum(stage.numCompletedTasks for stage in stages if stage is not None)
+    total = sum(stage.numTasks for stage in stages if stage is not None)
+    return f", {ended} of {total} tasks" if total else ""

@@ -49,6 +49,15 @@ def test_long_functions_and_files(tidy: ModuleType, tmp_path: Path) -> None:
     assert findings(tidy, tmp_path, "tests/x.py", function) == []
 
 
+def test_folders_with_too_many_modules(tidy: ModuleType, tmp_path: Path) -> None:
+    names = [f"src/veristream/search/m{number}.py" for number in range(21)]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert list(tidy.tidy(tmp_path, names)) == ["src/veristream/search: 21 modules, at most 20"]
+    assert list(tidy.tidy(tmp_path, names[1:])) == []
+
+
 def test_generated_files_and_registries(tidy: ModuleType, tmp_path: Path) -> None:
     (finding,) = findings(tidy, tmp_path, "src/__pycache__/x.pyc", "")
     assert "generated" in finding

@@ -24,7 +24,7 @@ from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.wire.handshake import Role
-from veristream.spark import open_session
+from veristream.spark import describe_tasks, open_session
 
 REFRESH_S = 0.5
 
@@ -118,21 +118,7 @@ class _Line:
 
         with Console(stderr=True).status("", spinner="dots") as status:
             while not done.wait(REFRESH_S):
-                status.update(f"{self.text}{count_tasks()}, {time.monotonic() - self.began_s:.0f} s")
-
-
-def count_tasks() -> str:
-    """How many tasks of those under way have ended; empty where that is not to be known."""
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
-    if context is None:
-        return ""
-    tracker = context.statusTracker()
-    stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-    ended = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-    total = sum(stage.numTasks for stage in stages if stage is not None)
-    return f", {ended} of {total} tasks" if total else ""
+                status.update(f"{self.text}{describe_tasks()}, {time.monotonic() - self.began_s:.0f} s")
 
 
 def render(report: AuditReport) -> str:

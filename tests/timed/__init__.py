@@ -1,1 +1,1 @@
-"""UPPAAL's timed automata: small cases derived by hand, and the well-known demos."""
+"""Timed automata: small cases with verdicts derived by hand, and UPPAAL's demos."""

@@ -1,11 +1,11 @@
-"""The small models under `cases`: every construct of UPPAAL's language, every verdict derived by hand.
+"""The small models under `cases`: every construct of UPPAAL's language, with verdicts derived by hand.
 
-`NAME.xta` or `NAME.xml` shows one construct; the queries of a `.xta` stand in `NAME.q`. `NAME.toml` says:
+`NAME.xta` or `NAME.xml` shows one construct; `NAME.q` has the queries of a `.xta`. `NAME.toml` has:
 
 - `file`: the model;
 - `[[query]]`: `text` as in the model, in the same order; `verdict`, *holds*, *violated* or *unknown* (a
-  run-time error of the model); `why`, the sentence that derives it; for `sup` and `inf`, `value`, such as
-  `= 5` where 5 is attained and `< 5` where it is only approached. A list of values is one query for each.
+  run-time error of the model); `why`, the derivation; for `sup` and `inf`, `value`, such as `= 5` if 5 is
+  attained and `< 5` if it is only approached. A list of values counts as one query per value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent / "cases"
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is known of one query."""
+    """The expected result of one query."""
 
     text: str
     verdict: str
@@ -35,14 +35,14 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One model with all that is known of it."""
+    """A model with its expected results."""
 
     path: Path
     queries: tuple[Expected, ...]
 
 
 def read_case(path: Path) -> Case:
-    """The case that a table describes; a key it does not know is an error."""
+    """Reads a case; an unknown key is an error."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     assert table.keys() == {"file", "query"}, path
     return Case(path.parent / table["file"], tuple(expected(entry) for entry in table["query"]))
@@ -75,7 +75,7 @@ def test_verdicts(case: Case) -> None:
             assert result.verdict.fault is not None, query.text
 
 
-def test_every_model_has_its_table() -> None:
+def test_every_model_has_expected_results() -> None:
     models = {path.stem for path in FOLDER.iterdir() if path.suffix in (".xta", ".xml")}
     assert models == {path.stem for path in FOLDER.glob("*.toml")}
     assert len(models) >= 80

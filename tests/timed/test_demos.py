@@ -1,4 +1,4 @@
-"""UPPAAL's demos: every known verdict, and least times that are also found by trying all ways."""
+"""UPPAAL's demos: all known verdicts, and least times confirmed by exhaustive search."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_least_and_greatest_values(name: str, query: str, value: str) -> None:
 
 
 def is_reachable(file: str, goal: str) -> bool:
-    """The answer to an `E<>` query."""
+    """Returns whether the goal is reachable."""
     (result,) = vs.check(FOLDER / file, [f"E<> {goal}"])
     assert isinstance(result.verdict, Holds | Violated)
     return isinstance(result.verdict, Holds)
 
 
 def least_crossing(minutes: tuple[int, ...]) -> int:
-    """The least time for all to cross: Dijkstra's search over who is on which side with the torch."""
+    """Returns the least time for all to cross: Dijkstra's algorithm over the sides of Vikings and torch."""
     everybody = frozenset(range(len(minutes)))
     waiting: list[tuple[int, int, list[int], bool]] = [(0, 0, sorted(everybody), True)]
     done: set[tuple[frozenset[int], bool]] = set()
@@ -68,7 +68,7 @@ def least_crossing(minutes: tuple[int, ...]) -> int:
         for size in (1, 2):
             for walkers in combinations(sorted(side), size):
                 later = time + max(minutes[walker] for walker in walkers)
-                count += 1  # only to tell equal times apart
+                count += 1  # breaks ties between equal times
                 heapq.heappush(
                     waiting, (later, count, sorted(near.symmetric_difference(walkers)), not torch_is_left)
                 )
@@ -99,7 +99,7 @@ def replaced(times: Times, position: int, value: int) -> Times:
 
 @cache
 def least_end(turns: Times, ready: Times, free: Times) -> int:
-    """The least end of all: whoever is next takes his paper as soon as both are ready, in every order."""
+    """Returns the least end: in every order, a reader takes his next paper as soon as both are ready."""
     ends: list[int] = []
     for reader, turn in enumerate(turns):
         if turn < len(READERS[reader]):

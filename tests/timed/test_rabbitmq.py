@@ -1,4 +1,4 @@
-"""RabbitMQ with Kerberos: every known verdict, and the bounds that are proven."""
+"""RabbitMQ with Kerberos: all known verdicts and proven bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECURE = "A[] !(Producer(1).Publish || Consumer(3).Deliver)"
 
 
 def params(file: str) -> list[object]:
-    """The known models of one file."""
+    """Returns the known models of one file."""
     return [pytest.param(known, id=known.name) for known in KNOWN if known.path.name == file]
 
 
@@ -34,8 +34,8 @@ def test_every_verdict_on_tickets_is_the_expected_one(known: KnownModel) -> None
 
 @pytest.mark.models
 @pytest.mark.parametrize(("scenario", "zones", "steps"), [(1, 189_997, 783_051), (2, 335_485, 1_442_544)])
-def test_figure_12_is_searched_whole(scenario: int, zones: int, steps: int) -> None:
-    """The paper's largest queries; the counts are ours, kept so that a change of the search is seen."""
+def test_figure_12_is_searched_exhaustively(scenario: int, zones: int, steps: int) -> None:
+    """The largest queries of the paper; our counts are pinned to reveal changes of the search."""
     (result,) = vs.check(MODELS / "rabbitmq/rabbitmq.xml", [SECURE], constants={"SCENARIO": scenario})
     assert isinstance(result.verdict, vs.Holds)
     assert (result.effort.states, result.effort.transitions) == (zones, steps)

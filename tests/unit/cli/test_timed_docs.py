@@ -1,4 +1,4 @@
-"""docs/timed.md, typed in as a reader would: each run prints what the page says it prints."""
+"""Runs the commands of docs/timed.md, and compares their output with the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = re.compile(r"^  state unsafe.*\n", re.MULTILINE)
 
 
 def save(path: Path, block: str) -> None:
-    """What the page tells the reader to do: a line of states replaces the one that is there."""
+    """Saves a block as the page instructs: a line of states replaces the existing one."""
     if STATES.match(block):
         model = path.read_text(encoding="utf-8")
         assert len(STATES.findall(model)) == 1
@@ -27,7 +27,7 @@ def save(path: Path, block: str) -> None:
     path.write_text(block, encoding="utf-8")
 
 
-def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_shows_real_output(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pending: dict[str, str] = {}
     consoles = 0
@@ -47,7 +47,7 @@ def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_least_time(run: Any, tmp_path: Path) -> None:
-    """`inf` gives at once what the page finds with two limits."""
+    """`inf` finds directly what the page finds with two limits."""
     (model, queries) = (next(block for kind, block in BLOCKS if kind == wanted) for wanted in ("xta", "q"))
     path = tmp_path / "vikings.xta"
     path.write_text(model, encoding="utf-8")
@@ -78,12 +78,12 @@ REFUSED = [
     ),
     ('<!DOCTYPE nta [<!ENTITY x "y">]><nta></nta>', ""),
 ]
-"""What the rows of the table under "What is not read" refuse: a model and its query."""
+"""A model and its query for each row of the table under "Unsupported constructs"."""
 
 
 def refusals() -> list[str]:
-    """The errors of the table, in its order."""
-    table = PAGE.split("## What is not read")[1].split("\n\n")[2]
+    """Returns the errors of the table, in order."""
+    table = PAGE.split("## Unsupported constructs")[1].split("\n\n")[2]
     cells = [line.rsplit(" | ", 1)[1].removesuffix(" |") for line in table.splitlines()[2:]]
     return [cell.strip().strip("`").strip() if "``" in cell else cell.strip("`") for cell in cells]
 
@@ -92,7 +92,7 @@ def refusals() -> list[str]:
     ("model", "query", "message"),
     [(*refused, message) for refused, message in zip(REFUSED, refusals(), strict=True)],
 )
-def test_what_is_not_read(tmp_path: Path, model: str, query: str, message: str) -> None:
+def test_unsupported_constructs(tmp_path: Path, model: str, query: str, message: str) -> None:
     path = tmp_path / "model.xta"
     path.write_text(model, encoding="utf-8")
     path.with_suffix(".q").write_text(query, encoding="utf-8")

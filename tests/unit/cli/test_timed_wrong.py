@@ -1,4 +1,4 @@
-"""What a user sees of a timed model that is wrong: the place, the excerpt, a hint, exit 2, at once."""
+"""Errors in timed models: position, excerpt, hint and exit code 2, without delay."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.cli.conftest import Run
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A model with its queries, where the error is, its message and the hint."""
+    """A model with its queries, and the position, message and hint of its error."""
 
     text: str
     place: str
@@ -33,13 +33,13 @@ def process(
     system: str = "system P;",
     parameters: str = "",
 ) -> str:
-    """A model of one process: declarations in line 1, its locations in line 3, its edge in line 5."""
+    """Returns a model of one process: declarations on line 1, locations on line 3, the edge on line 5."""
     trans = f"trans s -> s {{ {edge} }};" if edge else ""
     return f"{declared}\nprocess P({parameters}) {{\n{place}\n{init}\n{trans}\n}}\n{system}\n"
 
 
-NO_ENTITIES = "remove the declarations; `&lt;`, `&gt;`, `&amp;`, `&quot;` and `&apos;` need none"
-HYBRID = "the rate of a clock, written with `'`, is a statistical or hybrid construct"
+NO_ENTITIES = "remove the declarations; `&lt;`, `&gt;`, `&amp;`, `&quot;` and `&apos;` are predefined"
+HYBRID = "clock rates, written with `'`, are a statistical or hybrid construct"
 WRONG = {
     "unknown channel": Wrong(
         process(edge="sync go!;"), "m.xta:5:21", "unknown name `go`", "declare it first"
@@ -47,8 +47,8 @@ WRONG = {
     "clock difference assigned": Wrong(
         process("clock x, y; int n;", edge="assign n = x - y;"),
         "m.xta:5:27",
-        "a clock's value cannot be assigned",
-        "only numbers can: `x = 0`",
+        "clock values cannot be assigned",
+        "assign a number, as in `x = 0`",
     ),
     "initial invariant with a lower bound": Wrong(
         process("clock x;", place="state s { x >= 2 };"),
@@ -65,32 +65,32 @@ WRONG = {
     "invariant that is not convex": Wrong(
         process("clock x, y;", place="state s { x <= 2 || y <= 3 };"),
         "m.xta:3:11",
-        "this condition on clocks is not convex",
-        "make an edge, or a location, for each of the cases",
+        "this clock condition is not convex",
+        "use a separate edge or location for each case",
     ),
     "guard that is not convex": Wrong(
         process("clock x;", edge="guard x != 2;"),
         "m.xta:5:22",
-        "this condition on clocks is not convex",
-        "write two edges, one with `<` and one with `>`",
+        "this clock condition is not convex",
+        "use two edges, one with `<` and one with `>`",
     ),
     "clock guard on an urgent channel": Wrong(
         process("clock x; urgent chan c;", edge="guard x > 2; sync c!;"),
         "m.xta:5:22",
-        "a clock guard on the urgent channel `c`",
-        "test clocks on another edge, or make the channel not urgent",
+        "an edge on the urgent channel `c` cannot have a clock guard",
+        "test clocks on another edge, or declare the channel without `urgent`",
     ),
     "no initial location": Wrong(
         process(init=""),
         "m.xta:2:9",
         "the process `P` has no initial location",
-        "write `init s;` after its locations",
+        "add `init s;` after its locations",
     ),
     "unknown initial location": Wrong(
-        process(init="init t;"), "m.xta:4:6", "there is no location `t`", "the process has: s"
+        process(init="init t;"), "m.xta:4:6", "there is no location `t`", "the locations are: s"
     ),
     "unknown template": Wrong(
-        process(system="system P, Q;"), "m.xta:7:11", "unknown template `Q`", "there are: P"
+        process(system="system P, Q;"), "m.xta:7:11", "unknown template `Q`", "the templates are: P"
     ),
     "wrong arity": Wrong(
         process(parameters="int[0,3] i", system="A = P(1, 2);\nsystem A;"),
@@ -102,7 +102,7 @@ WRONG = {
         process("clock x;", place="state s { x' == 2 };"),
         "m.xta:3:12",
         HYBRID,
-        "all clocks run at the same rate and cannot be stopped; leave it out",
+        "remove it; all clocks run at the same rate and cannot be stopped",
     ),
     "recursion": Wrong(
         process("int f(int n) { return f(n - 1); } int n;", edge="assign n = f(1);"),
@@ -113,21 +113,21 @@ WRONG = {
     "index": Wrong(
         process("int a[3];", edge="assign a[5] = 1;"),
         "m.xta:5:25",
-        "index 5 is outside 0..2 of `a`",
-        "change the index or the array's size",
+        "index 5 of `a` is outside 0..2",
+        "change the index or the size of the array",
     ),
     "unknown constant": Wrong(
         process("const int N = 2;"),
         "m.xta:1:1",
         "the model has no constant `M` to set",
-        "it has these constants: `N`",
+        "the constants are: `N`",
         arguments=("-D", "M=3"),
     ),
     "statistical query": Wrong(
         process("clock x;"),
         "m.q:1:1",
-        "`Pr` begins a statistical query, which is not supported",
-        "ask with `A[]`, `E<>`, `E[]`, `A<>`, `-->`, `sup`, `inf` or `bounds`",
+        "`Pr` makes this a statistical query, which is not supported",
+        "use `A[]`, `E<>`, `E[]`, `A<>`, `-->`, `sup`, `inf` or `bounds`",
         "Pr[<=10](<> P.s)",
     ),
     "unknown location in a query": Wrong(
@@ -137,20 +137,20 @@ WRONG = {
         process(), "m.q:2:5", "this `(` is not closed", "add `)` where it ends", "A[] P.s\nE<> (P.s"
     ),
     "query that breaks off": Wrong(
-        process(), "m.q:1:9", "the text ends too early", "expected an expression", "A[] P.s and"
+        process(), "m.q:1:9", "unexpected end of text", "expected an expression", "A[] P.s and"
     ),
     "clock alone in a query": Wrong(
         process("clock x;"),
         "m.q:1:5",
-        "a clock stands where a number belongs",
-        "a clock can be compared in guards, invariants and queries, and set in updates",
+        "expected a number, found a clock",
+        "clocks can be compared in guards, invariants and queries, and set in updates",
         "A<> x",
     ),
-    "broken XML": Wrong(
+    "malformed XML": Wrong(
         "<nta>\n<declaration>clock x;</declaration>\n<template><name>P</name></nta>",
         "m.xml:3:27",
-        "the XML is broken: mismatched tag",
-        "every element ends with its own tag: `<a> ... </a>`",
+        "malformed XML: mismatched tag",
+        "close every element with its own tag: `<a> ... </a>`",
         None,
         suffix=".xml",
     ),
@@ -158,7 +158,7 @@ WRONG = {
         '<nta><template><name>P</name><location id="a"/></template><system>system P;</system></nta>',
         "m.xml:1:22",
         "the template `P` has no initial location",
-        'mark one, for instance with `<init ref="a"/>` after the locations',
+        'add `<init ref="a"/>` after the locations',
         suffix=".xml",
     ),
     "external entity": Wrong(
@@ -214,7 +214,7 @@ BOMB = (
     + "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">\n' for a, b in zip("abcdefghi", "bcdefghij", strict=True))
     + "]>\n<nta><declaration>&j;</declaration></nta>\n"
 )
-"""Ten thousand million letters, if anybody wrote them out."""
+"""Expands to 10^10 letters."""
 
 LIMITED = """
 import resource, sys
@@ -226,13 +226,13 @@ app(["check", sys.argv[1]])
 """
 
 
-def test_entities_that_grow_without_bound_end_at_once(tmp_path: Path) -> None:
+def test_entity_expansion_is_rejected_at_once(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     path.write_text(BOMB, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, timeout=600, check=False
     )
-    assert done.returncode == 2, "it was ended for the memory or the seconds of a processor that it took"
+    assert done.returncode == 2, "killed because it exceeded the memory or CPU limit"
     assert done.stderr.splitlines()[0] == f"{path}:2:1: error: the file declares entities, such as `a`"
     assert done.stderr.splitlines()[-1] == f"hint: {NO_ENTITIES}"
 
@@ -246,7 +246,7 @@ def test_entities_that_grow_without_bound_end_at_once(tmp_path: Path) -> None:
         ('title = "a run"\nmodel = "m.xta"\npace = 7', "simulate 1: unknown key pace"),
     ],
 )
-def test_runs_that_a_folder_names_wrongly(run: Run, tmp_path: Path, table: str, message: str) -> None:
+def test_invalid_runs_in_expected_toml(run: Run, tmp_path: Path, table: str, message: str) -> None:
     (tmp_path / "m.xta").write_text(process(), encoding="utf-8")
     known = f'paper = "a paper"\n[[model]]\nfile = "m.xta"\n[[simulate]]\n{table}\n'
     (tmp_path / "expected.toml").write_text(known, encoding="utf-8")

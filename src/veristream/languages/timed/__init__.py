@@ -1,1 +1,1 @@
-"""Timed automata as UPPAAL writes them: XML, XTA and query files to Networks."""
+"""Timed automata in UPPAAL's languages: reads XML, XTA and query files, and lowers them to Networks."""

@@ -1,6 +1,6 @@
-"""The syntax of UPPAAL's models, as the reader leaves it: nothing is resolved, nothing is typed.
+"""The syntax of UPPAAL models, as parsed: names are unresolved and expressions untyped.
 
-Names are as written. `&&`, `||`, `!`, `:=` and `imply` are brought to one spelling each.
+The alternative spellings `&&`, `||`, `!` and `:=` are normalised to `and`, `or`, `not` and `=`.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ from veristream.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class InitialList:
-    """`{ 1, 2 }` or `{ field: 1, 2 }`; a name where one is written."""
+    """`{ 1, 2 }` or `{ field: 1, 2 }`; the name is None if omitted."""
 
     items: tuple[tuple[str | None, Initial], ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -106,7 +106,7 @@ Initial = Expression | InitialList
 class Variable:
     """One declared name: a variable, constant, clock or channel.
 
-    `shape` has one entry a dimension: its size, or the type that indexes it.
+    `shape` has one entry per dimension: its size, or its index type.
     """
 
     name: str
@@ -130,7 +130,7 @@ class TypeDefinition:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a template or function; `reference` where `&` stands before its name."""
+    """A parameter of a template or function; `reference` means `&`."""
 
     name: str
     type: Type
@@ -142,7 +142,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function; `void` results are `PlainType`."""
+    """A function; the result type `void` is a `PlainType`."""
 
     name: str
     result: Type
@@ -153,7 +153,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class ChannelPriority:
-    """`chan priority a, b[0] < default < c`: levels from the lowest; `default` is the Name so called."""
+    """`chan priority a, b[0] < default < c`: the lowest level first; `default` is a `Name`."""
 
     levels: tuple[tuple[Expression, ...], ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -176,7 +176,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Evaluate:
-    """An expression for its effect."""
+    """An expression evaluated for its side effects."""
 
     value: Expression
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -184,7 +184,7 @@ class Evaluate:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for (begin; condition; after) body`; any of the three may be missing, commas join several."""
+    """`for (begin; condition; after) body`; each of the three is optional, and commas separate several."""
 
     begin: tuple[Expression, ...]
     condition: Expression | None
@@ -205,7 +205,7 @@ class ForEach:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """`while (condition) body`; with `body_first` `do body while (condition)`."""
+    """`while (condition) body`, or `do body while (condition)` if `body_first`."""
 
     condition: Expression
     body: Statement
@@ -246,7 +246,7 @@ Statement = Block | Evaluate | For | ForEach | While | If | Return | Nothing
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A location; `key` is the id that edges refer to, `name` is empty where none is written."""
+    """A location; edges refer to its `key`, and `name` is empty if it has none."""
 
     key: str
     name: str = ""
@@ -257,7 +257,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Branchpoint:
-    """A point where an edge goes on along one of several; weights mean nothing here."""
+    """A point where an edge splits into several branches; probability weights are ignored."""
 
     key: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -283,7 +283,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge; ends are keys of locations or branchpoints."""
+    """An edge; `source` and `target` are keys of locations or branchpoints."""
 
     source: str
     target: str
@@ -296,7 +296,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template; `initial` is a key, None where it is missing."""
+    """A template; `initial` is the key of a location, or None if missing."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -321,7 +321,7 @@ class Instantiation:
 
 @dataclass(frozen=True, slots=True)
 class ProcessName:
-    """One name of the system line."""
+    """A name on the system line."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -354,7 +354,7 @@ class LeadsToQuery:
 
 @dataclass(frozen=True, slots=True)
 class ExtremeQuery:
-    """`sup{condition}: a, b`, `inf{...}: ...`; `bounds` is both; without braces the condition is None."""
+    """`sup{condition}: a, b`, `inf` or `bounds`, which means both; without braces the condition is None."""
 
     extreme: Literal["sup", "inf", "bounds"]
     condition: Expression | None
@@ -369,11 +369,11 @@ Query = PathQuery | LeadsToQuery | ExtremeQuery
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A whole model; `processes` has the groups of the system line, from the lowest priority.
+    """A whole model; `processes` has the groups of the system line, lowest priority first.
 
-    `declarations` are the global ones, `system_declarations` those that stand beside the system line
-    (variables, types and functions there; instantiations are apart). `skipped` has the texts of queries
-    that are answered by simulation or by a game, and are therefore left out.
+    `declarations` are the global declarations; `system_declarations` are the variables, types and functions
+    declared in the system section. `skipped` has the texts of unsupported (statistical, game or hybrid)
+    queries.
     """
 
     declarations: tuple[Declaration, ...]

@@ -1,4 +1,4 @@
-"""Expressions and types of UPPAAL's models, as the reader leaves them."""
+"""The syntax of UPPAAL's expressions and types, as parsed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ QuantifierOp = Literal["forall", "exists", "sum"]
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number, or `true` and `false` as 1 and 0."""
+    """A number; `true` and `false` are 1 and 0."""
 
     value: int
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -63,7 +63,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`base.name`: a field, or what belongs to a process (`Producer(0).Publish`)."""
+    """`base.name`: a field, or a member of a process (`Producer(0).Publish`)."""
 
     base: Expression
     name: str
@@ -81,7 +81,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two operands; `<?` and `>?` are minimum and maximum."""
+    """A binary operation; `<?` and `>?` are minimum and maximum."""
 
     op: BinaryOp
     left: Expression
@@ -101,7 +101,7 @@ class Ternary:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`name(arguments)`: a function, or in a query an instance of a template."""
+    """`name(arguments)`: a function call, or in a query an instance of a template."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -110,7 +110,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ProcessCall:
-    """`process.name(arguments)`: a function that a process declares; only in queries."""
+    """`process.name(arguments)`: a call of a process's function; only in queries."""
 
     process: Expression
     call: Call
@@ -150,7 +150,7 @@ class Quantified:
 
 @dataclass(frozen=True, slots=True)
 class Deadlock:
-    """The word `deadlock`; only in queries."""
+    """The keyword `deadlock`; only in queries."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -202,7 +202,7 @@ class PlainType:
 
 @dataclass(frozen=True, slots=True)
 class ChannelType:
-    """`chan`, with its prefixes."""
+    """`chan` with its prefixes."""
 
     urgent: bool = False
     broadcast: bool = False
@@ -211,7 +211,7 @@ class ChannelType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """One field; `shape` as in `Variable`."""
+    """A field; `shape` as in `Variable`."""
 
     name: str
     type: Type
@@ -221,7 +221,7 @@ class StructField:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """`struct { ... }`, one entry a name."""
+    """`struct { ... }`, with one entry per name."""
 
     fields: tuple[StructField, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -229,7 +229,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """A type by its name, with `urgent` or `broadcast` before it."""
+    """A type name with its prefixes."""
 
     name: str
     urgent: bool = False

@@ -1,4 +1,4 @@
-"""Short ways from a text to what it is lowered to."""
+"""Shortcuts to lower model texts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from veristream.source import Source
 
 
 def network(text: str, **constants: int) -> Network:
-    """The network of an XTA text."""
+    """Returns the network of an XTA text."""
     (found,) = read_models(Source("model", text), constants)
     return found
 
 
 def component(text: str, name: str) -> Component:
-    """One component of an XTA text."""
+    """Returns one component of an XTA text."""
     (found,) = [one for one in network(text).components if one.name == name]
     return found
 
 
 def declared(text: str) -> Network:
-    """The network of global declarations, with the least of a process beside them."""
+    """Returns the network of global declarations, with a minimal process."""
     return network(f"{text} process P() {{ state A; init A; }} system P;")
 
 
 def process(labels: str, declarations: str = "", local: str = "", invariant: str = "") -> str:
-    """A process with one edge, from A to B, that has the labels."""
+    """Returns a process with one edge from A to B with the labels."""
     at_a = f"A {{ {invariant} }}" if invariant else "A"
     return (
         f"{declarations} process P() {{ {local} state {at_a}, B; init A; trans A -> B {{ {labels} }}; }} "
@@ -43,12 +43,12 @@ def process(labels: str, declarations: str = "", local: str = "", invariant: str
 
 
 def edge(labels: str, declarations: str = "", local: str = "") -> Edge:
-    """The edge that has the labels."""
+    """Returns the edge with the labels."""
     return network(process(labels, declarations, local)).components[0].edges[0]
 
 
 def values(model: Network, state: State) -> dict[str, int]:
-    """What the variables hold, elements by their indices."""
+    """Returns the values of the variables; array elements have their indices in the name."""
     found: dict[str, int] = {}
     first = 0
     for variable in all_variables(model):
@@ -64,7 +64,7 @@ def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def updated(update: str, declarations: str = "", local: str = "") -> dict[str, int]:
-    """The variables after an edge with the update."""
+    """Returns the variables after an edge with the update."""
     model = network(process(f"assign {update};", declarations, local))
     interpreter = Interpreter(model)
     (taken,) = interpreter.steps(interpreter.initial())
@@ -72,19 +72,19 @@ def updated(update: str, declarations: str = "", local: str = "") -> dict[str, i
 
 
 def fault(update: str, declarations: str = "", local: str = "") -> str:
-    """What goes wrong when an edge with the update is taken."""
+    """Returns the message of the fault when an edge with the update is taken."""
     interpreter = Interpreter(network(process(f"assign {update};", declarations, local)))
     (failed,) = interpreter.failures(interpreter.initial())
     return failed.fault.message
 
 
 def computed(function: str, call: str, declarations: str = "") -> int:
-    """The number that a call of the function gives."""
+    """Returns the result of a call of the function."""
     return updated(f"result = {call}", f"{declarations} int result; {function}")["result"]
 
 
 def asked(folder: Path, text: str, *queries: str) -> tuple[Property, ...]:
-    """The properties of a text with the queries."""
+    """Returns the properties of a text with the queries."""
     path = folder / "model.xta"
     path.with_suffix(".q").write_text("\n".join(queries))
     (found,) = read_models(Source(str(path), text), {})
@@ -92,12 +92,12 @@ def asked(folder: Path, text: str, *queries: str) -> tuple[Property, ...]:
 
 
 def error(text: str) -> ModelError:
-    """The error of a wrong text."""
+    """Returns the error in the text."""
     with pytest.raises(ModelError) as caught:
         network(text)
     return caught.value
 
 
 def marked(wrong: ModelError) -> str:
-    """The characters that an error points at."""
+    """Returns the text that the error points at."""
     return wrong.span.source.text[wrong.span.start : wrong.span.end]

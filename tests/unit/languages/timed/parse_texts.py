@@ -1,4 +1,4 @@
-"""Short ways from a text to the syntax it is read as."""
+"""Shortcuts to parse model texts."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ from veristream.languages.timed.syntax import (
 from veristream.source import Source
 
 PROCESS = "process P() { state A; init A; } system P;"
-"""The least that makes declarations a whole XTA file."""
+"""A minimal process and system line, which complete declarations to an XTA file."""
 
 
 def read(text: str, constants: Mapping[str, int] | None = None) -> System:
-    """The system of a text, XML or XTA."""
+    """Returns the system of an XML or XTA text."""
     return read_system(Source("model", text), constants or {})
 
 
 def declarations(text: str) -> tuple[Declaration, ...]:
-    """The global declarations of a text."""
+    """Returns the global declarations of a text."""
     return read(f"{text} {PROCESS}").declarations
 
 
 def statements(text: str) -> tuple[Statement, ...]:
-    """The statements of a function's body."""
+    """Returns the statements of a function's body."""
     (found,) = declarations(f"void f() {{ {text} }}")
     assert isinstance(found, Function)
     return found.body.statements
 
 
 def expression(text: str) -> Expression:
-    """The expression that a text stands for, as a statement."""
+    """Parses the text as an expression statement, and returns the expression."""
     (found,) = statements(f"{text};")
     assert isinstance(found, Evaluate)
     return found.value
 
 
 def process(text: str) -> Template:
-    """The template of an XTA process with the body."""
+    """Returns the template of an XTA process with the body."""
     return read(f"process P() {{ {text} }} system P;").templates[0]
 
 
@@ -60,7 +60,7 @@ def nta(
     system: str = "system P;",
     queries: str = "",
 ) -> str:
-    """An XML file with one template."""
+    """Returns an XML file with one template."""
     return (
         f"<nta><declaration>{declaration}</declaration><template><name>P</name>{template}</template>"
         f"<system>{system}</system>{queries}</nta>"
@@ -68,30 +68,30 @@ def nta(
 
 
 def label(kind: str, text: str) -> str:
-    """A label, escaped as XML needs it."""
+    """Returns a label in XML, escaped."""
     return f'<label kind="{kind}">{escape(text)}</label>'
 
 
 def edge(labels: str) -> Edge:
-    """The edge of an XML file with the labels, from `id0` to itself."""
+    """Returns the edge with the labels, from `id0` to itself, of an XML file."""
     ends = '<source ref="id0"/><target ref="id0"/>'
     template = f'<location id="id0"/><init ref="id0"/><transition>{ends}{labels}</transition>'
     return read(nta(template)).templates[0].edges[0]
 
 
 def formula(*texts: str) -> str:
-    """The queries of an XML file."""
+    """Returns the `<queries>` element with the formulas."""
     inside = "".join(f"<query><formula>{escape(text)}</formula></query>" for text in texts)
     return f"<queries>{inside}</queries>"
 
 
 def error(text: str, constants: Mapping[str, int] | None = None) -> ModelError:
-    """The error of a wrong text."""
+    """Returns the error in the text."""
     with pytest.raises(ModelError) as caught:
         read(text, constants)
     return caught.value
 
 
 def marked(wrong: ModelError) -> str:
-    """The characters that an error points at."""
+    """Returns the text that the error points at."""
     return wrong.span.source.text[wrong.span.start : wrong.span.end]

@@ -1,4 +1,4 @@
-"""What every model has without declaring it: types, their bounds, `abs` and `assert`."""
+"""Predefined types, their bounds, `abs` and `assert`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_bounds_of_types(name: str, value: int) -> None:
     assert variable.initial == (value,)
 
 
-def test_a_model_may_use_the_names_itself() -> None:
+def test_a_model_may_redefine_the_names() -> None:
     assert list(declared("typedef int[0,3] int8_t; int8_t INT8_MAX = 2;").variables) == [
         Variable("INT8_MAX", Type(0, 3), initial=(2,))
     ]
@@ -46,7 +46,7 @@ def test_the_absolute_value(number: int) -> None:
     assert computed(text, f"abs({number})") == abs(number)
 
 
-def test_what_the_absolute_value_is_of_is_evaluated_once() -> None:
+def test_the_argument_of_abs_is_evaluated_once() -> None:
     found = updated("r = abs(f())", "int r, n; int f() { n++; return -n; }")
     assert (found["r"], found["n"]) == (1, 1)
 
@@ -67,10 +67,10 @@ WRONG = [
     ("x = abs(1, 2)", "`abs` takes 1 argument, not 2", "pass one value"),
     (
         "x = pow(2, 3)",
-        "`pow` computes with real numbers, a statistical or hybrid construct",
-        "whole numbers",
+        "`pow` computes with real numbers, which only statistical and hybrid models support",
+        "integers",
     ),
-    ("x = floor(2)", "`floor` computes with real numbers", "whole numbers"),
+    ("x = floor(2)", "`floor` computes with real numbers", "integers"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Receivers of a broadcast with clock guards: who takes part, and who stays."""
+"""Broadcast receivers with clock guards: which receive, and which stay."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_no_loops_without_clock_guards() -> None:
     assert _added(_receiver("b", "", world="bool b;")) == []
 
 
-def test_a_conjunction_fails_in_each_of_its_parts() -> None:
+def test_a_conjunction_fails_in_each_conjunct() -> None:
     assert _added(_receiver("x >= 3 && x <= 5")) == [_stay(_bound("x", "<", 3)), _stay(_bound("x", ">", 5))]
 
 
@@ -67,7 +67,7 @@ def test_edges_on_other_channels_do_not_matter() -> None:
     ]
 
 
-def test_selections_are_taken_apart() -> None:
+def test_selections_become_separate_edges() -> None:
     found = component(_receiver("x >= i", select="select i : int[1,2];"), "R").edges
     assert [edge.clock_guard for edge in found] == [
         (_bound("x", ">=", 1),),
@@ -77,7 +77,7 @@ def test_selections_are_taken_apart() -> None:
     assert all(edge.select == () for edge in found)
 
 
-def test_selected_channels_are_told_apart() -> None:
+def test_selected_channels_are_distinguished() -> None:
     found = component(_receiver("x >= i", select="select i : int[1,2];", channel="many[i]"), "R").edges
     assert [(edge.sync, edge.clock_guard) for edge in found[2:]] == [
         (Receive("many", (ir.Const(1),)), (_bound("x", "<", 1),)),
@@ -92,8 +92,8 @@ _GUARD = st.sampled_from(
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(_GUARD, min_size=1, max_size=3), st.booleans(), st.booleans())
-def test_who_follows(guards: list[str], b: bool, c: bool) -> None:
-    """A component follows along an edge that is enabled, clocks and all; it stays where none is."""
+def test_receivers(guards: list[str], b: bool, c: bool) -> None:
+    """A component takes an edge with satisfied guards, clock guards included; without one it stays."""
     model = network(_receiver(*guards, world=f"bool b = {int(b)}, c = {int(c)};"))
     interpreter = Interpreter(model)
     steps = interpreter.steps(interpreter.initial())
@@ -109,8 +109,8 @@ def test_who_follows(guards: list[str], b: bool, c: bool) -> None:
 
 @pytest.mark.parametrize("ok", [*product([0, 1], repeat=2)])
 @pytest.mark.parametrize(("sent", "heard"), [*product([0, 1], repeat=2)])
-def test_who_follows_on_which_channel(ok: tuple[int, int], sent: int, heard: int) -> None:
-    """One edge selects its channel by a variable, the other has a clock guard."""
+def test_receivers_by_channel(ok: tuple[int, int], sent: int, heard: int) -> None:
+    """One edge selects its channel by a variable; the other has a clock guard."""
     text = f"""
     broadcast chan go[2]; clock x; bool ok[2] = {{{ok[0]}, {ok[1]}}};
     int[0,1] sent = {sent}, heard = {heard};
@@ -147,6 +147,6 @@ def _holds(guard: str, b: bool, c: bool, x: Fraction, y: Fraction) -> bool:
 
 
 @pytest.mark.parametrize("guard", ["x >= 3", "b && x >= 3"])
-def test_the_guard_of_a_loop_is_that_of_the_edge(guard: str) -> None:
+def test_a_loop_has_the_guard_of_its_edge(guard: str) -> None:
     (loop,) = _added(_receiver(guard, world="bool b;"))
     assert loop.guard == (ir.Load("b") if "b" in guard else None)

@@ -1,4 +1,4 @@
-"""Declarations: what they become, and what they begin with."""
+"""Declarations and their initial values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.unit.languages.timed.lower_texts import computed, declared, fault, ne
 from veristream.ir.expr import BOOL, Type
 from veristream.ir.network import Channel, ChannelKind, Clock, Variable
 
-# The declaration, and the variables it makes.
+# The declaration, and its variables.
 VARIABLES = [
     ("int x;", [Variable("x", Type(-32768, 32767))]),
     ("int[2,5] x;", [Variable("x", Type(2, 5), initial=(2,))]),
@@ -71,7 +71,7 @@ def test_clocks_and_channels() -> None:
     )
 
 
-def test_clocks_indexed_by_a_type_take_no_room_below_it() -> None:
+def test_clock_arrays_are_not_padded() -> None:
     model = declared("typedef int[2,3] id; clock x[id]; chan c[id];")
     assert model.clocks == (Clock("x", (2,)),)
     assert model.channels == (Channel("c", ChannelKind.RENDEZVOUS, shape=(4,)),)
@@ -82,13 +82,13 @@ def test_priorities_count_from_default() -> None:
     assert {one.name: one.priority for one in model.channels} == {"a": -1, "b": 0, "c": 1, "d": 0}
 
 
-def test_default_is_the_lowest_priority_where_it_is_not_named() -> None:
+def test_default_is_the_lowest_priority_if_not_listed() -> None:
     model = declared("chan a, b, c; chan priority a < b;")
     assert {one.name: one.priority for one in model.channels} == {"a": 0, "b": 1, "c": 0}
 
 
 @pytest.mark.parametrize(("index", "expected"), [(1, 5), (2, 7), (3, 5), (4, 9)])
-def test_constants_are_looked_up_by_what_is_not_known(index: int, expected: int) -> None:
+def test_constants_with_unknown_indices(index: int, expected: int) -> None:
     text = "typedef int[1,4] id; const int D[id] = {5, 7, 5, 9};"
     assert computed("", "D[i]", f"{text} int i = {index};") == expected
 
@@ -105,7 +105,7 @@ def test_constants_in_structs() -> None:
     assert computed("", "100 * S[i].a + 10 * S[0].b[i] + S[i].b[0]", text) == 435
 
 
-def test_a_constant_has_the_range_of_its_numbers() -> None:
+def test_a_constant_has_the_range_of_its_values() -> None:
     model = network(process("assign x = D[x];", "const int D[3] = {4, 2, 4}; int[0,9] x;"))
     assert model.variables == (Variable("x", Type(0, 9)),)
     assert [(one.name, one.result) for one in model.functions] == [("D", Type(2, 4))]
@@ -118,17 +118,17 @@ def test_constants_out_of_bounds_fault(index: int) -> None:
 
 
 @pytest.mark.parametrize(("index", "wrong"), [(1, -1), (4, 4)])
-def test_elements_below_the_first_do_not_exist(index: int, wrong: int) -> None:
+def test_padding_cannot_be_accessed(index: int, wrong: int) -> None:
     text = f"typedef int[2,3] id; int a[id]; int i = {index};"
     assert fault("a[i] = 1", text) == f"index {wrong} is outside 0..3 of a"
 
 
-def test_elements_by_their_indices() -> None:
+def test_elements_keep_their_indices() -> None:
     text = "typedef int[2,3] id; int a[id]; typedef int[-1,0] neg; int n[neg]; int i = 3, j = -1;"
     found = updated("a[i] = 4, n[j] = 5, n[0] = 6", text)
     assert (found["a[3]"], found["n[0]"], found["n[1]"]) == (4, 5, 6)
 
 
-def test_constants_are_replaced() -> None:
+def test_constants_are_overridden() -> None:
     text = "const int N = 2; int[0,N] x = N; process P() { state A; init A; } system P;"
     assert network(text, N=7).variables == (Variable("x", Type(0, 7), initial=(7,)),)

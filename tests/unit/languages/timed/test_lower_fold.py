@@ -37,14 +37,14 @@ def _value(expr: ir.Expr, x: int) -> int | str:
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_nothing_changes(op: ir.BinaryOp) -> None:
+def test_folding_keeps_the_value(op: ir.BinaryOp) -> None:
     for left, right in product(SIDES, SIDES):
         folded = fold(op, left, right, NOWHERE)
         for x in (0, 1, 2):
             assert _value(folded, x) == _value(ir.Binary(op, left, right), x)
 
 
-# What is folded, and to what.
+# Folded expressions, and the expected results.
 SHORTER = [
     (fold("==", ir.Const(2), ir.Const(2), NOWHERE), ir.Const(1)),
     (fold("and", ir.Const(0), SIDES[-1], NOWHERE), ir.Const(0)),
@@ -58,7 +58,7 @@ SHORTER = [
 
 
 @pytest.mark.parametrize(("folded", "expected"), SHORTER)
-def test_what_is_known_is_left_out(folded: ir.Expr, expected: ir.Expr) -> None:
+def test_constants_are_folded(folded: ir.Expr, expected: ir.Expr) -> None:
     assert folded == expected
 
 

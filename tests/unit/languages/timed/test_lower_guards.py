@@ -1,4 +1,4 @@
-"""Guards and invariants: what is asked of variables, and what of clocks."""
+"""Guards and invariants: discrete conditions and clock constraints."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _bound(
     return ir.ClockConstraint(left, right, op, ir.Const(limit), when)
 
 
-# The guard, what is left without clocks, and the constraints.
+# The guard, its discrete part, and its clock constraints.
 GUARDS = [
     ("x < 3", None, [_bound(X, "<", 3)]),
     ("x >= 3 && b", B, [_bound(X, ">=", 3)]),
@@ -95,7 +95,7 @@ def test_invariants() -> None:
     )
 
 
-def test_invariants_may_bound_from_below() -> None:
+def test_invariants_may_have_lower_bounds() -> None:
     location = network(process("", WORLD, invariant="x >= 2 && x <= 5 && 1 < y")).components[0].locations[0]
     assert location.clock_invariant == (_bound(X, ">=", 2), _bound(X, "<=", 5), _bound(Y, ">", 1))
 
@@ -119,7 +119,7 @@ _GUARDS = st.recursive(
 
 
 def _python(guard: str) -> str:
-    """The guard as Python writes it; `a imply b` is `not a or b`, and it is always in parentheses."""
+    """Returns the guard in Python; `a imply b`, always in parentheses here, becomes `not a or b`."""
     found = guard.replace("&&", "and").replace("||", "or").replace("!b", "(not b)")
     found = found.replace("true", "True").replace("false", "False").replace(" imply ", " <= ")
     while "?" in found:  # the innermost choice first: it has no other within its parentheses
@@ -167,7 +167,7 @@ def _enabled(model: Network, interpreter: Interpreter, state: State, at: dict[st
 
 @settings(max_examples=25, deadline=None)
 @given(_GUARDS, st.booleans(), st.booleans(), st.integers(0, 2))
-def test_guards_mean_what_they_say(guard: str, b: bool, c: bool, n: int) -> None:
+def test_guards_agree_with_python(guard: str, b: bool, c: bool, n: int) -> None:
     text = f"clock x, y; bool b = {int(b)}, c = {int(c)}; int n = {n};"
     model = network(process(f"guard {guard};", text))
     interpreter = Interpreter(model)

@@ -1,4 +1,4 @@
-"""Templates, their instances, and the system line."""
+"""Templates, their instances and the system line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _names(text: str) -> list[str]:
     return [one.name for one in network(text).components]
 
 
-def test_free_parameters_are_gone_through() -> None:
+def test_free_parameters_are_enumerated() -> None:
     text = f"process P(const int[0,1] i, const int[i,2] j) {BODY} system P;"
     assert _names(text) == ["P(0, 0)", "P(0, 1)", "P(0, 2)", "P(1, 1)", "P(1, 2)"]
 
@@ -34,7 +34,7 @@ def test_free_parameters_of_other_types() -> None:
     assert _names(text) == ["P(0, 0)", "P(0, 1)", "P(1, 0)", "P(1, 1)"]
 
 
-def test_partial_instantiations_follow_each_other() -> None:
+def test_chains_of_partial_instantiations() -> None:
     text = (
         "int x; process P(const int a, const int b, const int c) "
         "{ state A, B; init A; trans A -> B { assign x = 100 * a + 10 * b + c; }; } "
@@ -71,7 +71,7 @@ def test_arguments_by_reference() -> None:
     )
 
 
-def test_what_a_process_declares_is_its_own() -> None:
+def test_each_process_has_its_own_declarations() -> None:
     text = (
         "int x; process P(const int[1,2] i) { int x = i; clock y; bool b[2]; state A; init A; } system P;"
     )
@@ -87,7 +87,7 @@ def test_what_a_process_declares_is_its_own() -> None:
     assert [one.name for one in model.variables] == ["x"]
 
 
-def test_a_parameter_by_value_may_be_a_variable() -> None:
+def test_an_assigned_parameter_is_a_variable() -> None:
     text = (
         "process P(int[0,9] n, const int k) { state A; init A; trans A -> A { assign n += k; }; } "
         "Q = P(3, 2); system Q;"
@@ -98,7 +98,7 @@ def test_a_parameter_by_value_may_be_a_variable() -> None:
     assert found.edges[0].update == (ir.Assign(n, ir.Binary("+", n, ir.Const(2))),)
 
 
-def test_functions_of_processes_are_their_own() -> None:
+def test_each_process_has_its_own_functions() -> None:
     text = (
         "process P(const int[1,2] i) { int x; void f() { x = i; } state A; init A; "
         "trans A -> A { assign f(); }; } system P;"
@@ -181,7 +181,7 @@ def test_branchpoints_join_edges() -> None:
     assert {one.guard for one in found.edges} == {ir.Binary("==", ir.Load("x"), ir.Local("i"))}
 
 
-def test_names_of_locations_without_one_are_unique() -> None:
+def test_unnamed_locations_get_unique_names() -> None:
     template = '<location id="id0"/><location id="id1"><name>_id0</name></location><init ref="id0"/>'
     (found,) = _xml(nta(template)).components
     assert [one.name for one in found.locations] == ["_id0_2", "_id0"]
@@ -192,8 +192,8 @@ def test_the_network_has_the_name_of_the_file() -> None:
     assert _xml(nta()).name == "model"
 
 
-def test_queries_that_are_left_out_are_remarked() -> None:
+def test_skipped_queries_are_remarked() -> None:
     model = _xml(nta(queries=formula("A[] true", "Pr[<=10](<> true)")))
     assert [one.name for one in model.properties] == ["A[] true"]
-    assert model.remark == "1 query of the file, by simulation, a game or reals, left out"
+    assert model.remark == "1 unsupported query skipped (statistical, game or hybrid)"
     assert _xml(nta()).remark == ""

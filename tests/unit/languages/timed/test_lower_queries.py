@@ -1,4 +1,4 @@
-"""Queries: what is claimed, and of what."""
+"""Queries and their claims."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_queries(tmp_path: Path, query: str, claim: Claim) -> None:
     assert (found.name, found.claim) == (query, claim)
 
 
-def test_several_values_are_properties_of_their_own(tmp_path: Path) -> None:
+def test_each_value_is_a_separate_property(tmp_path: Path) -> None:
     found = asked(tmp_path, TEXT, "sup{Q.B && x < 2}: x, P(1).v", "bounds: c")
     clock = ir.ClockValue(ir.ClockRef("c"))
     assert [(one.name, one.claim) for one in found[2:]] == [
@@ -113,6 +113,6 @@ def test_several_values_are_properties_of_their_own(tmp_path: Path) -> None:
     assert [one.name for one in found[:2]] == ["sup{Q.B && x < 2}: x", "sup{Q.B && x < 2}: P(1).v"]
 
 
-def test_no_two_properties_have_the_same_name(tmp_path: Path) -> None:
+def test_property_names_are_unique(tmp_path: Path) -> None:
     found = asked(tmp_path, TEXT, "A[] Q.A", "A[] Q.A", "sup: x, c", "sup: x")
     assert [one.name for one in found] == ["A[] Q.A", "A[] Q.A (2)", "sup: x", "sup: c", "sup: x (2)"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.languages.timed.lower_texts import computed, edge, fault, network, process, updated
 from veristream.ir import expr as ir
 
-# The update, and what x, y and z hold after it; they begin as 1, 2 and 3, a as {10, 20, 30}.
+# The update, and the values of x, y and z after it; initially 1, 2 and 3, and a is {10, 20, 30}.
 UPDATES = [
     ("x = 5, y = x", (5, 5, 3)),
     ("x = y = z = 7", (7, 7, 7)),
@@ -75,7 +75,7 @@ def _spell(tree: Tree) -> str:
 
 
 def _run(tree: Tree, state: dict[str, int]) -> int:
-    """What the tree gives, from left to right; of an assignment the value first."""
+    """Evaluates the tree from left to right; in an assignment, the value first."""
     match tree:
         case int():
             return tree
@@ -100,13 +100,13 @@ def _run(tree: Tree, state: dict[str, int]) -> int:
 
 @settings(max_examples=40, deadline=None)
 @given(_TREES)
-def test_effects_happen_in_order(tree: Tree) -> None:
+def test_side_effects_happen_in_order(tree: Tree) -> None:
     state = {"x": 1, "y": 2, "z": 3, "result": 0}
     state["result"] = int(_run(tree, state))
     assert updated(f"result = {_spell(tree)}", "int x = 1, y = 2, z = 3, result;") == state
 
 
-# What the order of effects is when arguments and calls have some; x begins as 1, a as {10, 20, 30}.
+# The order of side effects in arguments and calls; initially x is 1, and a is {10, 20, 30}.
 CALLS = [
     ("f(a[x], x++)", [10, 21, 30], 2),
     ("f(a[x++], x)", [10, 22, 30], 2),
@@ -120,13 +120,13 @@ CALLS = [
 
 
 @pytest.mark.parametrize(("update", "expected", "x"), CALLS)
-def test_calls_have_their_effects_once_and_in_order(update: str, expected: list[int], x: int) -> None:
+def test_side_effects_of_calls_happen_once_and_in_order(update: str, expected: list[int], x: int) -> None:
     text = "int x = 1, a[3] = {10, 20, 30}; int f(int &r, int n) { r += n; return r; }"
     found = updated(update, text)
     assert ([found[f"a[{i}]"] for i in range(3)], found["x"]) == (expected, x)
 
 
-def test_an_index_is_guarded_by_what_stands_before_it() -> None:
+def test_a_short_circuit_guards_an_index() -> None:
     text = "int a[int[1,3]] = {4, 5, 6}; int f(int i) { while (i <= 3 && a[i] < 9) i++; return i; }"
     assert computed(text, "f(2)") == 4
 
@@ -136,11 +136,11 @@ def test_an_index_is_evaluated_once() -> None:
     assert computed(text, "f() + 10 * n") == 14
 
 
-def test_what_has_no_effect_is_dropped() -> None:
+def test_expressions_without_side_effects_are_dropped() -> None:
     assert edge("assign x + 1, true;", "int x;").update == ()
 
 
-def test_truth_values_are_made_of_numbers() -> None:
+def test_numbers_become_booleans() -> None:
     found = updated("b = x, c = x > 3, d = b", "int x = 5; bool b, c, d;")
     assert (found["b"], found["c"], found["d"]) == (1, 1, 1)
     assert edge("assign b = x;", "int x; bool b;").update == (
@@ -157,13 +157,13 @@ def test_structs_and_arrays_are_copied() -> None:
     assert [found[f"m[{i}][{j}]"] for i in (0, 1) for j in (0, 1)] == [0, 0, 5, 6]
 
 
-def test_structs_are_compared_part_by_part() -> None:
+def test_structs_are_compared_by_field() -> None:
     text = "struct { int a; int b[2]; } r = {1, {2, 3}}, s = {1, {2, 4}}; int x, y;"
     found = updated("x = r == s, y = r != s, s.b[1] = 3, x += 2 * (r == s)", text)
     assert (found["x"], found["y"]) == (2, 1)
 
 
-def test_a_struct_is_chosen() -> None:
+def test_conditional_structs() -> None:
     text = "struct { int a; } r = {1}, s = {2}, t; int x = 5;"
     assert updated("t = x > 5 ? r : s", text)["t.a"] == 2
 
@@ -178,7 +178,7 @@ def test_clocks_are_reset() -> None:
     )
 
 
-# The function, a call of it, and what it gives.
+# The function, a call of it, and its result.
 FUNCTIONS = [
     ("int f(int a, int b) { return a - b; }", "f(7, 2)", 5),
     ("int f() { int i, s = 0; for (i = 1; i <= 4; i++) s += i; return s; }", "f()", 10),
@@ -226,14 +226,14 @@ def test_functions(function: str, call: str, expected: int) -> None:
     assert computed(function, call, "int g[2] = {1, 2};") == expected
 
 
-def test_functions_change_what_they_refer_to() -> None:
+def test_functions_change_reference_arguments() -> None:
     text = "void swap(int &a, int &b) { int t = a; a = b; b = t; }"
     text += "int x = 1, y = 2, a[3] = {5, 6, 7}, i = 2;"
     found = updated("swap(x, y), swap(a[0], a[i])", text)
     assert (found["x"], found["y"], [found[f"a[{j}]"] for j in range(3)]) == (2, 1, [7, 6, 5])
 
 
-# Functions that change a local of their caller, which is `f`, and what that gives.
+# Functions that change a local variable of their caller `f`, and the result of `f`.
 WRITTEN_OUT = [
     ("void g(int &n) { n += 3; } int f() { int l = 1; g(l); g(l); return l; }", 7),
     (
@@ -288,7 +288,7 @@ def test_functions_of_a_template_see_its_names() -> None:
     assert (found["x"], found["P.x"]) == (1, 12)
 
 
-# The update, and what goes wrong; x is of 0..5.
+# The update, and its fault; x has the range 0..5.
 FAULTS = [
     ("x = x + 6", "6 is outside the range 0..5 of x"),
     ("x = 3 / y", "division by zero"),

@@ -128,7 +128,7 @@ DECLARED: list[tuple[str, tuple[Declaration, ...]]] = [
             ),
         ),
     ),
-    # As UPPAAL 3 wrote constants.
+    # Constants in the syntax of UPPAAL 3.
     ("const N 5;", (Variable("N", INT, initial=Number(5), constant=True),)),
     (
         "const x -5, y (N + 1);",
@@ -159,20 +159,20 @@ def test_declarations(text: str, expected: tuple[Declaration, ...]) -> None:
 
 
 def shape_of(text: str) -> tuple[object, ...]:
-    """The shape of the last declared variable."""
+    """Returns the shape of the last declared variable."""
     last = declarations(text)[-1]
     assert isinstance(last, Variable)
     return last.shape
 
 
-def test_a_name_in_a_shape_is_a_type_where_one_is_known() -> None:
+def test_a_name_in_a_shape_is_a_type_if_declared() -> None:
     assert shape_of("typedef int[0, 3] T; int x[T];") == (NamedType("T"),)
     assert shape_of("const int T = 3; int x[T];") == (Name("T"),)
     assert shape_of("int x[uint8_t];") == (NamedType("uint8_t"),)
     assert shape_of("typedef int[0, 3] T; int x[T - 1];") == (Binary("-", Name("T"), Number(1)),)
 
 
-def test_types_are_known_only_where_they_are_declared() -> None:
+def test_types_have_scopes() -> None:
     inside = "void f() { typedef int[0, 1] T; int y[T]; } void g() { int y[T]; }"
     shapes = [
         [local.shape for local in function.body.declarations if isinstance(local, Variable)]
@@ -196,7 +196,7 @@ PARAMETERS: list[tuple[str, tuple[Parameter, ...]]] = [
     ("const T &x", (Parameter("x", NamedType("T"), reference=True, constant=True),)),
     ("T &x[N]", (Parameter("x", NamedType("T"), (N,), reference=True),)),
     ("urgent chan &x", (Parameter("x", ChannelType(urgent=True), reference=True),)),
-    # As UPPAAL 3 wrote them: by reference all but constants, a type for all names up to the next `;`.
+    # The syntax of UPPAAL 3: all but constants by reference, and one type for all names up to `;`.
     (
         "clock x, y; const N; int[0, 1] i",
         (
@@ -278,7 +278,7 @@ def test_declarations_of_a_body() -> None:
     assert found == Function("f", INT, (), Block(local, (Return(X),)))
 
 
-def test_constants_from_outside() -> None:
+def test_overridden_constants() -> None:
     text = "const int N = 3, M = N; const K 1; int x = N; process P() { state A; init A; } system P;"
     found = read(text, {"N": 7, "K": -2}).declarations
     assert [item.initial for item in found if isinstance(item, Variable)] == [
@@ -289,10 +289,10 @@ def test_constants_from_outside() -> None:
     ]
     wrong = error(text, {"x": 1})
     assert wrong.message == "the model has no constant `x` to set"
-    assert wrong.hint == "it has these constants: `N`, `M`, `K`"
+    assert wrong.hint == "the constants are: `N`, `M`, `K`"
 
 
-def test_where_a_declaration_stands() -> None:
+def test_positions_of_declarations() -> None:
     text = "int x;\n  int[0, 2] abc[3] = 4; process P() { state A; init A; } system P;"
     found = read(text).declarations[1]
     assert text[found.span.start : found.span.end] == "abc[3] = 4"

@@ -1,4 +1,4 @@
-"""Expressions: every operator, and which of two binds tighter."""
+"""Expressions: every operator, and precedence."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from veristream.languages.timed.syntax import (
 
 A, B, C, D = (Name(name) for name in "abcd")
 
-# UPPAAL's table of precedence, from its manual, tightest first; each with the one spelling we keep.
+# The precedence table of UPPAAL's manual, tightest first, with our normalised spelling.
 TABLE = [
     [("*", "*"), ("/", "/"), ("%", "%")],
     [("+", "+"), ("-", "-")],
@@ -100,7 +100,7 @@ def test_changes(op: str) -> None:
 
 
 MIXED = [
-    # Signs and negation bind tighter than anything between two operands, also `not`.
+    # Signs and negation, `not` included, bind tighter than all binary operators.
     ("-a * b", Binary("*", Unary("-", A), B)),
     ("a - -b", Binary("-", A, Unary("-", B))),
     ("a - - b", Binary("-", A, Unary("-", B))),
@@ -109,7 +109,7 @@ MIXED = [
     ("-a[b]", Unary("-", Index(A, B))),
     ("-a++", Unary("-", Increment("++", A, False))),
     ("a++ + ++b", Binary("+", Increment("++", A, False), Increment("++", B, True))),
-    # Assignments and `?:` group to the right.
+    # Assignments and `?:` are right-associative.
     ("a = b = c", Assignment("=", A, Assignment("=", B, C))),
     ("a ? b : c ? d : a", Ternary(A, B, Ternary(C, D, A))),
     ("a ? b ? c : d : a", Ternary(A, Ternary(B, C, D), A)),
@@ -117,12 +117,12 @@ MIXED = [
     ("a = b ? c : d", Assignment("=", A, Ternary(B, C, D))),
     ("a ? b : c = d", Ternary(A, B, Assignment("=", C, D))),
     ("a ? b = c : d", Ternary(A, Assignment("=", B, C), D)),
-    # `**` too; it binds tighter than `*`, and less tight than a sign.
+    # So is `**`, which binds tighter than `*` and looser than a sign.
     ("a ** b ** c", Binary("**", A, Binary("**", B, C))),
     ("a * b ** c", Binary("*", A, Binary("**", B, C))),
     ("a ** b * c", Binary("*", Binary("**", A, B), C)),
     ("-a ** b", Binary("**", Unary("-", A), B)),
-    # Quantifiers reach to the end, wherever they begin.
+    # A quantifier extends to the end, wherever it starts.
     (
         "a and forall (i : T) b or c",
         Binary("and", A, Quantified("forall", "i", NamedType("T"), Binary("or", B, C))),
@@ -169,11 +169,11 @@ def test_span_of_each_part() -> None:
     assert (total.right.right.span.line, total.right.right.span.column) == (2, 3)
 
 
-# Trees written down with all parentheses, and with as few as the table allows, are read as themselves.
+# Printed with all parentheses, or with as few as possible, a tree parses to itself.
 
 
 def trees() -> st.SearchStrategy[Expression]:
-    """Expressions of operators between two operands, signs and conditionals."""
+    """Generates expressions of binary operators, signs and conditionals."""
     names = st.sampled_from([A, B, C, D])
     ops = st.sampled_from(sorted({op for _, _, op in OPERATORS}))
     return st.recursive(
@@ -193,7 +193,7 @@ LOOSEST = len(TABLE)
 
 
 def write(tree: Expression, spare: bool, loosest: int = LOOSEST) -> str:
-    """The tree as text; with `spare`, in parentheses only where it binds looser than its place allows."""
+    """Prints the tree; with `spare`, only with the necessary parentheses."""
     match tree:
         case Name(name):
             return name
@@ -217,11 +217,11 @@ def write(tree: Expression, spare: bool, loosest: int = LOOSEST) -> str:
 
 @settings(max_examples=60, deadline=None)
 @given(tree=trees(), spare=st.booleans())
-def test_written_trees_are_read_back(tree: Expression, spare: bool) -> None:
+def test_printed_trees_parse_to_themselves(tree: Expression, spare: bool) -> None:
     assert expression(write(tree, spare)) == tree
 
 
-def test_names_that_are_words_elsewhere() -> None:
+def test_names_that_are_keywords_elsewhere() -> None:
     found = declarations("int deadlock, sup, E, U, priority, gantt, progress, random;")
     assert [item.name for item in found if isinstance(item, Variable)] == [
         *("deadlock", "sup", "E", "U", "priority", "gantt", "progress", "random"),

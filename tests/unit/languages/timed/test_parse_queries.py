@@ -1,4 +1,4 @@
-"""Queries, in XML files and in `.q` files beside the model."""
+"""Queries in XML files and in `.q` files."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ UNSUPPORTED = [
 
 
 @pytest.mark.parametrize(("text", "word", "kind"), UNSUPPORTED)
-def test_queries_of_other_tools(text: str, word: str, kind: str) -> None:
+def test_unsupported_queries(text: str, word: str, kind: str) -> None:
     found = read(nta(queries=formula("E<> p", text, "A[] q")))
     assert [query.text for query in found.queries] == ["E<> p", "A[] q"]
     assert found.skipped == (text,)
     wrong = error(nta(queries=formula(text)))
-    assert wrong.message == f"`{word}` begins a {kind} query, which is not supported"
+    assert wrong.message == f"`{word}` makes this a {kind} query, which is not supported"
     assert marked(wrong)[0] == text[0]
 
 
@@ -121,11 +121,11 @@ def test_queries_with_real_numbers() -> None:
     assert [query.text for query in found.queries] == ["E<> a1.b2 and x < 3"]
     assert found.skipped == (text,)
     wrong = error(nta(queries=formula(text)))
-    assert wrong.message == "`1.5` belongs to a hybrid query, which is not supported"
+    assert wrong.message == "`1.5` makes this a hybrid query, which is not supported"
 
 
 def read_beside(folder: Path, model: str, queries: str) -> System:
-    """The system of a model file with a `.q` file beside it."""
+    """Returns the system of a model file with a `.q` file beside it."""
     (folder / "model.xml").write_text(model, encoding="utf-8")
     (folder / "model.q").write_text(queries, encoding="utf-8")
     return read_system(read_source(folder / "model.xml"), {})
@@ -149,7 +149,7 @@ E<> p /* inside */ and q // at the end
 """
 
 
-def test_a_file_of_queries(tmp_path: Path) -> None:
+def test_a_query_file(tmp_path: Path) -> None:
     found = read_beside(tmp_path, nta(), BESIDE)
     assert found.queries == (
         PathQuery("A[]", NO_DEADLOCK, "A[] not deadlock", "No two at once."),
@@ -163,7 +163,7 @@ def test_a_file_of_queries(tmp_path: Path) -> None:
     assert BESIDE[spans[1].start : spans[1].end] == "p --> \\\n  q"
 
 
-def test_a_file_of_queries_is_read_for_xta_too(tmp_path: Path) -> None:
+def test_a_query_file_for_xta(tmp_path: Path) -> None:
     assert [query.text for query in read_beside(tmp_path, PROCESS, "E<> p\n\nA[] q").queries] == [
         "E<> p",
         "A[] q",
@@ -177,16 +177,16 @@ def test_own_queries_come_first(tmp_path: Path) -> None:
     assert [query.text for query in empty.queries] == ["A[] q"]
 
 
-def test_an_error_in_a_file_of_queries(tmp_path: Path) -> None:
+def test_an_error_in_a_query_file(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="unexpected `q`") as caught:
         read_beside(tmp_path, nta(), "E<> p\nA[] p q\n")
     span = caught.value.span  # type: ignore[attr-defined]
     assert (Path(span.source.name).name, span.line, span.column) == ("model.q", 2, 7)
 
 
-def test_a_file_of_queries_that_is_no_text(tmp_path: Path) -> None:
+def test_a_query_file_that_is_not_text(tmp_path: Path) -> None:
     (tmp_path / "model.q").write_bytes(b"A[] \xff\xfe")
     (tmp_path / "model.xml").write_text(nta(), encoding="utf-8")
-    with pytest.raises(Exception, match="cannot be read") as caught:
+    with pytest.raises(Exception, match="cannot read the queries") as caught:
         read_system(read_source(tmp_path / "model.xml"), {})
     assert caught.value.hint == "make it a readable UTF-8 file"  # type: ignore[attr-defined]

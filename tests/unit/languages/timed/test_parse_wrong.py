@@ -1,4 +1,4 @@
-"""Wrong texts: words that do not fit where they stand, and what belongs to other tools."""
+"""Syntax errors and unsupported constructs: message, hint and position."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ import pytest
 from tests.unit.languages.timed.parse_texts import PROCESS, edge, error, formula, label, marked, nta, read
 from veristream.errors import ModelError
 
-SYMBOLIC = "models are checked with all their behaviours, not by simulation: use `int`, `bool` and `clock`"
+SYMBOLIC = "models are checked exhaustively, not by simulation: use `int`, `bool` and `clock`"
 
-# The declarations, what the error points at, its message, and its hint.
+# Declarations, the text that the error points at, its message and its hint.
 WRONG = [
     ("int x = 3 int y;", "int", "unexpected `int`", "is a `;` missing before it?"),
-    ("int x == 3;", "==", "unexpected `==`", "a first value is given with one `=`"),
+    ("int x == 3;", "==", "unexpected `==`", "write an initial value with a single `=`"),
     ("int f() { return 1 }", "}", "unexpected `}`", "is a `;` missing before it?"),
     ("void f() { if x { } }", "x", "unexpected `x`", "expected `(`"),
     ("clock ;", ";", "unexpected `;`", "expected a name"),
-    ("int for;", "for", "unexpected `for`", "`for` is a word of the language; choose another name"),
+    ("int for;", "for", "unexpected `for`", "`for` is a keyword; choose another name"),
     ("int a[3;", "[", "this `[` is not closed", "add `]` where it ends"),
-    ("int a[(3];", "(", "this `(` is not closed before the `]` of line 1", "add `)` where it ends"),
-    ("int a = 3);", ")", "`)` closes nothing", "remove it, or add the bracket that it closes"),
+    ("int a[(3];", "(", "this `(` is not closed before the `]` on line 1", "add `)` where it ends"),
+    ("int a = 3);", ")", "unmatched `)`", "remove it, or add the opening bracket"),
     ("int x = ;", ";", "unexpected `;`", "expected an expression, `{`"),
     ("int x @ 3;", "@", "unexpected character `@`", "names consist of letters, digits and `_`"),
-    ("int x; /* y", "/", "this comment is never closed", "a comment ends with `*/`"),
-    ('import "x', '"', 'this `"` is never closed', 'a text ends with `"` on the same line'),
+    ("int x; /* y", "/", "unterminated comment", "close it with `*/`"),
+    ('import "x', '"', "unterminated string", 'close it with `"` on the same line'),
     ("int x = 9999999999;", "9999999999", "`9999999999` is too large", "numbers have 32 bits"),
     ("int x = 2 * * 3;", "*", "unexpected `*`", "expected an expression"),
-    ("bool b = x =< 3;", "<", "unexpected `<`", "at most is written `<=`"),
-    ("bool b = x => 3;", ">", "unexpected `>`", "at least is written `>=`"),
-    ("struct S { int a; } s;", "S", "unexpected `S`", "the fields of a struct stand in braces"),
+    ("bool b = x =< 3;", "<", "unexpected `<`", "write `<=` for less than or equal"),
+    ("bool b = x => 3;", ">", "unexpected `>`", "write `>=` for greater than or equal"),
+    ("struct S { int a; } s;", "S", "unexpected `S`", "write the fields of a struct in braces"),
     (
         "int x; x = 3;",
         "3",
         "unexpected `3`",
-        "an instance is written `P1 = P(1);`; assignments stand on edges and in functions",
+        "write an instance as `P1 = P(1);`; assignments are only allowed on edges and in functions",
     ),
     (
         "void f() { x = 1; int y; }",
         "int y;",
-        "declarations stand before the statements",
-        "move it to the beginning of the block, or open a block with `{`",
+        "declarations must precede statements",
+        "move it to the beginning of the block, or open a nested block with `{`",
     ),
-    ("const int f() { return 1; }", "const int", "`const` cannot stand here", "leave it out"),
+    ("const int f() { return 1; }", "const int", "`const` is not allowed here", "remove it"),
     ("urgent int x;", "urgent int", "only channels can be `urgent`", "write `urgent chan`"),
     ("void f(x) { }", "x", "the parameter `x` has no type", "write `int x`"),
     ("double x;", "double", "`double` is a statistical or hybrid construct", SYMBOLIC),
@@ -52,7 +52,7 @@ WRONG = [
         "int x = 1.5;",
         "1.5",
         "the real number `1.5` is a statistical or hybrid construct",
-        "use whole numbers",
+        "use integers",
     ),
     (
         "dynamic P(int x);",
@@ -69,7 +69,7 @@ WRONG = [
     (
         "void f() { exit(); }",
         "exit",
-        "`exit` is a statistical construct: processes cannot end at run time",
+        "`exit` is a statistical construct: processes cannot terminate at run time",
         SYMBOLIC,
     ),
     (
@@ -93,8 +93,8 @@ WRONG = [
     (
         "void f() { while (1) break; }",
         "break",
-        "`break` is no statement of the language",
-        "make it part of the loop's condition",
+        "`break` is not a statement of UPPAAL",
+        "move it into the condition of the loop",
     ),
 ]
 
@@ -106,28 +106,28 @@ def test_declarations(text: str, points_at: str, message: str, hint: str) -> Non
 
 
 PROCESSES = [
-    ("", "P", "the process `P` has no locations", "write `state A; init A;` in it"),
+    ("", "P", "the process `P` has no locations", "add `state A; init A;`"),
     (
         "state A;",
         "P",
         "the process `P` has no initial location",
-        "write `init A;` after its locations",
+        "add `init A;` after its locations",
     ),
-    ("state A; init B;", "B", "there is no location `B`", "the process has: A"),
+    ("state A; init B;", "B", "there is no location `B`", "the locations are: A"),
     ("state Idle; init Idel;", "Idel", "there is no location `Idel`", "did you mean `Idle`?"),
     ("state A, A; init A;", "A", "there are two locations `A`", "rename one of them"),
-    ("state A; init A; trans A -> B { };", "B", "there is no location `B`", "the process has: A"),
+    ("state A; init A; trans A -> B { };", "B", "there is no location `B`", "the locations are: A"),
     (
         "state A; init A; trans -> A { };",
         "-> A { }",
         "the first edge has no source",
-        "write `A -> A`; only the edges after it may leave `A` out",
+        "write `A -> A`; only later edges can omit `A`",
     ),
     (
         "state A; init A; trans A -> A { sync c; };",
         "c",
         "this synchronisation has neither `!` nor `?`",
-        "write `c!` to send or `c?` to receive; that all take part, as in CSP, is not supported",
+        "write `c!` to send or `c?` to receive; CSP synchronisation is not supported",
     ),
 ]
 
@@ -143,7 +143,7 @@ SYSTEMS = [
     ("system P(1);", "(", "unexpected `(`"),
     ("system P; system P;", "system P;", "the model has a second system line"),
     ("Q = P(1) system Q;", "system", "unexpected `system`"),
-    ("system P", "P", "the text ends too early"),
+    ("system P", "P", "unexpected end of text"),
 ]
 
 
@@ -154,21 +154,21 @@ def test_system_lines(text: str, points_at: str, message: str) -> None:
 
 
 LABELS = [
-    ("guard", "x = 5", "a condition cannot assign", "comparison is `==`"),
-    ("guard", "x &&", "the text ends too early", "expected an expression"),
+    ("guard", "x = 5", "a condition cannot assign", "use `==` to compare"),
+    ("guard", "x &&", "unexpected end of text", "expected an expression"),
     (
         "guard",
         "x' == 0",
-        "the rate of a clock, written with `'`, is a statistical or hybrid construct",
-        "all clocks run at the same rate and cannot be stopped; leave it out",
+        "clock rates, written with `'`, are a statistical or hybrid construct",
+        "remove it; all clocks run at the same rate and cannot be stopped",
     ),
-    ("select", "i", "the text ends too early", "expected `:`"),
-    ("synchronisation", "c! d", "unexpected `d`", "expected the end of the text"),
+    ("select", "i", "unexpected end of text", "expected `:`"),
+    ("synchronisation", "c! d", "unexpected `d`", "expected end of text"),
     (
         "assignment",
         "x = 1;",
         "unexpected `;`",
-        "labels and queries end without `;`, and `,` stands between their parts",
+        "labels and queries do not end with `;`; separate their parts with `,`",
     ),
 ]
 
@@ -180,13 +180,13 @@ def test_labels(kind: str, text: str, message: str, hint: str) -> None:
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
-BEGINNINGS = "a query begins with `A[]`, `E<>`, `E[]`, `A<>`, `sup`, `inf` or `bounds`, or has `-->`"
+BEGINNINGS = "start a query with `A[]`, `E<>`, `E[]`, `A<>`, `sup`, `inf` or `bounds`, or use `-->`"
 QUERIES = [
-    ("A[] x = 3", "x = 3", "a condition cannot assign", "comparison is `==`"),
+    ("A[] x = 3", "x = 3", "a condition cannot assign", "use `==` to compare"),
     ("AG x", "x", "unexpected `x`", BEGINNINGS),
-    ("A[]", "A[]", "the text ends too early", "expected an expression"),
-    ("x -> y", "-&gt;", "unexpected `->`", "leads to is written `-->`, implies is written `imply`"),
-    ("x", "x", "the text ends too early", "expected an operator, `-->`"),
+    ("A[]", "A[]", "unexpected end of text", "expected an expression"),
+    ("x -> y", "-&gt;", "unexpected `->`", "write `-->` for leads to, and `imply` for implies"),
+    ("x", "x", "unexpected end of text", "expected an operator, `-->`"),
 ]
 
 
@@ -199,7 +199,7 @@ def test_queries(text: str, points_at: str, message: str, hint: str) -> None:
 def test_rates_in_invariants() -> None:
     invariant = label("invariant", "x <= 3 && x' == 0")
     wrong = error(nta(f'<location id="a">{invariant}</location>'))
-    assert wrong.message.endswith("is a statistical or hybrid construct")
+    assert wrong.message.endswith("are a statistical or hybrid construct")
     assert marked(wrong) == "'"
 
 
@@ -222,7 +222,7 @@ Q(const id_t i) = P(i, k); system Q, P < Q; progress { x; }
 
 
 def wrong_in(text: str) -> ModelError | None:
-    """The error of a text, if it has one."""
+    """Returns the error in the text, if any."""
     try:
         read(text)
     except ModelError as wrong:
@@ -230,8 +230,8 @@ def wrong_in(text: str) -> ModelError | None:
     return None
 
 
-def test_every_missing_word_is_reported_or_harmless() -> None:
-    """Without any one of its words a text is still read, or the error has a place and a hint."""
+def test_every_missing_token_is_reported_or_harmless() -> None:
+    """Without any single token the text still parses, or the error has a position and a hint."""
     assert len(read(SOME_OF_EVERYTHING).templates[0].edges) == 2
     words = list(re.finditer(r"\w+|[^\w\s]", SOME_OF_EVERYTHING))
     texts = [SOME_OF_EVERYTHING[: word.start()] + SOME_OF_EVERYTHING[word.end() :] for word in words]

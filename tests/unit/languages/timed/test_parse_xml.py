@@ -1,4 +1,4 @@
-"""XML files: their elements, and the places of what stands in them."""
+"""XML files: elements, positions and errors."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_empty_labels(kind: str, text: str) -> None:
 
 
 def guard(written: str, before: str = "") -> tuple[Expression, str]:
-    """The guard of the label as it is written in XML, and the whole file."""
+    """Returns the guard of a label given as XML, and the text of the whole file."""
     ends = '<source ref="id0"/><target ref="id0"/>'
     template = (
         f'<location id="id0"/><init ref="id0"/>'
@@ -151,7 +151,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize("before", ["", "// ünïcode €😀\n"])
 @pytest.mark.parametrize(("written", "whole", "left", "right"), SPELLINGS)
-def test_places_in_the_file(written: str, whole: str, left: str, right: str, before: str) -> None:
+def test_positions_in_the_file(written: str, whole: str, left: str, right: str, before: str) -> None:
     found, text = guard(written, before)
     assert found == Binary("<", X, Y)
     spans = [found.span, found.left.span, found.right.span]
@@ -171,14 +171,14 @@ def test_an_error_inside_a_label_points_into_the_file() -> None:
     )
 
 
-def test_charts_that_are_no_process_are_left_out() -> None:
+def test_charts_that_are_not_processes_are_skipped() -> None:
     chart = "<lsc><name>L</name><parameter>int n</parameter><declaration>clock y;</declaration></lsc>"
     found = read(nta(system="M = L(1); N = M(); system P;").replace("<system>", f"{chart}<system>"))
     assert [one.name for one in found.templates] == ["P"]
     assert found.instantiations == ()
 
 
-def test_where_the_elements_stand() -> None:
+def test_positions_of_elements() -> None:
     (template,) = read(WHOLE).templates
     spans = [
         template.span,
@@ -196,7 +196,7 @@ def test_where_the_elements_stand() -> None:
     ]
 
 
-# Broken and dangerous files: the text, what is wrong, what the error points at, and a part of its hint.
+# Malformed and dangerous files: the text, the message, the marked text, and a part of the hint.
 BOMB = (
     '<!DOCTYPE nta [<!ENTITY a "xxxxxxxxxx">'
     + "".join(
@@ -219,18 +219,18 @@ BROKEN = [
         "remove the declarations",
     ),
     (PARAMETER, "the file declares entities, such as `more`", "<!ENTITY % more", "remove the declarations"),
-    (DOCTYPE.format("1.1") + "<nta>&foo;</nta>", "the entity `&foo;` is not defined", "&foo;", "`&lt;`"),
-    ("<nta>&foo;</nta>", "the XML is broken: undefined entity", "&", "`&lt;`"),
+    (DOCTYPE.format("1.1") + "<nta>&foo;</nta>", "undefined entity `&foo;`", "&foo;", "`&lt;`"),
+    ("<nta>&foo;</nta>", "malformed XML: undefined entity", "&", "`&lt;`"),
     (
         nta(declaration="int x = 1 < 2;"),
-        "the XML is broken: not well-formed (invalid token)",
+        "malformed XML: not well-formed (invalid token)",
         " ",
         "`&lt;`",
     ),
-    ("<nta><template></nta>", "the XML is broken: mismatched tag", "n", "its own tag"),
-    ("<nta><declaration>", "the XML is broken: no element found", "", "cut off"),
-    ("<nta/><nta/>", "the XML is broken: junk after document element", "<", ""),
-    ("<project/>", "this is no model of UPPAAL: it begins with `<project>`", "<project/>", "`<nta>`"),
+    ("<nta><template></nta>", "malformed XML: mismatched tag", "n", "its own tag"),
+    ("<nta><declaration>", "malformed XML: no element found", "", "truncated"),
+    ("<nta/><nta/>", "malformed XML: junk after document element", "<", ""),
+    ("<project/>", "this is not an UPPAAL model: the root element is `<project>`", "<project/>", "`<nta>`"),
     (
         "<nta><lsc><name>L</name></lsc><system>M = L(); system M;</system></nta>",
         "live sequence charts, `<lsc>`, are not supported",
@@ -247,7 +247,7 @@ BROKEN = [
         nta('<location id="a"/><location id="a"/>'),
         "two locations have the id `a`",
         '<location id="a"/>',
-        "its own",
+        "change one",
     ),
     (
         nta('<location id="id0"/><init ref="id1"/>'),
@@ -263,7 +263,7 @@ BROKEN = [
     ),
     (
         nta('<location id="a"><label kind="guard">x</label></location><init ref="a"/>'),
-        "a location has no label of the kind `guard`",
+        "unknown label kind `guard` for a location",
         '<label kind="guard">',
         "`invariant`",
     ),
@@ -272,19 +272,19 @@ BROKEN = [
             '<location id="a"/><init ref="a"/><transition><source ref="a"/><target ref="a"/>'
             '<label kind="synchronization">c!</label></transition>'
         ),
-        "a transition has no label of the kind `synchronization`",
+        "unknown label kind `synchronization` for a transition",
         '<label kind="synchronization">',
         "did you mean `synchronisation`?",
     ),
     (
         nta('<location id="a"><name>not good</name></location><init ref="a"/>'),
-        "`not good` is not a name",
+        "`not good` is not a valid name",
         "not good",
         "letters",
     ),
     (
         nta("<declaration>system P;</declaration>"),
-        "this cannot stand in a template",
+        "instantiations and system lines are not allowed in a template",
         "system P;",
         "`<system>`",
     ),
@@ -300,6 +300,6 @@ def test_broken_files(text: str, message: str, points_at: str, hint: str) -> Non
 
 
 def test_two_labels_of_one_kind() -> None:
-    with pytest.raises(Exception, match="this transition has two labels of the kind `guard`"):
+    with pytest.raises(Exception, match="this transition has two labels of kind `guard`"):
         edge(label("guard", "x") + label("guard", "y"))
     assert edge(label("guard", "") + label("guard", "x")).guard == X

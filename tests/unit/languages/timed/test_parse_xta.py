@@ -1,4 +1,4 @@
-"""XTA files: processes, instances and system lines, as UPPAAL 3 and 4 write them."""
+"""XTA files: processes, instances and system lines in the syntax of UPPAAL 3 and 4."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_edges() -> None:
     )
 
 
-def test_a_whole_file_of_today() -> None:
+def test_a_whole_file_of_uppaal_4() -> None:
     found = read(
         "const int N = 2; typedef int[0, N - 1] id_t; chan go[id_t];"
         " process P(const id_t me, int &n) { clock x; state A; init A; trans A -> A { sync go[me]!; }; }"
@@ -99,7 +99,7 @@ def test_a_whole_file_of_today() -> None:
     assert (found.system_declarations, found.queries, found.skipped) == ((), (), ())
 
 
-def test_a_whole_file_of_the_past() -> None:
+def test_a_whole_file_of_uppaal_3() -> None:
     found = read(
         "clock x; int[0, 2] id; const k 2;"
         " process P { state A, B { x <= k }; init A; trans A -> B { guard id == 0; assign x := 0; }; }"
@@ -112,7 +112,7 @@ def test_a_whole_file_of_the_past() -> None:
     assert found.instantiations == (Instantiation("Q", (), "P", ()),)
 
 
-def test_what_means_nothing_is_left_out() -> None:
+def test_irrelevant_parts_are_skipped() -> None:
     found = read(
         "int x; process P() { state A; init A; } system P;"
         " progress { x; x + 1 : x; }"
@@ -122,7 +122,7 @@ def test_what_means_nothing_is_left_out() -> None:
     assert found.processes == ((ProcessName("P"),),)
 
 
-def test_where_the_parts_stand() -> None:
+def test_positions() -> None:
     text = "process Abc() { state S1, S2;\ninit S1; trans S1 -> S2 { guard x; }; } system Abc;"
     found = read(text)
     (template,) = found.templates

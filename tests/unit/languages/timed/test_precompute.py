@@ -1,4 +1,4 @@
-"""Functions that are called before the model runs."""
+"""Function calls at compile time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _first(model: Network) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return model.variables[0].shape, model.variables[0].initial
 
 
-def test_constants_sizes_and_first_values() -> None:
+def test_constants_sizes_and_initial_values() -> None:
     text = f"{SUM} const int N = sum_to(2); int a[N] = {{sum_to(3), N, abs(-4)}};"
     assert _first(declared(text)) == ((3,), (6, 3, 4))
 
@@ -53,7 +53,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "place", "message", "hint"), WRONG)
-def test_what_is_not_known_yet(text: str, place: str, message: str, hint: str) -> None:
+def test_calls_that_are_not_constant(text: str, place: str, message: str, hint: str) -> None:
     wrong = error(f"{text} process P() {{ state A; init A; }} system P;")
     assert message in wrong.message
     assert hint in wrong.hint

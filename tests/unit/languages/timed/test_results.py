@@ -1,4 +1,4 @@
-"""Functions that give a struct or an array."""
+"""Functions that return a struct or an array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAIR = "typedef struct { int a; int b[2]; } pair; pair p, q[2] = {{1, {2, 3}}, {
 MAKE = "pair make(int a) { pair x = {a, {a + 1, a + 2}}; return x; }"
 FIRST = "pair first(int a) { if (a > 5) return q[0]; else { n++; return q[1]; } }"
 
-# Functions, an update, and what then are p.a, p.b[0], p.b[1] and n.
+# Functions, an update, and the resulting p.a, p.b[0], p.b[1] and n.
 UPDATES = [
     (MAKE, "p = make(7)", (7, 8, 9, 1)),
     (FIRST, "p = first(6)", (1, 2, 3, 1)),
@@ -24,12 +24,12 @@ UPDATES = [
 
 
 @pytest.mark.parametrize(("functions", "update", "expected"), UPDATES)
-def test_what_is_given_is_stored(functions: str, update: str, expected: tuple[int, ...]) -> None:
+def test_results_are_stored(functions: str, update: str, expected: tuple[int, ...]) -> None:
     found = updated(update, f"{PAIR} {functions}")
     assert (found["p.a"], found["p.b[0]"], found["p.b[1]"], found["n"]) == expected
 
 
-def test_arrays_are_given_too() -> None:
+def test_array_results() -> None:
     text = (
         "typedef int row[3]; row r; row count(int n) { row l; for (i : int[0,2]) l[i] = n + i; return l; }"
     )
@@ -39,9 +39,9 @@ def test_arrays_are_given_too() -> None:
 
 WRONG = [
     ("p = make(1, 2)", "`make` takes 1 argument(s), not 2", "make(a)"),
-    ("make(1)", "`make` gives a struct", "gives a number"),
-    ("n = make(1)", "`make` gives a struct", "gives a number"),
-    ("w = make(1)", "of another type than the parameter", "a struct belongs here"),
+    ("make(1)", "`make` returns a struct", "return a number"),
+    ("n = make(1)", "`make` returns a struct", "return a number"),
+    ("w = make(1)", "of a different type than the parameter", "pass a struct"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Wrong models: the message, the characters it points at, and the hint."""
+"""Semantic errors: message, hint and position."""
 
 from __future__ import annotations
 
@@ -36,91 +36,111 @@ def invariant(text: str) -> str:
     return process("", "clock c, d; bool b;", invariant=text)
 
 
-CONVEX = "this condition on clocks is not convex"
-CASES = "make an edge, or a location, for each of the cases"
+CONVEX = "this clock condition is not convex"
+CASES = "use a separate edge or location for each case"
 DECLARATIONS = [
     ("int x = y;", "y", "unknown name `y`", "declare it first"),
     ("const int size = 3; int x = sise;", "sise", "unknown name `sise`", "did you mean `size`?"),
     ("int x; int y = x;", "x", "`x` is not a constant", "declare it with `const`"),
     ("const int N;", "N", "the constant `N` has no value", "write `= value` after it"),
-    ("int x; bool x;", "x", "`x` is declared twice", "give one of them another name"),
+    ("int x; bool x;", "x", "`x` is declared twice", "rename one of them"),
     ("int x = 2 ** 32;", "32", "the exponent 32 is outside 0..31", "numbers have 32 bits"),
     ("const int N = 2 ** (1 - 2);", "(1 - 2)", "the exponent -1 is outside 0..31", "32 bits"),
-    ("int[5,2] x;", "int[5,2]", "the range 5..2 is empty", "the lower bound comes first"),
+    ("int[5,2] x;", "int[5,2]", "the range 5..2 is empty", "write the lower bound first"),
     ("int[0,3] x = 4;", "4", "4 is outside the range 0..3", "widen the type or change the value"),
-    ("int a[0];", "0", "an array of 0 elements", "every dimension is at least 1"),
-    ("int a[2] = {1};", "{1}", "1 values for an array of 2", "give one value for each element"),
-    ("int a[2] = 1;", "1", "one value where a list belongs", "write `{ ... }`"),
-    ("int x = {1};", "{1}", "a list where one number belongs", "leave the braces out"),
-    ("const int A[2] = {1, 2}; int a[3] = A;", "A", "this constant has another type", "an array belongs"),
-    ("struct { int a; } s = 1;", "1", "one value where a list belongs", "write `{ ... }`"),
-    ("clock x = 3;", "3", "a clock has no initial value", "leave it out"),
-    ("const int N = 1 / 0;", "1 / 0", "1 / 0 has no value", "the right side does not allow it"),
-    ("const int A[2] = {1, 2}; int x = A[2];", "A[2]", "`A[2]` is out of bounds", "it has `A[0..1]`"),
+    ("int a[0];", "0", "the array has 0 elements", "every dimension must be at least 1"),
+    ("int a[2] = {1};", "{1}", "expected 2 value(s) for the array, found 1", "write one value per element"),
+    ("int a[2] = 1;", "1", "expected a list, found a single value", "write `{ ... }`"),
+    ("int x = {1};", "{1}", "expected a number, found a list", "remove the braces"),
+    ("const int A[2] = {1, 2}; int a[3] = A;", "A", "this constant has a different type", "use an array"),
+    ("struct { int a; } s = 1;", "1", "expected a list, found a single value", "write `{ ... }`"),
+    ("clock x = 3;", "3", "a clock cannot have an initial value", "remove it"),
+    ("const int N = 1 / 0;", "1 / 0", "`1 / 0` is undefined", "change the right operand"),
+    (
+        "const int A[2] = {1, 2}; int x = A[2];",
+        "A[2]",
+        "`A[2]` is out of bounds",
+        "the bounds are `A[0..1]`",
+    ),
     ("struct { int a; int a; } s;", "a", "the field `a` is declared twice", "rename one of them"),
-    ("struct { int a; } s = {1, 2};", "{1, 2}", "2 values for a struct of 1 fields", "the fields are a"),
+    (
+        "struct { int a; } s = {1, 2};",
+        "{1, 2}",
+        "expected 1 value(s) for the struct, found 2",
+        "the fields are a",
+    ),
     ("struct { int a; } s = {b: 1};", "1", "unknown field `b`", "the fields are a"),
-    ("int a[int];", "int", "`int` has too many values to go through", "use `int[low, high]`"),
-    ("chan c[2]; chan priority c[0] < default;", "c[0]", "one channel of an array has a priority", "whole"),
+    ("int a[int];", "int", "`int` has too many values to enumerate", "use `int[low, high]`"),
+    ("chan c[2]; chan priority c[0] < default;", "c[0]", "a single element of a channel array", "whole"),
     ("int c; chan priority c < default;", "c", "`c` is not a channel", "declare it with `chan`"),
     ("chan c; chan priority e < c;", "e", "unknown channel `e`", "declare it before its priority"),
-    ("void after_update() { }", None, "`after_update` is called by the tool", "updates"),
+    ("void after_update() { }", None, "the callback `after_update` is not supported", "updates"),
 ]
 UPDATES = [
     ("z = 1", "z", "unknown name `z`", "declare it first"),
-    ("N = 4", "N", "a constant cannot be assigned", "declare it without `const`"),
+    ("N = 4", "N", "constants cannot be assigned", "declare it without `const`"),
     ("y = 6", "6", "6 is outside the range 0..5", "widen the type or change the value"),
-    ("x = c", "c", "a clock's value cannot be assigned", "only numbers can: `x = 0`"),
-    ("c = d[0]", "d[0]", "a clock's value cannot be assigned", "only numbers can: `x = 0`"),
-    ("c += 1", "c += 1", "a clock is set by `=` alone", "write `= ...`"),
-    ("c = -1", "-1", "a clock cannot be negative", "set it to 0 or more"),
-    ("x = s", "s", "a channel stands where a number belongs", "a channel belongs in a synchronisation"),
-    ("x = a", "a", "an array stands where a number belongs", "choose an element with `[index]`"),
-    ("x = r", "r", "a struct stands where a number belongs", "choose a field with `.name`"),
-    ("x = a[2]", "2", "index 2 is outside 0..1 of `a`", "change the index or the array's size"),
-    ("x = a[0][1]", "a[0][1]", "a number has no elements", "this is an index too many"),
-    ("x = m[0]", "m[0]", "an array stands where a number belongs", "choose an element with `[index]`"),
+    ("x = c", "c", "clock values cannot be assigned", "assign a number, as in `x = 0`"),
+    ("c = d[0]", "d[0]", "clock values cannot be assigned", "assign a number, as in `x = 0`"),
+    ("c += 1", "c += 1", "a clock can only be assigned with `=`", "write `= ...`"),
+    ("c = -1", "-1", "clock values cannot be negative", "set the clock to 0 or more"),
+    ("x = s", "s", "expected a number, found a channel", "use a channel in a synchronisation"),
+    ("x = a", "a", "expected a number, found an array", "select an element with `[index]`"),
+    ("x = r", "r", "expected a number, found a struct", "select a field with `.name`"),
+    ("x = a[2]", "2", "index 2 of `a` is outside 0..1", "change the index or the size of the array"),
+    ("x = a[0][1]", "a[0][1]", "a number cannot be indexed", "remove the index"),
+    ("x = m[0]", "m[0]", "expected a number, found an array", "select an element with `[index]`"),
     ("x = r.c", "r.c", "unknown field `c`", "the fields are a, b"),
-    ("x = a.b", "a.b", "an array has no fields", "leave `.b` out"),
-    ("a = m", "a = m", "an array cannot be assigned to an array like this", "both sides of `=` have the"),
-    ("r = 1", "1", "this has no place to be stored", "a variable belongs here"),
+    ("x = a.b", "a.b", "an array has no fields", "remove `.b`"),
+    ("a = m", "a = m", "cannot assign an array to an array here", "both sides of `=` must have the"),
+    ("r = 1", "1", "expected a variable", "use a variable"),
     ("x = ff(1)", "ff(1)", "unknown function `ff`", "did you mean `f`?"),
     ("x = other(1)", "other(1)", "unknown function `other`", "declare it first"),
     ("x = f(1, 2)", "f(1, 2)", "`f` takes 1 argument(s), not 2", "call it as `f(n)`"),
     ("x = x(1)", "x(1)", "`x` is not a function", "only functions can be called"),
-    ("x = g()", "g()", "`g` gives no value", "call it alone"),
+    ("x = g()", "g()", "`g` returns no value", "call it as a statement"),
     ("h(N)", "N", "a constant cannot be passed by reference", "declare the parameter `const`"),
-    ("h(1)", "1", "this has no place to be stored", "a variable belongs here"),
-    ("k(x)", "x", "this is a number of another type than the parameter", "an array belongs here"),
-    ("x = sum2(m)", "m", "this is an array of another type than the parameter", "an array belongs here"),
-    ("t && x++", "x++", "this has an effect, but may not be evaluated at all", "write an `if`"),
-    ("x = t ? y++ : 1", "t ? y++ : 1", "this has an effect, but may not be evaluated", "write an `if`"),
-    ("x = sum (i : int[0,1]) a[i]++", "a[i]++", "this has an effect, and nothing may change", "only"),
-    ("f = 1", "f", "`f` has no value", "a variable or constant belongs here"),
-    ("x = sum (i : rec) 1", "rec", "a struct has no values to go through", "use `int[low, high]`"),
+    ("h(1)", "1", "expected a variable", "use a variable"),
+    ("k(x)", "x", "the argument is a number of a different type than the parameter", "pass an array"),
+    (
+        "x = sum2(m)",
+        "m",
+        "the argument is an array of a different type than the parameter",
+        "pass an array",
+    ),
+    ("t && x++", "x++", "this has side effects, but may not be evaluated", "use an `if`"),
+    ("x = t ? y++ : 1", "t ? y++ : 1", "this has side effects, but may not be evaluated", "use an `if`"),
+    ("x = sum (i : int[0,1]) a[i]++", "a[i]++", "side effects are not allowed here", "only"),
+    ("f = 1", "f", "`f` has no value", "use a variable or a constant"),
+    ("x = sum (i : rec) 1", "rec", "the values of a struct cannot be enumerated", "use `int[low, high]`"),
 ]
 GUARDS = [
-    ("c != 3", "c != 3", CONVEX, "write two edges, one with `<` and one with `>`"),
+    ("c != 3", "c != 3", CONVEX, "use two edges, one with `<` and one with `>`"),
     ("c < 3 || d < 4", "c < 3 || d < 4", CONVEX, CASES),
     ("c < 3 imply b", "c < 3 imply b", CONVEX, CASES),
-    ("!(c < 3)", "!(c < 3)", CONVEX, "compare clocks with numbers, joined by `&&`"),
-    ("exists (i : int[0,1]) e[i] < 3", "exists (i : int[0,1]) e[i] < 3", CONVEX, "joined by `&&`"),
-    ("c + d < 3", "c + d < 3", "clocks can be compared alone or as a difference", "write `x < n` or"),
-    ("2 * c < 3", "2 * c", "clocks can be added and subtracted, no more", "write `x < n` or `x - y < n`"),
-    ("c", "c", CONVEX, "compare clocks with numbers, joined by `&&`"),
-    ("x++ > 1", "x++", "this has an effect, and nothing may change here", "only updates and functions"),
+    ("!(c < 3)", "!(c < 3)", CONVEX, "compare clocks with numbers, and join the comparisons with `&&`"),
+    (
+        "exists (i : int[0,1]) e[i] < 3",
+        "exists (i : int[0,1]) e[i] < 3",
+        CONVEX,
+        "join the comparisons with `&&`",
+    ),
+    ("c + d < 3", "c + d < 3", "a comparison may contain one clock or the difference", "write `x < n` or"),
+    ("2 * c < 3", "2 * c", "clocks can only be added and subtracted", "write `x < n` or `x - y < n`"),
+    ("c", "c", CONVEX, "compare clocks with numbers, and join the comparisons with `&&`"),
+    ("x++ > 1", "x++", "side effects are not allowed here", "only updates and functions"),
     ("bad() > 1", "bad()", "`bad` assigns variables and cannot be called here", "only an update may"),
 ]
 INVARIANTS = [
-    ("c == 3", "c == 3", "`==` in an invariant", "use `<` or `<=`"),
+    ("c == 3", "c == 3", "an invariant cannot compare a clock with `==`", "use `<` or `<=`"),
     ("c < 3 || d < 4", "c < 3 || d < 4", CONVEX, CASES),
 ]
 FUNCTIONS = [
     ("int f() { return f(); }", "function `f` calls itself", "use a loop"),
-    ("void f() { return 1; }", "this function gives no value", "write `return;` alone"),
-    ("int f() { return; }", "the value is missing", "write `return value;`"),
+    ("void f() { return 1; }", "a `void` function cannot return a value", "write `return;`"),
+    ("int f() { return; }", "this `return` needs a value", "write `return value;`"),
     ("void f() { clock x; }", "a clock cannot be local to a function", "declare it outside"),
-    ("void f() { const int k = 1; k = 2; }", "a constant cannot be assigned", "without"),
+    ("void f() { const int k = 1; k = 2; }", "constants cannot be assigned", "without"),
     ("void f() { for (i : int[0,1]) i = 2; }", "`i` cannot be assigned", "use a variable"),
     (
         "void g(int &n) { if (n > 1) return; n = 1; } void f() { int l; g(l); }",
@@ -133,19 +153,31 @@ FUNCTIONS = [
         "a loop",
     ),
     ("void g(int &n) { n++; } void f() { for (i : int[0,1]) g(i); }", "`i` cannot be assigned", "variable"),
-    ("typedef struct { int a; } r; r f() { r x; return x; }", "`f` gives a struct", "gives a number"),
-    ("int f() { int x = {1}; return x; }", "a list where one number belongs", "leave the braces out"),
-    ("int f() { int a[2] = {1}; return 1; }", "1 values for an array of 2", "one value for each element"),
-    ("int f() { int a[1] = {{1}}; return 1; }", "a list where one number belongs", "leave the braces"),
-    ("int f() { int a[2]; int b[3]; return a == b; }", "the two sides have different types", "parts"),
-    ("int f() { int a[2]; int b[2]; return a < b; }", "an array has no order", "compare parts of them"),
+    ("typedef struct { int a; } r; r f() { r x; return x; }", "`f` returns a struct", "return a number"),
+    ("int f() { int x = {1}; return x; }", "expected a number, found a list", "remove the braces"),
+    (
+        "int f() { int a[2] = {1}; return 1; }",
+        "expected 2 value(s) for the array, found 1",
+        "one value per element",
+    ),
+    ("int f() { int a[1] = {{1}}; return 1; }", "expected a number, found a list", "remove the braces"),
+    ("int f() { int a[2]; int b[3]; return a == b; }", "the operands have different types", "fields"),
+    (
+        "int f() { int a[2]; int b[2]; return a < b; }",
+        "an array cannot be ordered",
+        "compare elements or fields",
+    ),
     ("int[0,3] f() { return 4; }", "4 is outside the range 0..3", "widen the type"),
-    ("void g(chan c) { } chan s; void f() { g(s); }", "a channel stands where a number", "synchronisation"),
+    (
+        "void g(chan c) { } chan s; void f() { g(s); }",
+        "expected a number, found a channel",
+        "synchronisation",
+    ),
 ]
 SYSTEMS = [
-    (f"process P() {BODY} system Q;", "Q", "unknown template `Q`", "there are: P"),
+    (f"process P() {BODY} system Q;", "Q", "unknown template `Q`", "the templates are: P"),
     (f"process Prod() {BODY} system Prid;", "Prid", "unknown template `Prid`", "did you mean `Prod`?"),
-    (f"process P() {BODY} system P, P;", "P", "`P` stands twice on the system line", "leave one out"),
+    (f"process P() {BODY} system P, P;", "P", "`P` appears twice on the system line", "remove one"),
     (f"process P(int &x) {BODY} system P;", "P", "`P` needs an argument for `x`", "write `Name = P(...);`"),
     (f"process P(int x) {BODY} system P;", "int", "`int` has too many values", "use `int[low, high]`"),
     (f"process P(const int a) {BODY} Q = P(); system Q;", None, "`P` takes 1 argument(s), not 0", "P(a)"),
@@ -154,43 +186,43 @@ SYSTEMS = [
     (
         f"chan c; process P(clock &a) {BODY} Q = P(c); system Q;",
         "c",
-        "`a` is a clock, and this is a channel",
-        "pass what the parameter's type says",
+        "expected a clock for `a`, found a channel",
+        "pass an argument of the parameter's type",
     ),
     (
         f"chan c[3]; process P(chan &a[2]) {BODY} Q = P(c); system Q;",
         "c",
-        "`a` is an array of another form",
-        "pass what the parameter's type says",
+        "the argument for `a` is an array of a different type",
+        "pass an argument of the parameter's type",
     ),
     (
         f"int v, a[2]; process P(int &x) {BODY} Q = P(a[v]); system Q;",
         "a[v]",
-        "this index is not a constant",
+        "this index is not constant",
         "use a number",
     ),
-    (f"process P() {BODY} Q = Q(); system Q;", None, "`Q` is made of itself", "name a template"),
+    (f"process P() {BODY} Q = Q(); system Q;", None, "`Q` instantiates itself", "write a template"),
     (f"process P() {BODY} P = P(); system P;", None, "`P` is declared twice", "rename one of them"),
     (
         f"broadcast chan c; process P() {BODY} process Q() {BODY} system P < Q;",
         "c",
-        "priorities of processes together with broadcast channels are not supported",
-        "by commas",
+        "process priorities are not supported together with broadcast channels",
+        "with commas",
     ),
-    (process("sync x!;", "int x;"), "x", "a number stands where a channel belongs", "with `chan`"),
-    (process("sync c!;", "chan c[2];"), "c", "an array stands where a channel belongs", "an element"),
+    (process("sync x!;", "int x;"), "x", "expected a channel, found a number", "with `chan`"),
+    (process("sync c!;", "chan c[2];"), "c", "expected a channel, found an array", "an element"),
     (process("sync e!;", "chan c;"), "e", "unknown name `e`", "declare it first"),
     (
         process("guard x < 3; sync c!;", "clock x; urgent chan c;"),
         "x < 3",
-        "a clock guard on the urgent channel `c`",
+        "an edge on the urgent channel `c` cannot have a clock guard",
         "test clocks on another edge",
     ),
     ("process P() { int A; state A; init A; } system P;", "A", "`A` is declared twice", "the location"),
     (
         process("guard x > 1; sync c?;", "clock x; broadcast chan c;").replace("init", "commit A; init"),
         None,
-        "a clock guard on a broadcast that is received at a committed location is not supported",
+        "a clock guard on a broadcast receiver at a committed location is not supported",
         "make the location urgent",
     ),
 ]
@@ -239,8 +271,12 @@ def _arrow(source: str, target: str, labels: str = "") -> str:
 
 POINTS = '<location id="l"/><branchpoint id="b"/><branchpoint id="c"/><init ref="l"/>'
 BRANCHES = [
-    (_arrow("l", "b") + _arrow("b", "c"), "a branch that leads to a branchpoint", "to a location"),
-    (_arrow("l", "b") + _arrow("b", "l", label("guard", "true")), "a branch has an update alone", "guard"),
+    (_arrow("l", "b") + _arrow("b", "c"), "a branch cannot lead to another branchpoint", "a location"),
+    (
+        _arrow("l", "b") + _arrow("b", "l", label("guard", "true")),
+        "a branch can only have an update",
+        "guard",
+    ),
 ]
 
 
@@ -252,7 +288,7 @@ def test_branchpoints(arrows: str, message: str, hint: str) -> None:
 def test_too_many_guarded_receivers() -> None:
     edges = ", ".join(f"A -> A {{ guard x > {number}; sync c?; }}" for number in range(7))
     text = f"clock x; broadcast chan c; process P() {{ state A; init A; trans {edges}; }} system P;"
-    _check(error(text), None, "7 receiving edges with clock guards at one location", "at most 6")
+    _check(error(text), None, "this location has 7 receiving edges with clock guards", "at most 6")
 
 
 WORLD = """
@@ -262,17 +298,17 @@ process Q() { state A; init A; } system P, Q;
 QUERIES = [
     ("E<> P.A", "P", "`P` has parameters", "write `P(1)`"),
     ("E<> Q(1).A", "Q(1)", "`Q` has no parameters", "write `Q`"),
-    ("E<> P(3).A", "P(3)", "there is no `P(3)`", "there are P(1), P(2)"),
+    ("E<> P(3).A", "P(3)", "there is no process `P(3)`", "the processes are P(1), P(2)"),
     ("E<> P(1).Bussy", "P(1).Bussy", "unknown location or variable `Bussy`", "did you mean `Busy`?"),
     ("E<> P(x).A", "x", "`x` is not a constant", "declare it with `const`"),
-    ("E<> P(1).A[0]", "P(1).A", "`A` is a location", "it has no value to store"),
+    ("E<> P(1).A[0]", "P(1).A", "`A` is a location, not a variable", "use a variable"),
     ("E<> R.A", "R", "unknown name `R`", "declare it first"),
     ("E<> P(1).f()", "P(1).f()", "unknown function `P(1).f`", "its functions are g"),
-    ("E<> Q.g()", "Q.g()", "unknown function `Q.g`", "it has no functions"),
+    ("E<> Q.g()", "Q.g()", "unknown function `Q.g`", "the process has no functions"),
     ("E<> P(1).g(2)", "P(1).g(2)", "takes 0 argument(s), not 1", "call it as"),
-    ("E<> c", "c", "a clock stands where a number belongs", "a clock can be compared"),
-    ("E<> x++ > 1", "x++", "this has an effect, and nothing may change here", "only updates"),
-    ("sup: x + c", "c", "a clock stands where a number belongs", "a clock can be compared"),
+    ("E<> c", "c", "expected a number, found a clock", "clocks can be compared"),
+    ("E<> x++ > 1", "x++", "side effects are not allowed here", "only updates"),
+    ("sup: x + c", "c", "expected a number, found a clock", "clocks can be compared"),
 ]
 
 

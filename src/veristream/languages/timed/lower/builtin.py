@@ -1,4 +1,4 @@
-"""What every model has without declaring it."""
+"""Predefined types, constants and functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from veristream.languages.timed.read.expressions import BUILTIN_TYPES
 ABSOLUTE = "abs"
 ASSERT = "assert"
 BUILTIN_FUNCTIONS = frozenset({ABSOLUTE, ASSERT})
-"""The functions of whole numbers; a model may declare its own of the same name."""
+"""Functions on integers; a model may redefine them."""
 
 _REAL = (
     "fabs fmod fma fmax fmin fdim exp exp2 expm1 ln log log10 log2 log1p pow sqrt cbrt hypot sin cos tan"
@@ -17,11 +17,11 @@ _REAL = (
 _REAL += " asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc tgamma lgamma ceil floor trunc"
 _REAL += " round fint ldexp ilogb logb nextafter copysign signbit fpclassify isfinite isinf isnan isnormal"
 REAL_FUNCTIONS = frozenset(_REAL.split())
-"""The functions of real numbers, which only statistical and hybrid models have."""
+"""Functions on real numbers, which only statistical and hybrid models use."""
 
 
 def builtin_scope() -> Scope:
-    """The types such as `int8_t` and their bounds, `INT8_MIN` and `INT8_MAX`, around all declarations."""
+    """Returns the outermost scope: types such as `int8_t` and their bounds, `INT8_MIN` and `INT8_MAX`."""
     scope = Scope()
     for name in sorted(BUILTIN_TYPES):
         type_ = _range(name)

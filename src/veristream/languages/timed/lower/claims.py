@@ -1,4 +1,4 @@
-"""Queries, lowered to properties."""
+"""Lowers queries to properties."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DIRECTIONS: dict[str, tuple[Literal["min", "max"], ...]] = {
 def lower_queries(
     queries: tuple[syntax.Query, ...], model: Model, scope: Scope
 ) -> tuple[prop.Property, ...]:
-    """The properties; no two have the same name."""
+    """Lowers the queries; the properties have unique names."""
     names = _Names()
     return tuple(
         prop.Property(names.unique(name), claim, span=query.span)
@@ -34,13 +34,13 @@ def lower_queries(
 
 
 class _Names:
-    """Names given so far, with how often they were asked for."""
+    """The names used so far, with the number of uses."""
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
-        """The name, or with a number where it was given before."""
+        """Returns the name, with a number appended if it has been used before."""
         self.counts[name] = self.counts.get(name, 0) + 1
         return name if self.counts[name] == 1 else f"{name} ({self.counts[name]})"
 
@@ -69,7 +69,7 @@ def _path(quantifier: str, condition: ir.Expr) -> prop.Claim:
 
 
 def _extremes(query: syntax.ExtremeQuery, reader: Reader) -> Iterator[tuple[str, prop.Claim]]:
-    """One property for each value and extreme."""
+    """Yields one property per value and direction."""
     condition = ir.TRUE if query.condition is None else reader.value(query.condition)
     directions = _DIRECTIONS[query.extreme]
     alone = len(query.values) * len(directions) == 1

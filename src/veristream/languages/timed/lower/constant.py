@@ -1,4 +1,4 @@
-"""Numbers and types that are known before the model runs."""
+"""Evaluates constant expressions and resolves types at compile time."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _KEPT: tuple[ir.BinaryOp, ...] = (
     *("==", "!=", "<", "<=", ">", ">=", "and", "or"),
 )
 OPERATORS: dict[str, ir.BinaryOp] = {**{op: op for op in _KEPT}, **_RENAMED}
-"""How the IR spells the operators; it has no `**`."""
+"""The IR's spelling of the operators; it has no `**`."""
 EXPONENT_MAX = 31
 
 
 def evaluate(expr: syntax.Expression, scope: Scope) -> int:
-    """The number that the expression stands for; raises ModelError where it is not known."""
+    """Returns the value of a constant expression; raises ModelError if it is not constant."""
     match expr:
         case syntax.Number(value=value):
             return value
@@ -50,7 +50,7 @@ def evaluate(expr: syntax.Expression, scope: Scope) -> int:
             values = [evaluate(body, scope.bind(name, Fixed(i, type_))) for i in numbers(type_)]
             return sum(values) if op == "sum" else int((all if op == "forall" else any)(values))
         case syntax.Call():
-            # a circle: functions are made of constants, and constants may be what functions give
+            # a cycle: functions use constants, and a constant may call a function
             from veristream.languages.timed.lower.programs.precompute import call_value
 
             return call_value(expr, scope)
@@ -60,13 +60,13 @@ def evaluate(expr: syntax.Expression, scope: Scope) -> int:
 
 def _not_constant(span: Span) -> ModelError:
     return ModelError(
-        "this is not a constant", span, "use numbers, `const` names and parameters passed by value"
+        "this expression is not constant", span, "use numbers, `const` names and parameters passed by value"
     )
 
 
 def _binary(expr: syntax.Binary, scope: Scope) -> int:
     left = evaluate(expr.left, scope)
-    match expr.op:  # what is not needed may be wrong, as in `n == 0 or m / n > 2`
+    match expr.op:  # the right side may be invalid if it is not needed, as in `n == 0 or m / n > 2`
         case "and" if not left:
             return 0
         case "or" if left:
@@ -78,14 +78,12 @@ def _binary(expr: syntax.Binary, scope: Scope) -> int:
     right = evaluate(expr.right, scope)
     value = constant_value(ir.Binary(OPERATORS[expr.op], ir.Const(left), ir.Const(right)))
     if value is None:
-        raise ModelError(
-            f"{left} {expr.op} {right} has no value", expr.span, "the right side does not allow it"
-        )
+        raise ModelError(f"`{left} {expr.op} {right}` is undefined", expr.span, "change the right operand")
     return value
 
 
 def exponent(expr: syntax.Binary, scope: Scope) -> int:
-    """The right side of `**`, which must be known."""
+    """Returns the right operand of `**`, which must be constant."""
     value = evaluate(expr.right, scope)
     if not 0 <= value <= EXPONENT_MAX:
         raise ModelError(
@@ -95,7 +93,7 @@ def exponent(expr: syntax.Binary, scope: Scope) -> int:
 
 
 def find_fixed(expr: syntax.Expression, scope: Scope) -> Fixed | Ref:
-    """The constant, or the part of one, that the expression names."""
+    """Returns the constant, or part of a constant, that the expression denotes."""
     match expr:
         case syntax.Name(name=name, span=span):
             entity = scope.find(name, span)
@@ -105,19 +103,19 @@ def find_fixed(expr: syntax.Expression, scope: Scope) -> Fixed | Ref:
         case syntax.Index(base=base, index=index, span=span):
             whole = find_fixed(base, scope)
             if not isinstance(whole, Ref) or not isinstance(whole.type, Array):
-                raise ModelError("only an array has elements", span, "leave the index out")
+                raise ModelError("only arrays can be indexed", span, "remove the index")
             return whole.at(ir.Const(evaluate(index, scope), index.span))
         case syntax.Member(base=base, name=name, span=span):
             whole = find_fixed(base, scope)
             if not isinstance(whole, Ref) or not isinstance(whole.type, Record):
-                raise ModelError("only a struct has fields", span, "leave the field out")
+                raise ModelError("only structs have fields", span, "remove the field")
             return find_part(whole, name, span)
         case _:
             raise _not_constant(expr.span)
 
 
 def find_part(whole: Ref, name: str, span: Span) -> Ref:
-    """The field; raises ModelError where the struct has none of that name."""
+    """Returns the field of a struct; raises ModelError if there is no such field."""
     part = whole.part(name)
     if part is None:
         assert isinstance(whole.type, Record)
@@ -130,42 +128,44 @@ def _number(found: Fixed | Ref, span: Span) -> int:
     if isinstance(found, Fixed):
         return found.value
     if not isinstance(found.type, Range):
-        raise ModelError(f"{describe(found.type)} is not a number", span, "choose one part of it")
+        raise ModelError(f"{describe(found.type)} is not a number", span, "select an element or a field")
     return look_up(found, span)
 
 
 def look_up(ref: Ref, span: Span) -> int:
-    """The number of a constant's leaf; its indices are numbers."""
+    """Returns the value of a constant's leaf at constant indices; raises ModelError if out of bounds."""
     indices = tuple(index.value for index in ref.indices if isinstance(index, ir.Const))
     value = ref.tables[ref.name].at(indices)
     if value is None:
         written = "".join(f"[{index}]" for index in indices)
         ranges = "".join(f"[{one.low}..{one.high}]" for one in ref.dimensions)
-        raise ModelError(f"`{ref.name}{written}` is out of bounds", span, f"it has `{ref.name}{ranges}`")
+        raise ModelError(
+            f"`{ref.name}{written}` is out of bounds", span, f"the bounds are `{ref.name}{ranges}`"
+        )
     return value
 
 
 def numbers(type_: Range) -> range:
-    """All values of the type."""
+    """Returns all values of the type."""
     return range(type_.low, type_.high + 1)
 
 
 def bounded(type_: syntax.Type, scope: Scope) -> Range:
-    """A type whose values can be gone through."""
+    """Resolves a type whose values can be enumerated; raises ModelError for any other type."""
     resolved = resolve_type(type_, (), scope)
     if not isinstance(resolved, Range):
         raise ModelError(
-            f"{describe(resolved)} has no values to go through", type_.span, "use `int[low, high]`"
+            f"the values of {describe(resolved)} cannot be enumerated", type_.span, "use `int[low, high]`"
         )
     if isinstance(type_, syntax.IntType) and type_.low is None and type_.high is None:
-        raise ModelError("`int` has too many values to go through", type_.span, "use `int[low, high]`")
+        raise ModelError("`int` has too many values to enumerate", type_.span, "use `int[low, high]`")
     return resolved
 
 
 def resolve_type(
     type_: syntax.Type, shape: tuple[syntax.Expression | syntax.Type, ...], scope: Scope
 ) -> Type:
-    """The type, with the array dimensions of the shape around it."""
+    """Resolves the type, with the array dimensions in `shape`."""
     resolved = _resolve(type_, scope)
     for size in reversed(shape):
         resolved = Array(_dimension(size, scope), resolved)
@@ -205,7 +205,7 @@ def _check_fields(fields: tuple[syntax.StructField, ...]) -> None:
 
 def _range(low: int, high: int, span: Span) -> Range:
     if low > high:
-        raise ModelError(f"the range {low}..{high} is empty", span, "the lower bound comes first")
+        raise ModelError(f"the range {low}..{high} is empty", span, "write the lower bound first")
     return Range(low, high)
 
 
@@ -228,12 +228,14 @@ def _prefixed(type_: Type, prefix: syntax.NamedType) -> Type:
             return Array(dimension, _prefixed(element, prefix))
         case _:
             raise ModelError(
-                "only channels are urgent or broadcast", prefix.span, f"`{prefix.name}` is not of channels"
+                "only channels can be urgent or broadcast",
+                prefix.span,
+                f"`{prefix.name}` is not a channel type",
             )
 
 
 def _dimension(size: syntax.Expression | syntax.Type, scope: Scope) -> Dimension:
-    if isinstance(size, syntax.Name | syntax.NamedType):  # which of both it is only the scope can tell
+    if isinstance(size, syntax.Name | syntax.NamedType):  # the scope tells types from constants
         entity = scope.find(size.name, size.span)
         if isinstance(entity, TypeName):
             size = syntax.NamedType(size.name, span=size.span)
@@ -247,12 +249,12 @@ def _dimension(size: syntax.Expression | syntax.Type, scope: Scope) -> Dimension
             raise ModelError("this type cannot index an array", size.span, "use `int[low, high]`")
     count = evaluate(size, scope)
     if count < 1:
-        raise ModelError(f"an array of {count} elements", size.span, "every dimension is at least 1")
+        raise ModelError(f"the array has {count} elements", size.span, "every dimension must be at least 1")
     return Dimension(0, count - 1)
 
 
 def check_range(value: int, type_: Range, span: Span) -> int:
-    """The value, if the type has it."""
+    """Returns the value; raises ModelError if it is outside the range of the type."""
     if not type_.low <= value <= type_.high:
         raise ModelError(
             f"{value} is outside the range {type_.low}..{type_.high}",

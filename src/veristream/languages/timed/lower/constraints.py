@@ -1,7 +1,7 @@
-"""Guards and invariants: conditions on variables apart from those on clocks.
+"""Guards and invariants: separates conditions on variables from clock constraints.
 
-What is asked of clocks must be convex, a conjunction of bounds on clocks and their differences. Each may
-hang on a condition without clocks, so `b || x < 5` is fine, and `x < 5 || y < 5` is not.
+Clock conditions must be convex: a conjunction of bounds on clocks and their differences. Each bound may
+depend on a condition without clocks, so `b || x < 5` is supported, and `x < 5 || y < 5` is not.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NEGATED: dict[str, tuple[ir.ClockOp, ...]] = {
 
 @dataclass(slots=True)
 class Conditions:
-    """A conjunction, in two parts."""
+    """A conjunction of discrete conditions and clock constraints."""
 
     discrete: list[ir.Expr] = field(default_factory=list)
     clocks: list[ir.ClockConstraint] = field(default_factory=list)
 
 
 def split(reader: Reader, expr: syntax.Expression | None) -> Conditions:
-    """What a guard or invariant asks for."""
+    """Splits a guard or invariant into discrete conditions and clock constraints."""
     found = Conditions()
     if expr is not None:
         _split(reader, expr, None, found)
@@ -50,18 +50,18 @@ def split(reader: Reader, expr: syntax.Expression | None) -> Conditions:
 
 
 def check_invariant(conditions: Conditions) -> None:
-    """An invariant says how long one may stay, and from when: it holds for more than one moment."""
+    """Raises ModelError for `==` on a single clock: such an invariant holds at only one instant."""
     for one in conditions.clocks:
         if one.right is None and one.op == "==":
             raise ModelError(
-                "`==` in an invariant, which bounds clocks from below and from above",
+                "an invariant cannot compare a clock with `==`",
                 one.span,
-                "use `<` or `<=` for how long one may stay, `>` or `>=` for when one may come",
+                "use `<` or `<=` as an upper bound, `>` or `>=` as a lower bound",
             )
 
 
 def negate(constraint: ir.ClockConstraint) -> tuple[ir.ClockConstraint, ...]:
-    """The ways in which the constraint, without its `when`, can fail."""
+    """Returns the constraints whose disjunction is the negation of `constraint`, ignoring its `when`."""
     return tuple(replace(constraint, op=op, when=None) for op in _NEGATED[constraint.op])
 
 
@@ -92,19 +92,19 @@ def _split(reader: Reader, expr: syntax.Expression, when: ir.Expr | None, found:
             _split(reader, otherwise, _both(when, negation(holds)), found)
         case syntax.Binary(op=op) if op in COMPARISONS:
             if op == "!=":
-                raise _not_convex(expr.span, "write two edges, one with `<` and one with `>`")
+                raise _not_convex(expr.span, "use two edges, one with `<` and one with `>`")
             found.clocks.append(
                 replace(_compare(reader, expr), when=None if isinstance(when, ir.Const) else when)
             )
         case _:
-            raise _not_convex(expr.span, "compare clocks with numbers, joined by `&&`")
+            raise _not_convex(expr.span, "compare clocks with numbers, and join the comparisons with `&&`")
 
 
 def _choose_side(reader: Reader, expr: syntax.Binary) -> tuple[ir.Expr, syntax.Expression]:
-    """When the side with clocks must hold, and that side."""
+    """Returns the condition under which the side with clocks must hold, and that side."""
     left_has, right_has = (mentions_clock(side, reader.scope) for side in (expr.left, expr.right))
     if (left_has and right_has) or (expr.op == "imply" and left_has):
-        raise _not_convex(expr.span, "make an edge, or a location, for each of the cases")
+        raise _not_convex(expr.span, "use a separate edge or location for each case")
     condition, rest = (expr.right, expr.left) if left_has else (expr.left, expr.right)
     value = reader.value(condition)
     return (value if expr.op == "imply" else negation(value)), rest
@@ -115,11 +115,11 @@ def _both(one: ir.Expr | None, other: ir.Expr) -> ir.Expr:
 
 
 def _not_convex(span: Span, hint: str) -> ModelError:
-    return ModelError("this condition on clocks is not convex", span, hint)
+    return ModelError("this clock condition is not convex", span, hint)
 
 
 def compare_clocks(reader: Reader, expr: syntax.Binary) -> ir.Expr:
-    """A comparison in a query, where any will do."""
+    """Lowers a clock comparison in a query, which need not be convex."""
     if expr.op == "!=":
         equal = _compare(reader, replace(expr, op="=="))
         return negation(ir.ClockTest(equal, expr.span))
@@ -128,7 +128,7 @@ def compare_clocks(reader: Reader, expr: syntax.Binary) -> ir.Expr:
 
 @dataclass(slots=True)
 class _Sum:
-    """Clocks that are added, clocks that are subtracted, and a number."""
+    """A sum of clocks with positive and negative sign, and a number."""
 
     plus: list[ir.ClockRef] = field(default_factory=list)
     minus: list[ir.ClockRef] = field(default_factory=list)
@@ -136,8 +136,8 @@ class _Sum:
 
 
 def _compare(reader: Reader, expr: syntax.Binary) -> ir.ClockConstraint:
-    """`left op right` with the clocks on the left side and the numbers on the right."""
-    total = _Sum()  # left - right, so the bound is minus the number
+    """Normalises `left op right`: clocks on the left, numbers on the right."""
+    total = _Sum()  # left - right, so the bound is the negated number
     _add(reader, expr.left, True, total)
     _add(reader, expr.right, False, total)
     bound = _negative(total.number)
@@ -150,7 +150,7 @@ def _compare(reader: Reader, expr: syntax.Binary) -> ir.ClockConstraint:
             return ir.ClockConstraint(other, None, _FLIPPED[expr.op], total.number, None, expr.span)
         case _:
             raise ModelError(
-                "clocks can be compared alone or as a difference of two",
+                "a comparison may contain one clock or the difference of two clocks",
                 expr.span,
                 "write `x < n` or `x - y < n`",
             )
@@ -174,7 +174,7 @@ def _add(reader: Reader, expr: syntax.Expression, positive: bool, total: _Sum) -
             (total.plus if positive else total.minus).append(access.clock(place, expr.span))
         case _:
             raise ModelError(
-                "clocks can be added and subtracted, no more", expr.span, "write `x < n` or `x - y < n`"
+                "clocks can only be added and subtracted", expr.span, "write `x < n` or `x - y < n`"
             )
 
 

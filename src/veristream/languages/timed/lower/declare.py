@@ -1,4 +1,4 @@
-"""Declarations of the model and of its templates, lowered."""
+"""Lowers the declarations of the model and of its templates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def declare_all(
     model: Model,
     variables: list[net.Variable],
 ) -> None:
-    """Makes the names known; variables go to the list, all else to the model."""
+    """Declares the names in `scope`; appends variables to `variables` and everything else to `model`."""
     for one in declarations:
         match one:
             case syntax.Variable(constant=True):
@@ -58,9 +58,9 @@ def declare_all(
                 scope.declare(one.name, TypeName(type_), one.span)
             case syntax.Function(name=name) if name in _HOOKS:
                 raise ModelError(
-                    f"`{name}` is called by the tool itself, which is not supported",
+                    f"the callback `{name}` is not supported",
                     one.span,
-                    "call it from the updates that need it",
+                    "rename it and call it in the updates that need it",
                 )
             case syntax.Function():
                 scope.declare(one.name, FunctionName(one, scope), one.span)
@@ -69,12 +69,12 @@ def declare_all(
 
 
 def declare_constant(variable: syntax.Variable, type_: Type, scope: Scope, full_name: str) -> None:
-    """A constant: a number, or a table for each leaf of what has parts."""
+    """Declares a constant: a number, or for a struct or array one table per leaf."""
     if variable.initial is None:
         raise ModelError(
             f"the constant `{variable.name}` has no value",
             variable.span,
-            "write `= value` after it, or `&` before it where it is a parameter",
+            "write `= value` after it, or `&` before it if it is a parameter",
         )
     values = initial_values(type_, variable.initial, scope, variable.span)
     if isinstance(type_, Range):
@@ -94,7 +94,11 @@ def _declare_variable(
 ) -> None:
     type_ = resolve_type(variable.type, variable.shape, scope)
     if isinstance(type_, Void):
-        raise ModelError(f"`{variable.name}` has no type", variable.span, "only functions are `void`")
+        raise ModelError(
+            f"the variable `{variable.name}` cannot be `void`",
+            variable.span,
+            "only functions can be `void`",
+        )
     name = scope.owner + variable.name
     ref = stored(name, type_)
     scope.declare(variable.name, ref, variable.span)
@@ -119,7 +123,7 @@ def _shape(leaf: Leaf, padded: bool) -> tuple[int, ...]:
 
 
 def _padded(leaf: Leaf, values: list[int], shape: tuple[int, ...], padded: bool) -> tuple[int, ...]:
-    """The initial values, each in its place."""
+    """Returns the initial values, with padding."""
     assert isinstance(leaf.type, Range)
     laid = [default(leaf.type)] * prod(shape)
     for indices, value in zip(leaf.places(), values, strict=True):
@@ -131,7 +135,7 @@ def _padded(leaf: Leaf, values: list[int], shape: tuple[int, ...], padded: bool)
 
 
 def _declare_priorities(priority: syntax.ChannelPriority, scope: Scope, model: Model) -> None:
-    """Levels around `default`, which is 0; it is the lowest where it is not named."""
+    """Records the levels relative to `default`, which is 0, and the lowest level if it is not listed."""
     levels = priority.levels
     standard = next(
         (
@@ -151,12 +155,12 @@ def _declare_priorities(priority: syntax.ChannelPriority, scope: Scope, model: M
 def _channel_name(expr: syntax.Expression, scope: Scope) -> str:
     if isinstance(expr, syntax.Index):
         raise ModelError(
-            "one channel of an array has a priority of its own, which is not supported",
+            "a priority for a single element of a channel array is not supported",
             expr.span,
-            "give the whole array one priority, or declare the channel apart",
+            "give the whole array one priority, or declare the channel separately",
         )
     if not isinstance(expr, syntax.Name):
-        raise ModelError("this is not a channel", expr.span, "name a channel")
+        raise ModelError("this is not a channel", expr.span, "write the name of a channel")
     entity = scope.look_up(expr.name)
     if entity is None:
         raise unknown("channel", expr.name, scope.known(), expr.span, "declare it before its priority")

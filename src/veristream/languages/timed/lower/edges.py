@@ -1,4 +1,4 @@
-"""Processes, lowered to components."""
+"""Lowers processes to components."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS = {
 
 
 def lower_process(instance: Instance, model: Model, outer: Scope) -> tuple[net.Component, Process]:
-    """The component, and the process as queries see it."""
+    """Returns the component, and the process as seen by queries."""
     writer = ComponentWriter(instance, model, Scope(outer, f"{instance.name}."))
     return writer.component(), writer.process()
 
@@ -46,10 +46,9 @@ class ComponentWriter:
     model: Model
     scope: Scope
     variables: list[net.Variable] = field(default_factory=list)
-    locations: dict[str, str] = field(default_factory=dict)  # names by key
+    locations: dict[str, str] = field(default_factory=dict)  # key -> name
 
     def component(self) -> net.Component:
-        """The component."""
         template = self.instance.template
         self._bind_parameters()
         declare_all(template.declarations, self.scope, self.model, self.variables)
@@ -73,7 +72,7 @@ class ComponentWriter:
         )
 
     def _bind_parameters(self) -> None:
-        """A parameter by value is a constant, or a variable that begins with it where it is assigned."""
+        """Binds parameters; one passed by value is a constant, or a variable if the template assigns it."""
         changing = assigned(self.instance.template)
         for one in self.instance.template.parameters:
             entity = self.instance.bound[one.name]
@@ -84,7 +83,7 @@ class ComponentWriter:
             self.scope.declare(one.name, entity, one.span)
 
     def process(self) -> Process:
-        """The process as queries see it."""
+        """Returns the process as seen by queries."""
         named = {one.name: self.locations[one.key] for one in self.instance.template.locations if one.name}
         return Process(self.instance.name, named, self.scope)
 
@@ -100,7 +99,7 @@ class ComponentWriter:
 
     def _end(self, key: str, span: Span) -> str:
         if key not in self.locations:
-            raise ModelError(f"there is no location `{key}` here", span, "an edge joins two locations")
+            raise ModelError(f"unknown location `{key}`", span, "use a location of the same template")
         return self.locations[key]
 
     def _location(self, location: syntax.Location) -> net.Location:
@@ -115,7 +114,7 @@ class ComponentWriter:
         )
 
     def _whole_edges(self) -> Iterator[syntax.Edge]:
-        """The edges from location to location: those through a branchpoint are joined."""
+        """Yields the edges between locations; an edge through a branchpoint is joined with each branch."""
         points = {one.key for one in self.instance.template.branchpoints}
         edges = self.instance.template.edges
         for edge in edges:
@@ -129,7 +128,7 @@ class ComponentWriter:
                     yield _join(edge, branch, points)
 
     def _edges(self, edge: syntax.Edge) -> Iterator[net.Edge]:
-        """The edge; a listener with a clock guard is taken apart by what it selects."""
+        """Lowers an edge; a broadcast receiver with a clock guard becomes one edge per selected value."""
         scope = self.scope.inner()
         names = LocalNames()
         selects: list[net.Select] = []
@@ -143,11 +142,11 @@ class ComponentWriter:
         if selects and listens and edge.sync and edge.guard and mentions_clock(edge.guard, scope):
             channel = self._channel(reader, edge.sync)
             if isinstance(channel.type, Channel) and channel.type.broadcast:
-                yield from self._taken_apart(edge)
+                yield from self._per_selection(edge)
                 return
         yield self._edge(edge, reader, tuple(selects))
 
-    def _taken_apart(self, edge: syntax.Edge) -> Iterator[net.Edge]:
+    def _per_selection(self, edge: syntax.Edge) -> Iterator[net.Edge]:
         types = [bounded(one.type, self.scope) for one in edge.select]
         for values in product(*map(numbers, types)):
             scope = self.scope.inner()
@@ -163,9 +162,9 @@ class ComponentWriter:
             assert isinstance(channel.type, Channel)
             if channel.type.urgent and conditions.clocks:
                 raise ModelError(
-                    f"a clock guard on the urgent channel `{channel.name}`",
+                    f"an edge on the urgent channel `{channel.name}` cannot have a clock guard",
                     conditions.clocks[0].span,
-                    "test clocks on another edge, or make the channel not urgent",
+                    "test clocks on another edge, or declare the channel without `urgent`",
                 )
             kind = net.Send if edge.sync.direction == "!" else net.Receive
             sync = kind(channel.name, access.places(channel), span=edge.sync.span)
@@ -188,20 +187,22 @@ class ComponentWriter:
         if isinstance(channel, Ref) and isinstance(channel.type, Channel):
             return channel
         raise ModelError(
-            f"{describe(channel.type)} stands where a channel belongs",
+            f"expected a channel, found {describe(channel.type)}",
             sync.channel.span,
-            "declare it with `chan`, and choose an element where it is an array",
+            "declare it with `chan`, and select an element if it is an array",
         )
 
 
 def _join(edge: syntax.Edge, branch: syntax.Edge, points: set[str]) -> syntax.Edge:
-    """An edge into a branchpoint and one out of it, as one."""
+    """Joins an edge into a branchpoint with an edge out of it."""
     if branch.target in points:
-        raise ModelError("a branch that leads to a branchpoint", branch.span, "lead it to a location")
+        raise ModelError(
+            "a branch cannot lead to another branchpoint", branch.span, "make a location its target"
+        )
     if branch.select or branch.guard is not None or branch.sync is not None:
         raise ModelError(
-            "a branch has an update alone",
+            "a branch can only have an update",
             branch.span,
-            "put selection, guard and synchronisation on the edge into the branchpoint",
+            "put the selection, guard and synchronisation on the edge into the branchpoint",
         )
     return replace(edge, target=branch.target, update=(*edge.update, *branch.update))

@@ -1,4 +1,4 @@
-"""What declarations begin with."""
+"""Initial values of declarations."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from veristream.languages.timed.lower.types import (
 from veristream.source import Span
 
 Values = dict[str, list[int]]
-"""Numbers of each leaf, by its path, row by row."""
+"""The values of each leaf, row by row, keyed by its path."""
 
 
 def initial_values(type_: Type, initial: syntax.Initial | None, scope: Scope, span: Span) -> Values:
-    """What a declaration begins with."""
+    """Evaluates the initial value of a declaration; `initial` is None for the default."""
     match type_:
         case Range():
             return {"": [_initial_number(type_, initial, scope)]}
@@ -46,7 +46,9 @@ def initial_values(type_: Type, initial: syntax.Initial | None, scope: Scope, sp
             return found
         case _:
             if initial is not None:
-                raise ModelError(f"{describe(type_)} has no initial value", initial.span, "leave it out")
+                raise ModelError(
+                    f"{describe(type_)} cannot have an initial value", initial.span, "remove it"
+                )
             return {}
 
 
@@ -54,7 +56,7 @@ def _initial_number(type_: Range, initial: syntax.Initial | None, scope: Scope) 
     if initial is None:
         return default(type_)
     if isinstance(initial, syntax.InitialList):
-        raise ModelError("a list where one number belongs", initial.span, "leave the braces out")
+        raise ModelError("expected a number, found a list", initial.span, "remove the braces")
     value = evaluate(initial, scope)
     if type_ == ir.BOOL:
         return int(value != 0)
@@ -67,12 +69,12 @@ def _array_items(
     if initial is None:
         return (None,) * size
     if not isinstance(initial, syntax.InitialList):
-        raise ModelError("one value where a list belongs", initial.span, "write `{ ... }`")
+        raise ModelError("expected a list, found a single value", initial.span, "write `{ ... }`")
     if len(initial.items) != size or any(name is not None for name, _ in initial.items):
         raise ModelError(
-            f"{len(initial.items)} values for an array of {size}",
+            f"expected {size} value(s) for the array, found {len(initial.items)}",
             initial.span,
-            "give one value for each element, without names",
+            "write one value per element, without names",
         )
     return tuple(item for _, item in initial.items)
 
@@ -80,15 +82,15 @@ def _array_items(
 def record_items(
     type_: Record, initial: syntax.Initial | None, span: Span
 ) -> dict[str, syntax.Initial | None]:
-    """The initial values of a struct by its fields, in their order."""
+    """Returns the initial values of a struct by field, in the order of the fields."""
     names = [name for name, _ in type_.fields]
     if initial is None:
         return dict.fromkeys(names)
     if not isinstance(initial, syntax.InitialList):
-        raise ModelError("one value where a list belongs", initial.span, "write `{ ... }`")
+        raise ModelError("expected a list, found a single value", initial.span, "write `{ ... }`")
     if len(initial.items) != len(names):
         raise ModelError(
-            f"{len(initial.items)} values for a struct of {len(names)} fields",
+            f"expected {len(names)} value(s) for the struct, found {len(initial.items)}",
             initial.span,
             f"the fields are {', '.join(names)}",
         )
@@ -102,10 +104,14 @@ def record_items(
 
 
 def _copied(type_: Type, initial: syntax.Expression, scope: Scope) -> Values:
-    """The numbers of another constant of the same type."""
+    """Returns the values of another constant of the same type."""
     ref = find_fixed(initial, scope)
     if isinstance(ref, Fixed) or not same_layout(ref.type, type_):
-        raise ModelError("this constant has another type", initial.span, f"{describe(type_)} belongs here")
+        raise ModelError(
+            "this constant has a different type",
+            initial.span,
+            f"use {describe(type_)} of the declared type",
+        )
     values: Values = {}
     for leaf in leaves(ref.type):
         table = ref.tables[ref.name + leaf.path]

@@ -1,4 +1,4 @@
-"""The processes of the system line: templates with their parameters bound."""
+"""Instantiates the processes of the system line."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from veristream.source import Span
 
 Definition = syntax.Template | syntax.Instantiation
 Bound = Mapping[str, Fixed | Ref]
-"""What the parameters stand for."""
+"""The arguments, keyed by parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A process: its name, its template, what the parameters stand for, and its rank on the line.
+    """A process: its template, its arguments, and its priority on the system line.
 
-    `values` are those of the free parameters, None where it has none.
+    `values` are the values of the free parameters, or None if there are none.
     """
 
     name: str
@@ -45,14 +45,14 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """Finds the processes; arguments are read in the scope of the system line."""
+    """Instantiates processes; arguments are evaluated in the scope of the system line."""
 
     definitions: Mapping[str, Definition]
     model: Model
     scope: Scope
 
     def of(self, process: syntax.ProcessName, priority: int) -> Iterator[Instance]:
-        """One process, or one for each choice of the free parameters."""
+        """Yields one process, or one per choice of values for the free parameters."""
         definition = self._find(process.name, process.span)
         for values in self._choices(definition.parameters, {}, process):
             template, bound = self._follow(definition, values, ())
@@ -71,7 +71,7 @@ class Instances:
     def _find(self, name: str, span: Span) -> Definition:
         if name not in self.definitions:
             known = ", ".join(self.definitions) or "none"
-            raise unknown("template", name, self.definitions, span, f"there are: {known}")
+            raise unknown("template", name, self.definitions, span, f"the templates are: {known}")
         return self.definitions[name]
 
     def _choices(
@@ -80,7 +80,7 @@ class Instances:
         before: dict[str, Fixed],
         process: syntax.ProcessName,
     ) -> Iterator[dict[str, Fixed]]:
-        """All values of the parameters, the last one changing fastest."""
+        """Yields all choices of values for the parameters; the last parameter varies fastest."""
         if not parameters:
             yield before
             return
@@ -89,7 +89,7 @@ class Instances:
             raise ModelError(
                 f"`{process.name}` needs an argument for `{first.name}`",
                 process.span,
-                f"write `Name = {process.name}(...);` and name that on the system line",
+                f"write `Name = {process.name}(...);`, and use `Name` on the system line",
             )
         type_ = bounded(first.type, self._with(before))
         for value in numbers(type_):
@@ -101,12 +101,12 @@ class Instances:
     def _follow(
         self, definition: Definition, bound: Bound, seen: tuple[str, ...]
     ) -> tuple[syntax.Template, Bound]:
-        """The template behind a chain of partial instantiations."""
+        """Returns the template and arguments behind a chain of partial instantiations."""
         if isinstance(definition, syntax.Template):
             return definition, bound
         if definition.name in seen:
             raise ModelError(
-                f"`{definition.name}` is made of itself", definition.span, "name a template after `=`"
+                f"`{definition.name}` instantiates itself", definition.span, "write a template after `=`"
             )
         target = self._find(definition.template, definition.span)
         if len(definition.arguments) != len(target.parameters):
@@ -133,15 +133,15 @@ class Instances:
         if parameter.reference:
             place = Reader(self.model, scope, LocalNames()).place(argument)
             if isinstance(place, Ref) and not all(isinstance(one, ir.Const) for one in place.indices):
-                raise ModelError("this index is not a constant", argument.span, "use a number")
+                raise ModelError("this index is not constant", argument.span, "use a number")
         else:
             place = find_fixed(argument, scope)
         if not same_layout(place.type, type_):
             raise ModelError(
-                f"`{parameter.name}` is {describe(type_)}, and this is {describe(place.type)}"
+                f"expected {describe(type_)} for `{parameter.name}`, found {describe(place.type)}"
                 if describe(type_) != describe(place.type)
-                else f"`{parameter.name}` is {describe(type_)} of another form",
+                else f"the argument for `{parameter.name}` is {describe(type_)} of a different type",
                 argument.span,
-                "pass what the parameter's type says",
+                "pass an argument of the parameter's type",
             )
         return place

@@ -1,4 +1,4 @@
-"""What kind of thing an expression stands for, before it is lowered."""
+"""Types of expressions, computed before lowering."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONNECTIVES = frozenset({"and", "or", "imply"})
 
 
 def type_of(expr: syntax.Expression, scope: Scope) -> Type | None:
-    """The type, as far as it can be seen; None is some number, or what is not known."""
+    """Returns the type of the expression; None means some number, or an unknown type."""
     match expr:
         case syntax.Number(value=value):
             return ir.BOOL if value in (0, 1) else Range(value, value)
@@ -64,7 +64,7 @@ def _member(expr: syntax.Member, scope: Scope) -> Type | None:
 
 
 def find_process(expr: syntax.Expression, scope: Scope) -> Process | None:
-    """Some process of the kind that the expression names, or None where it names no process."""
+    """Returns the process that the expression denotes, for a family any member; otherwise None."""
     match expr:
         case syntax.Name(name=name) | syntax.Call(name=name):
             entity = scope.look_up(name)
@@ -76,14 +76,14 @@ def find_process(expr: syntax.Expression, scope: Scope) -> Process | None:
 
 
 def find_function(expr: syntax.ProcessCall, scope: Scope) -> FunctionName | None:
-    """The function that a call names, of some process of its kind; None where there is none."""
+    """Returns the called function of a process, for a family of any member; None if there is none."""
     process = find_process(expr.process, scope)
     entity = None if process is None else process.scope.names.get(expr.call.name)
     return entity if isinstance(entity, FunctionName) else None
 
 
 def parts(expr: syntax.Expression) -> tuple[syntax.Expression, ...]:
-    """The expressions it is made of; the body of a quantifier is not among them."""
+    """Returns the subexpressions, without the body of a quantifier."""
     match expr:
         case syntax.Index(base=base, index=index):
             return (base, index)
@@ -108,7 +108,7 @@ def parts(expr: syntax.Expression) -> tuple[syntax.Expression, ...]:
 
 
 def mentions_clock(expr: syntax.Expression, scope: Scope) -> bool:
-    """Whether a clock occurs in it."""
+    """Returns whether the expression contains a clock."""
     if isinstance(expr, syntax.Quantified):
         return mentions_clock(expr.body, bind_example(expr, scope))
     type_ = type_of(expr, scope)
@@ -118,7 +118,7 @@ def mentions_clock(expr: syntax.Expression, scope: Scope) -> bool:
 
 
 def mentions_process_of(expr: syntax.Expression, name: str) -> bool:
-    """Whether it speaks of a process that is chosen by the name, as `P(name).x` does."""
+    """Returns whether the expression contains a process selected by `name`, as in `P(name).x`."""
     if isinstance(expr, syntax.Quantified):
         return expr.name != name and mentions_process_of(expr.body, name)
     if isinstance(expr, syntax.Member) and isinstance(expr.base, syntax.Call):
@@ -129,20 +129,20 @@ def mentions_process_of(expr: syntax.Expression, name: str) -> bool:
 
 
 def mentions_name(expr: syntax.Expression, name: str) -> bool:
-    """Whether the name occurs in it, quantifiers aside."""
+    """Returns whether the name occurs in the expression outside quantifiers."""
     if isinstance(expr, syntax.Name):
         return expr.name == name
     return any(mentions_name(part, name) for part in parts(expr))
 
 
 def bind_example(expr: syntax.Quantified, scope: Scope) -> Scope:
-    """The scope of a quantifier's body, with some value for what it binds."""
+    """Returns the scope of a quantifier's body, with an arbitrary value for the bound name."""
     type_ = bounded(expr.type, scope)
     return scope.bind(expr.name, Fixed(type_.low, type_))
 
 
 def range_of(expr: syntax.Expression, scope: Scope) -> Range:
-    """Numbers among which the value surely is."""
+    """Returns a range that contains all possible values."""
     type_ = type_of(expr, scope)
     if isinstance(type_, Range):
         return Range(expr.value, expr.value) if isinstance(expr, syntax.Number) else type_
@@ -150,21 +150,21 @@ def range_of(expr: syntax.Expression, scope: Scope) -> Range:
 
 
 def is_clock(type_: Type | None) -> bool:
-    """Whether it is the type of one clock."""
+    """Returns whether this is the type of a single clock."""
     return isinstance(type_, Clock)
 
 
 def written(span: Span) -> str:
-    """What stands there, its runs of blanks made single."""
+    """Returns the source text at `span`, with whitespace collapsed."""
     return " ".join(unescape(span.source.text[span.start : span.end]).split())
 
 
 def no_number(expr: syntax.Expression, what: str) -> ModelError:
-    """The error for something that stands where a number belongs."""
+    """Returns the error for a clock, channel, struct or array in place of a number."""
     hints = {
-        "a clock": "a clock can be compared in guards, invariants and queries, and set in updates",
-        "a channel": "a channel belongs in a synchronisation, with `!` or `?`",
-        "an array": "choose an element with `[index]`",
-        "a struct": "choose a field with `.name`",
+        "a clock": "clocks can be compared in guards, invariants and queries, and set in updates",
+        "a channel": "use a channel in a synchronisation, with `!` or `?`",
+        "an array": "select an element with `[index]`",
+        "a struct": "select a field with `.name`",
     }
-    return ModelError(f"{what} stands where a number belongs", expr.span, hints.get(what, ""))
+    return ModelError(f"expected a number, found {what}", expr.span, hints.get(what, ""))

@@ -1,14 +1,14 @@
-"""Receivers of a broadcast whose guards speak of clocks.
+"""Broadcast receivers with clock guards.
 
-A broadcast takes along every component that has an enabled receiving edge, and the network decides that
-by the guards without clocks: clocks are compared only when the movers are known. So a component whose
-discrete guards hold would be made to follow where its clocks forbid it, and the broadcast would not
-happen at all. We let it follow by staying where it is: at each location with such edges, for every set
-of them whose discrete guards hold (and no others' do), there are loops on the same channel that test
-that the clocks satisfy none of the set. Where an edge without a clock guard is enabled, too, the
-component must take one of the edges, so the loops ask that none is.
+A broadcast moves every component that has an enabled receiving edge. The network decides this by the
+discrete guards alone: it compares clocks only after the moving components are known. A component whose
+discrete guards hold would therefore have to receive even where its clock guards fail, and the broadcast
+would be blocked. To prevent this, we add self-loops: at each location with such edges, for every set of
+edges such that exactly their discrete guards hold, loops on the same channel test that the clock guards of
+the whole set fail. If an edge without a clock guard is also enabled, the component must take one of the
+edges, so the loops require that no such edge is enabled.
 
-Such a loop leaves its location as the IR sees it, so it must not stand at a committed one.
+In the IR such a loop leaves its location, so a committed location must not have one.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from veristream.languages.timed.lower.constraints import negate
 from veristream.languages.timed.lower.programs.fold import conjunction, negation
 
 GUARDED_MAX = 6
-"""How many receiving edges with clock guards one location may have for a channel."""
+"""The maximum number of receiving edges with clock guards per location and channel."""
 
 
 def add_listening(
     edges: Sequence[net.Edge], broadcasts: set[str], committed: set[str]
 ) -> tuple[net.Edge, ...]:
-    """The edges of a component, with the loops of those that do not take part."""
+    """Returns the edges of a component with the self-loops for broadcasts that it does not receive."""
     groups: dict[tuple[str, str], list[net.Edge]] = {}
     for edge in edges:
         if isinstance(edge.sync, net.Receive) and edge.sync.channel in broadcasts:
@@ -46,20 +46,20 @@ def add_listening(
 def _check(guarded: list[net.Edge], committed: bool) -> None:
     if committed:
         raise ModelError(
-            "a clock guard on a broadcast that is received at a committed location is not supported",
+            "a clock guard on a broadcast receiver at a committed location is not supported",
             guarded[0].span,
             "make the location urgent, or test the clock on another edge",
         )
     if len(guarded) > GUARDED_MAX:
         raise ModelError(
-            f"{len(guarded)} receiving edges with clock guards at one location",
+            f"this location has {len(guarded)} receiving edges with clock guards",
             guarded[0].span,
-            f"at most {GUARDED_MAX} are supported for one broadcast channel",
+            f"at most {GUARDED_MAX} are supported per location and broadcast channel",
         )
 
 
 def _loops(guarded: list[net.Edge], plain: list[net.Edge]) -> Iterator[net.Edge]:
-    """The loops of a location, for each channel of the array that an edge with a clock guard names."""
+    """Yields the loops of a location, for each channel that an edge with a clock guard uses."""
     for indices in dict.fromkeys(_indices(edge) for edge in guarded):
         none_plain = [negation(_enabled(edge, indices)) for edge in plain]
         possible = [edge for edge in guarded if _enabled(edge, indices) != ir.FALSE]
@@ -78,7 +78,7 @@ def _loops(guarded: list[net.Edge], plain: list[net.Edge]) -> Iterator[net.Edge]
 def _staying(
     edge: net.Edge, tests: list[ir.Expr], failing: tuple[ir.ClockConstraint, ...]
 ) -> Iterator[net.Edge]:
-    """Loops that test that each of the constraints fails."""
+    """Yields loops which test that every constraint fails."""
     guard = conjunction([*tests, *(one.when for one in failing if one.when is not None)])
     if guard == ir.FALSE:
         return
@@ -99,7 +99,7 @@ def _indices(edge: net.Edge) -> tuple[ir.Expr, ...]:
 
 
 def _enabled(edge: net.Edge, indices: tuple[ir.Expr, ...]) -> ir.Expr:
-    """Whether the edge, clocks aside, could receive on the channel of these indices."""
+    """Returns the condition, without clocks, for the edge to receive on the channel with these indices."""
     same = [_equal(one, other) for one, other in zip(_indices(edge), indices, strict=True)]
     condition = conjunction([*same, ir.TRUE if edge.guard is None else edge.guard])
     for select in reversed(edge.select):

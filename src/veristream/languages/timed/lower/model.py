@@ -1,4 +1,4 @@
-"""What a model has been lowered to so far."""
+"""The state of the lowering: parts of the network, and functions still to be lowered."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from veristream.languages.timed.lower.scope import FunctionName, Ref
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A function that something calls: its IR's name, and what its reference parameters stand for.
+    """A called function: its name in the IR, and the targets of its reference parameters.
 
-    The indices of such a reference that are not known are parameters of the copy, named in `hidden`.
+    Unknown indices of the references become parameters of the specialised function, named in `hidden`.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(slots=True)
 class Model:
-    """The parts of the network that declarations and calls have asked for."""
+    """The parts of the network that declarations and calls have produced so far."""
 
     variables: list[net.Variable] = field(default_factory=list)
     clocks: list[net.Clock] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Model:
     priorities: dict[str, int] = field(default_factory=dict)  # of channels
 
     def request(self, request: Request) -> None:
-        """Asks for a function, once."""
+        """Queues a function for lowering, unless it has been requested before."""
         if request.name not in self.requests:
             self.requests[request.name] = request
             self.pending.append(request)

@@ -1,4 +1,4 @@
-"""From an UPPAAL model to a Network."""
+"""Lowers UPPAAL models to Networks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from veristream.source import Source
 
 
 def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Network, ...]:
-    """The one Network of a file, verified; `constants` replace those it declares."""
+    """Reads, lowers and verifies the Network of a file; `constants` overrides declared constants."""
     system = read_system(source, constants)
     network = lower(system, Path(source.name).stem or "system")
     verify(network)
@@ -31,7 +31,6 @@ def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Netwo
 
 
 def lower(system: syntax.System, name: str) -> net.Network:
-    """The system as a Network."""
     model, outer = Model(), builtin_scope().inner()
     declare_all(system.declarations, outer, model, model.variables)
     line = outer.inner()
@@ -58,13 +57,11 @@ def lower(system: syntax.System, name: str) -> net.Network:
 
 
 def _remark(system: syntax.System) -> str:
-    """What the verdicts must not hide: some queries are not answered."""
+    """Returns a remark about skipped queries, which a report must show beside the verdicts."""
     count = len(system.skipped)
     if not count:
         return ""
-    return (
-        f"{count} quer{'y' if count == 1 else 'ies'} of the file, by simulation, a game or reals, left out"
-    )
+    return f"{count} unsupported quer{'y' if count == 1 else 'ies'} skipped (statistical, game or hybrid)"
 
 
 def _instances(system: syntax.System, model: Model, scope: Scope) -> list[Instance]:
@@ -82,22 +79,25 @@ def _instances(system: syntax.System, model: Model, scope: Scope) -> list[Instan
         for process in group:
             if any(one.line_name == process.name for one in instances):
                 raise ModelError(
-                    f"`{process.name}` stands twice on the system line", process.span, "leave one out"
+                    f"`{process.name}` appears twice on the system line", process.span, "remove one"
                 )
             instances += found.of(process, priority)
     return instances
 
 
 def _check_priorities(system: syntax.System, model: Model) -> None:
-    """Which processes a broadcast takes along may depend on clocks, and so would its priority."""
+    """Raises ModelError for process priorities with broadcasts.
+
+    The receivers of a broadcast, and with them its priority, may depend on clocks.
+    """
     if len(system.processes) < 2:
         return
     for channel in model.channels:
         if channel.kind is net.ChannelKind.BROADCAST:
             raise ModelError(
-                "priorities of processes together with broadcast channels are not supported",
+                "process priorities are not supported together with broadcast channels",
                 channel.span,
-                "separate the processes of the system line by commas",
+                "separate the processes of the system line with commas",
             )
 
 

@@ -1,4 +1,4 @@
-"""What names stand for, and where they are known."""
+"""Scopes, and the entities that names denote."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from veristream.source import Span
 
 
 class Home(PythonEnum):
-    """Where data is kept."""
+    """Where data is stored."""
 
     STATE = "state"  # a variable, clock or channel of the network
-    LOCAL = "local"  # a name of a function's or an edge's scope
-    FIXED = "fixed"  # a constant with parts, kept in a table
+    LOCAL = "local"  # a local variable of a function or an edge
+    FIXED = "fixed"  # a constant struct or array, stored in a table
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A number that is known: a constant, a parameter, a variable that is being unrolled."""
+    """A known number: a constant, a parameter, or the variable of an unrolled quantifier."""
 
     value: int
     type: Range
@@ -32,13 +32,13 @@ class Fixed:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The numbers of a constant's leaf, row by row."""
+    """The values of a constant's leaf, row by row."""
 
     leaf: Leaf
     values: tuple[int, ...]
 
     def at(self, indices: tuple[int, ...]) -> int | None:
-        """The number there, or None out of bounds."""
+        """Returns the value at the indices, or None if they are out of bounds."""
         position = 0
         for dimension, index in zip(self.leaf.dimensions, indices, strict=True):
             if not dimension.low <= index <= dimension.high:
@@ -49,10 +49,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """Stored data or a part of it: the IR's name so far, and the indices given so far.
+    """Stored data or a part of it: its name in the IR, and the indices applied so far.
 
-    `dimensions` are those that the indices belong to. `tables` has the numbers of a constant, by the names
-    of its leaves.
+    `dimensions` are the dimensions of these indices. `tables` has the values of a constant, keyed by the
+    names of its leaves.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Ref:
     tables: Mapping[str, Table] = field(default_factory=dict, compare=False, repr=False)
 
     def at(self, index: ir.Expr) -> Ref:
-        """One element of an array."""
+        """Returns one element of an array."""
         assert isinstance(self.type, Array)
         return replace(
             self,
@@ -75,14 +75,14 @@ class Ref:
         )
 
     def part(self, name: str) -> Ref | None:
-        """A field of a struct, or None where it has none of that name."""
+        """Returns a field of a struct, or None if there is no such field."""
         assert isinstance(self.type, Record)
         types = dict(self.type.fields)
         return replace(self, name=f"{self.name}.{name}", type=types[name]) if name in types else None
 
 
 def stored(name: str, type_: Type, writable: bool = True) -> Ref:
-    """A variable, clock or channel of the network."""
+    """Returns a reference to a variable, clock or channel of the network."""
     return Ref(name, type_, padded=not has_clocks(type_), writable=writable)
 
 
@@ -95,29 +95,29 @@ class TypeName:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionName:
-    """A function where it is declared; `owner` is empty or the component's name with a dot."""
+    """A declared function, and the scope of its declaration."""
 
     declaration: syntax.Function
     scope: Scope
 
     @property
     def full_name(self) -> str:
-        """The IR's name of it."""
+        """The name of the function in the IR."""
         return f"{self.scope.owner}{self.declaration.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Process:
-    """A component, as queries see it: its locations and what it declares."""
+    """A component as seen by queries: its locations and declarations."""
 
     component: str
-    locations: Mapping[str, str]  # the IR's names of those that have one in the model
+    locations: Mapping[str, str]  # named locations: name in the model -> name in the IR
     scope: Scope
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The processes of a template with free parameters, by their values."""
+    """The processes of a template with free parameters, keyed by the parameter values."""
 
     name: str
     members: Mapping[tuple[int, ...], Process]
@@ -128,28 +128,28 @@ Entity = Fixed | Ref | TypeName | FunctionName | Process | Family
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """Names in one block, and the block around it."""
+    """The names of one block, and the enclosing block."""
 
     outer: Scope | None = None
-    owner: str = ""  # what the IR's names of its variables begin with
+    owner: str = ""  # prefix of the names in the IR: empty, or the component with a dot
     names: dict[str, Entity] = field(default_factory=dict)
 
     def inner(self) -> Scope:
-        """A scope within this one."""
+        """Returns a nested scope."""
         return Scope(self, self.owner)
 
     def declare(self, name: str, entity: Entity, span: Span) -> None:
-        """One more name; it may hide one of an outer scope."""
+        """Declares a name, which may hide one of an outer scope; raises ModelError for a duplicate."""
         if name in self.names:
-            raise ModelError(f"`{name}` is declared twice", span, "give one of them another name")
+            raise ModelError(f"`{name}` is declared twice", span, "rename one of them")
         self.names[name] = entity
 
     def bind(self, name: str, entity: Entity) -> Scope:
-        """A scope within this one that knows one more name."""
+        """Returns a nested scope with one name."""
         return Scope(self, self.owner, {name: entity})
 
     def look_up(self, name: str) -> Entity | None:
-        """What the name stands for, or None."""
+        """Returns the entity that the name denotes, or None."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -158,31 +158,31 @@ class Scope:
         return None
 
     def find(self, name: str, span: Span) -> Entity:
-        """What the name stands for; raises ModelError where nothing is called so."""
+        """Returns the entity that the name denotes; raises ModelError if the name is unknown."""
         entity = self.look_up(name)
         if entity is None:
             raise unknown("name", name, self.known(), span, "declare it first")
         return entity
 
     def known(self) -> list[str]:
-        """All names, the nearest first."""
+        """Returns all visible names, the innermost first."""
         return [*self.names, *(self.outer.known() if self.outer is not None else ())]
 
 
 def unknown(kind: str, name: str, known: Iterable[str], span: Span, hint: str) -> ModelError:
-    """The error for a name that nothing has, with the nearest that something has."""
+    """Returns the error for an unknown name, which suggests a similar known name or else gives `hint`."""
     close = get_close_matches(name, list(known), n=1)
     return ModelError(f"unknown {kind} `{name}`", span, f"did you mean `{close[0]}`?" if close else hint)
 
 
 @dataclass(slots=True)
 class LocalNames:
-    """Names for locals: an inner one never hides an outer one in the IR, so each is given once."""
+    """Unique names for local variables: in the IR an inner one must not hide an outer one."""
 
     used: set[str] = field(default_factory=set)
 
     def fresh(self, name: str) -> str:
-        """The name, or the name with a number where it is taken."""
+        """Returns the name, with a number appended if it is taken."""
         candidate, number = name, 2
         while candidate in self.used:
             candidate, number = f"{name}_{number}", number + 1

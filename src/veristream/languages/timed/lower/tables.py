@@ -1,7 +1,7 @@
-"""Constants with parts, indexed by what is not known: each becomes a function that chooses a number.
+"""Constant arrays with unknown indices: each becomes a function that selects a value.
 
-So they take no room in a state, and the result has the very range of the numbers, which matters where
-clocks are compared with them.
+They take no space in a state, and the result type is the exact range of the values, which matters for
+comparisons with clocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from veristream.source import Span
 
 
 def write_table(name: str, table: Table, span: Span) -> net.Function:
-    """The function of the constant's indices."""
+    """Returns a function from the constant's indices to its value."""
     dimensions = table.leaf.dimensions
     parameters = tuple(
         net.Parameter(f"i{number}", ir.INT, span) for number in range(1, len(dimensions) + 1)
@@ -38,7 +38,7 @@ def _within(index: ir.Expr, dimension: Dimension) -> ir.Expr:
 
 
 def _choose(values: tuple[int, ...], names: tuple[str, ...], dimensions: tuple[Dimension, ...]) -> ir.Block:
-    """Returns the number that the indices choose, by halving."""
+    """Returns statements that select the value by binary search."""
     if len(set(values)) == 1:
         return (ir.Return(ir.Const(values[0])),)
     first, *rest = dimensions

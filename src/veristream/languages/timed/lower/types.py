@@ -1,7 +1,7 @@
-"""Types with every name and bound resolved, and how data of a type is laid out.
+"""Resolved types, and the layout of data.
 
-A number's type is the IR's. What has parts is stored by its *leaves*: a struct as one variable a field,
-`s.f`, and an array of structs as arrays of fields.
+Numbers have the type of the IR. Structs and arrays are stored by their *leaves*: a struct as one variable
+per field, `s.f`, and an array of structs as arrays of fields.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """The result of a function that gives none."""
+    """The result type of a function that returns no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +52,12 @@ class Dimension:
 
     @property
     def size(self) -> int:
-        """How many indices there are."""
         return self.high - self.low + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """One dimension of an array; more of them are arrays of arrays."""
+    """One dimension of an array; several dimensions are arrays of arrays."""
 
     dimension: Dimension
     element: Type
@@ -70,7 +69,7 @@ LeafType = Range | Clock | Channel
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A part without parts: its path from the whole (`.f.g`), its type and the arrays around it."""
+    """A part that is neither struct nor array: its path (`.f.g`), type and enclosing dimensions."""
 
     path: str
     type: LeafType
@@ -78,16 +77,16 @@ class Leaf:
 
     @property
     def count(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return prod(one.size for one in self.dimensions)
 
     def places(self) -> Iterator[tuple[int, ...]]:
-        """The indices of its elements, row by row."""
+        """Yields the indices of the elements, row by row."""
         return product(*(range(one.low, one.high + 1) for one in self.dimensions))
 
 
 def leaves(type_: Type) -> tuple[Leaf, ...]:
-    """The leaves in the order of their declaration."""
+    """Returns the leaves in the order of declaration."""
     match type_:
         case Record(fields=fields):
             return tuple(
@@ -106,12 +105,12 @@ def leaves(type_: Type) -> tuple[Leaf, ...]:
 
 
 def has_clocks(type_: Type) -> bool:
-    """Whether a part of it is a clock."""
+    """Returns whether any part of the type is a clock."""
     return any(isinstance(leaf.type, Clock) for leaf in leaves(type_))
 
 
 def same_layout(one: Type, other: Type) -> bool:
-    """Whether data of one type can be copied to the other, part by part."""
+    """Returns whether data of one type can be copied to the other leaf by leaf."""
     mine, others = leaves(one), leaves(other)
     return len(mine) == len(others) and all(
         left.path == right.path
@@ -122,12 +121,12 @@ def same_layout(one: Type, other: Type) -> bool:
 
 
 def default(type_: Range) -> int:
-    """What a variable begins with where nothing is said: 0, or the lower bound where 0 does not fit."""
+    """Returns the default initial value: 0, or the lower bound if 0 is outside the range."""
     return 0 if type_.low <= 0 <= type_.high else type_.low
 
 
 def describe(type_: Type) -> str:
-    """The type in words, for messages."""
+    """Describes the type for messages."""
     match type_:
         case Range():
             return "a truth value" if type_ == ir.BOOL else "a number"
@@ -145,15 +144,18 @@ def describe(type_: Type) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where an index of a dimension stands: `index - shift`, of `size` places."""
+    """The layout of a dimension: an index is stored at `index - shift`, and there are `size` places."""
 
     shift: int
     size: int
 
 
 def lay_out(dimension: Dimension, padded: bool) -> Layout:
-    """Places from 0. With `padded`, indices keep their numbers, so that traces show those of the model;
-    the few places below the first index are not used."""
+    """Lays out a dimension from place 0.
+
+    With `padded`, and a first index of at most `PADDING_MAX`, indices are not shifted, so that traces show
+    the indices of the model; the places below the first index stay unused.
+    """
     if padded and 0 <= dimension.low <= PADDING_MAX:
         return Layout(0, dimension.high + 1)
     return Layout(dimension.low, dimension.size)

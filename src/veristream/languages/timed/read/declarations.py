@@ -1,4 +1,4 @@
-"""From parse trees to declarations, functions, statements and parameters."""
+"""Builds declarations, functions, statements and parameters from parse trees."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _DECLARATIONS = {"variables", "old_constants", "typedef", "function", "priority"
 
 
 def read_declarations(scope: Scope, nodes: list[Node]) -> tuple[Declaration, ...]:
-    """The declarations among the nodes, in order; their types become known to the scope."""
+    """Reads the declarations among the nodes, in order, and adds their types to the scope."""
     found: list[Declaration] = []
     for node in nodes:
         match node.data:
@@ -60,7 +60,7 @@ def read_declarations(scope: Scope, nodes: list[Node]) -> tuple[Declaration, ...
 
 
 def _read_locals(scope: Scope, node: Node) -> Iterator[Variable | TypeDefinition]:
-    """Variables, constants and types, which blocks may declare too."""
+    """Reads variables, constants and types, which a block can declare too."""
     match node.data:
         case "variables":
             yield from _read_variables(scope, node)
@@ -102,7 +102,7 @@ def _read_initial(scope: Scope, node: Node) -> Initial:
 
 
 def _read_types(scope: Scope, node: Node) -> Iterator[TypeDefinition]:
-    kind, _ = read_prefixed(scope, child(node, 0))  # a `const` or `meta` forbids, and changes no values
+    kind, _ = read_prefixed(scope, child(node, 0))  # `const` and `meta` do not affect the values of a type
     for part in children(node)[1:]:
         name = str(token(part, 0))
         yield TypeDefinition(name, kind, read_shape(scope, child(part, 1)), scope.span(part))
@@ -130,10 +130,10 @@ def _read_function(scope: Scope, node: Node) -> Function:
 
 
 def read_parameters(scope: Scope, node: Node | None) -> tuple[Parameter, ...]:
-    """The parameters of a function, template or instance.
+    """Reads the parameters of a function, template or instance.
 
-    In lists as UPPAAL 3 wrote them, `(int a, b; const c)`, a type reaches over the names after it, a
-    `const` is a number, and all else is passed by reference.
+    In the style of UPPAAL 3, `(int a, b; const c)`, a type applies to all names that follow it, `const`
+    declares a constant number, and all other parameters are passed by reference.
     """
     if node is None:
         return ()
@@ -177,8 +177,8 @@ def _read_block(scope: Scope, node: Node) -> Block:
         if part.data not in _DECLARATIONS:
             statements.append(_read_statement(scope, part))
         elif statements:
-            hint = "move it to the beginning of the block, or open a block with `{`"
-            raise ModelError("declarations stand before the statements", scope.span(part), hint)
+            hint = "move it to the beginning of the block, or open a nested block with `{`"
+            raise ModelError("declarations must precede statements", scope.span(part), hint)
         else:
             declarations += _read_locals(scope, part)
     return Block(tuple(declarations), tuple(statements), scope.span(node))

@@ -1,4 +1,4 @@
-"""From parse trees to expressions and types."""
+"""Builds expressions and types from parse trees."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from veristream.languages.timed.syntax import (
 from veristream.source import Source, Span
 
 BUILTIN_TYPES = frozenset({"int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t"})
-"""The types that every model has without defining them."""
+"""Predefined types."""
 
 _SPELLING = {"&&": "and", "||": "or", "!": "not", ":=": "="}
 _LEVELS = (
@@ -58,28 +58,28 @@ _LEVELS = (
     ("*", "/", "%"),
     ("**",),
 )
-"""The operators between two operands, from the loosest; all group to the left, `imply` too, but `**`."""
+"""Binary operators, loosest first; all except `**` are left-associative, including `imply`."""
 _STRENGTH = {op: level for level, ops in enumerate(_LEVELS) for op in ops}
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The file that is read, and the names that are types where the reading is."""
+    """The file being read, and the names of the types in scope."""
 
     source: Source
     types: set[str]
 
     def inner(self) -> Scope:
-        """The scope of what has declarations of its own."""
+        """Returns a nested scope."""
         return Scope(self.source, set(self.types))
 
     def span(self, branch: Branch) -> Span:
-        """The characters that a part of the tree was read from."""
+        """Returns the position of a part of the tree."""
         return span_of(self.source, branch)
 
 
 def join(first: Span, last: Span) -> Span:
-    """From the beginning of one place to the end of another."""
+    """Returns the span from the start of `first` to the end of `last`."""
     return Span(first.source, first.start, last.end)
 
 
@@ -87,7 +87,7 @@ def join(first: Span, last: Span) -> Span:
 
 
 def read_expression(scope: Scope, node: Node) -> Expression:
-    """The expression of a row of operands and operators."""
+    """Builds the expression from a flat row of operands and operators."""
     row = _Row(scope, node.children)
     found = row.assignment()
     assert row.done(), node
@@ -95,17 +95,17 @@ def read_expression(scope: Scope, node: Node) -> Expression:
 
 
 def maybe_expression(scope: Scope, node: Node | None) -> Expression | None:
-    """The expression, or None where it was left out."""
+    """Reads an optional expression."""
     return None if node is None else read_expression(scope, node)
 
 
 def read_expressions(scope: Scope, node: Node | None) -> tuple[Expression, ...]:
-    """The expressions of a list; none where it was left out."""
+    """Reads an optional list of expressions."""
     return () if node is None else tuple(read_expression(scope, part) for part in children(node))
 
 
 def conjunction(parts: Sequence[Expression]) -> Expression | None:
-    """All of the conditions, as one; none where there is none."""
+    """Returns the conjunction of the conditions, or None if there are none."""
     if not parts:
         return None
     whole = parts[0]
@@ -115,13 +115,13 @@ def conjunction(parts: Sequence[Expression]) -> Expression | None:
 
 
 def refuse_assignment(condition: Expression) -> None:
-    """Raises ModelError for `x = 5` where a condition stands."""
+    """Raises ModelError if the condition is an assignment such as `x = 5`."""
     if isinstance(condition, Assignment):
-        raise ModelError("a condition cannot assign", condition.span, "comparison is `==`")
+        raise ModelError("a condition cannot assign", condition.span, "use `==` to compare")
 
 
 class _Row:
-    """A row that is read from left to right, one operand or operator after the other."""
+    """A precedence climber over a row of operands and operators."""
 
     __slots__ = ("_items", "_position", "_scope")
 
@@ -134,7 +134,7 @@ class _Row:
         return self._position == len(self._items)
 
     def assignment(self) -> Expression:
-        """What binds loosest: assignments and `?:`, which group to the right."""
+        """Reads assignments and `?:`, which bind loosest and are right-associative."""
         left = self._binary(0)
         if self.done():
             return left
@@ -148,7 +148,7 @@ class _Row:
         return Ternary(left, then, otherwise, join(left.span, otherwise.span))
 
     def _binary(self, level: int) -> Expression:
-        """Operators that bind at least as tight as the level."""
+        """Reads binary operators that bind at least as tightly as `level`."""
         left = self._unary()
         while True:
             op = self._operator()
@@ -159,7 +159,7 @@ class _Row:
             left = _combine(op, left, right)
 
     def _operator(self) -> str | None:
-        """The operator that comes next, if it stands between two operands."""
+        """Returns the next item if it is a binary operator."""
         if self.done():
             return None
         item = self._items[self._position]
@@ -189,7 +189,7 @@ class _Row:
 
 def _combine(op: str, left: Expression, right: Expression) -> Expression:
     span = join(left.span, right.span)
-    if op == "xor":  # one of the two, whatever numbers stand for true
+    if op == "xor":  # exactly one is true; any number except 0 is
         negated = (Unary("not", left, left.span), Unary("not", right, right.span))
         return Binary("!=", *negated, span)
     return Binary(cast("BinaryOp", op), left, right, span)
@@ -224,7 +224,7 @@ def _read_operand(scope: Scope, node: Node) -> Expression:
 
 
 def read_old_value(scope: Scope, node: Node) -> Expression:
-    """The value of `const N -5;`: an operand, perhaps with a sign."""
+    """Reads the value in `const N -5;`: an operand with an optional sign."""
     if node.data != "negative":
         return _read_operand(scope, node)
     sign, number = token(node, 0), token(node, 1)
@@ -233,7 +233,7 @@ def read_old_value(scope: Scope, node: Node) -> Expression:
 
 
 def read_channel(scope: Scope, node: Node) -> Expression:
-    """A channel of an edge, or of a priority: a name with its indices."""
+    """Reads the channel of an edge or priority: a name with indices."""
     if node.data != "channel":
         return _read_operand(scope, node)
     word = token(node, 0)
@@ -248,16 +248,16 @@ def read_channel(scope: Scope, node: Node) -> Expression:
 
 
 def read_type(scope: Scope, node: Node) -> Type:
-    """A type where neither `const` nor `meta` may stand."""
+    """Reads a type; raises ModelError for `const` and `meta`."""
     found, prefixes = read_prefixed(scope, node)
     for word in ("const", "meta"):
         if word in prefixes:
-            raise ModelError(f"`{word}` cannot stand here", scope.span(node), "leave it out")
+            raise ModelError(f"`{word}` is not allowed here", scope.span(node), "remove it")
     return found
 
 
 def read_prefixed(scope: Scope, node: Node) -> tuple[Type, frozenset[str]]:
-    """A type, and the prefixes that belong to the variable rather than to it: `const` and `meta`."""
+    """Reads a type, and those prefixes that belong to the variable: `const` and `meta`."""
     *before, base = children(node)
     prefixes = frozenset(str(token(part, 0)) for part in before)
     span = scope.span(node)
@@ -293,14 +293,14 @@ def _plain(word: str, span: Span) -> PlainType:
 
 def _read_fields(scope: Scope, node: Node) -> Iterator[StructField]:
     for part in children(node):
-        kind, _ = read_prefixed(scope, child(part, 0))  # a `meta` says nothing that the struct does not
+        kind, _ = read_prefixed(scope, child(part, 0))  # `meta` has no meaning for a field
         for defined in children(part)[1:]:
             name = token(defined, 0)
             yield StructField(str(name), kind, read_shape(scope, child(defined, 1)), scope.span(defined))
 
 
 def read_shape(scope: Scope, node: Node) -> tuple[Expression | Type, ...]:
-    """The dimensions of an array: a bare name is a type where one of that name is known."""
+    """Reads the dimensions of an array; a name is a type if the scope has a type of that name."""
     return tuple(_read_dimension(scope, part) for part in children(node))
 
 

@@ -1,4 +1,4 @@
-"""From the labels of edges and locations to their parts; the same in XML and in XTA files."""
+"""Reads the labels of edges and locations, which XML and XTA files share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veristream.languages.timed.syntax import Expression, Select, Sync
 
 
 def read_conditions(scope: Scope, node: Node) -> Expression | None:
-    """A guard or invariant; commas join conditions as `and` does."""
+    """Reads a guard or invariant; a comma means `and`."""
     conditions = read_expressions(scope, optional(node, 0))
     for condition in conditions:
         refuse_assignment(condition)
@@ -23,12 +23,12 @@ def read_conditions(scope: Scope, node: Node) -> Expression | None:
 
 
 def read_updates(scope: Scope, node: Node) -> tuple[Expression, ...]:
-    """The expressions of an update, in order."""
+    """Reads the expressions of an update, in order."""
     return read_expressions(scope, optional(node, 0))
 
 
 def read_selects(scope: Scope, node: Node) -> tuple[Select, ...]:
-    """The names that an edge chooses values for."""
+    """Reads the selections of an edge."""
     return tuple(
         Select(str(token(part, 0)), read_type(scope, children(part)[0]), scope.span(part))
         for part in children(node)
@@ -36,7 +36,7 @@ def read_selects(scope: Scope, node: Node) -> tuple[Select, ...]:
 
 
 def read_sync(scope: Scope, node: Node) -> Sync | None:
-    """The channel of an edge, and whether it sends."""
+    """Reads the channel and direction of an edge; None if the label is empty."""
     channel = optional(node, 0)
     if channel is None:
         return None

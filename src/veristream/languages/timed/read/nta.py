@@ -1,4 +1,4 @@
-"""From UPPAAL's XML files, of any version of their document type, to what they declare."""
+"""Reads UPPAAL's XML files, in any version of the document type."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ _IGNORED = {"exponentialrate", "probability", "comments", "testcode", "testcodeE
 
 
 def read_nta(scope: Scope, root: Element) -> tuple[World, World]:
-    """What the file says: its declarations and templates, and what stands beside the system line."""
+    """Reads the declarations and templates of a file, and separately the contents of `<system>`."""
     if root.tag != "nta":
-        hint = "a model of UPPAAL begins with `<nta>`"
-        raise ModelError(f"this is no model of UPPAAL: it begins with `<{root.tag}>`", root.span, hint)
+        hint = "the root element must be `<nta>`"
+        raise ModelError(
+            f"this is not an UPPAAL model: the root element is `<{root.tag}>`", root.span, hint
+        )
     world, system = World(), World()
     for part in root.all("declaration"):
         world = both(world, read_world(scope, part.text, "model"))
@@ -48,7 +50,7 @@ def read_nta(scope: Scope, root: Element) -> tuple[World, World]:
 
 
 def _without_charts(root: Element, system: World) -> World:
-    """The system without instances of live sequence charts, which no process of it may be."""
+    """Removes instances of live sequence charts; raises ModelError if the system line uses one."""
     named = [(part, part.first("name")) for part in root.all("lsc")]
     charts = {_read_name(name): part for part, name in named if name is not None}
     for one in system.instantiations:
@@ -56,7 +58,7 @@ def _without_charts(root: Element, system: World) -> World:
             charts[one.name] = charts[one.template]
     for process in [one for _, line in system.lines for group in line for one in group]:
         if process.name in charts:
-            hint = "write it as a template, or ask for what it says in a query"
+            hint = "write it as a template, or express it as a query"
             span = charts[process.name].span
             raise ModelError("live sequence charts, `<lsc>`, are not supported", span, hint)
     kept = tuple(one for one in system.instantiations if one.name not in charts)
@@ -66,7 +68,7 @@ def _without_charts(root: Element, system: World) -> World:
 def _read_template(scope: Scope, element: Element) -> Template:
     name, inner = element.first("name"), scope.inner()
     if name is None or not name.text.text.strip():
-        raise ModelError("this template has no name", element.span, "write `<name>P</name>` in it")
+        raise ModelError("this template has no name", element.span, "add `<name>P</name>` to it")
     title, span = _read_name(name), name.text.stripped()
     parameters = _read_parameters(inner, element)
     declarations = _read_declarations(inner, element)
@@ -74,11 +76,11 @@ def _read_template(scope: Scope, element: Element) -> Template:
     branchpoints = tuple(Branchpoint(_key(part), part.span) for part in element.all("branchpoint"))
     keys = _distinct([*locations, *branchpoints])
     if not locations:
-        hint = "a template has at least one `<location>`, and an `<init>` that refers to it"
+        hint = "add a `<location>`, and an `<init>` that refers to it"
         raise ModelError(f"the template `{title}` has no locations", span, hint)
     initial = element.first("init")
     if initial is None:
-        hint = f'mark one, for instance with `<init ref="{locations[0].key}"/>` after the locations'
+        hint = f'add `<init ref="{locations[0].key}"/>` after the locations'
         raise ModelError(f"the template `{title}` has no initial location", span, hint)
     start = _reference(initial, keys)
     edges = tuple(_read_edge(inner, part, keys) for part in element.all("transition"))
@@ -98,8 +100,10 @@ def _read_declarations(scope: Scope, element: Element) -> tuple[Declaration, ...
         nodes = children(parse(part.text, "world"))
         for node in nodes:
             if node.data in {"instantiation", "system"}:
-                hint = "instances and the system line stand in `<system>`"
-                raise ModelError("this cannot stand in a template", scope.span(node), hint)
+                hint = "move it to `<system>`"
+                raise ModelError(
+                    "instantiations and system lines are not allowed in a template", scope.span(node), hint
+                )
         found += read_declarations(scope, nodes)
     return found
 
@@ -108,12 +112,12 @@ def _read_name(element: Element) -> str:
     name = element.text.text.strip()
     if not _NAME.fullmatch(name):
         hint = "names consist of letters, digits and `_`"
-        raise ModelError(f"`{name}` is not a name", element.text.stripped(), hint)
+        raise ModelError(f"`{name}` is not a valid name", element.text.stripped(), hint)
     return name
 
 
 def _is_empty(fragment: Fragment) -> bool:
-    """Whether there is nothing but blanks and comments."""
+    """Returns whether the text has only whitespace and comments."""
     return _EMPTY.fullmatch(fragment.text) is not None
 
 
@@ -129,11 +133,11 @@ def _key(element: Element) -> str:
 
 
 def _distinct(places: list[Location | Branchpoint]) -> Collection[str]:
-    """The keys; raises ModelError where two are the same."""
+    """Returns the keys; raises ModelError for a duplicate."""
     keys: dict[str, None] = {}
     for place in places:
         if place.key in keys:
-            hint = "give each an id of its own"
+            hint = "change one of the ids"
             raise ModelError(f"two locations have the id `{place.key}`", place.span, hint)
         keys[place.key] = None
     return keys.keys()
@@ -142,7 +146,7 @@ def _distinct(places: list[Location | Branchpoint]) -> Collection[str]:
 def _reference(element: Element, keys: Collection[str]) -> str:
     key = element.attributes.get("ref", "")
     if key not in keys:
-        hint = suggest(key, list(keys), "it must be the id of a location of the same template")
+        hint = suggest(key, list(keys), "use the id of a location of the same template")
         raise ModelError(f"there is no location with the id `{key}`", element.span, hint)
     return key
 
@@ -192,7 +196,7 @@ def _parse(label: Element, start: Start) -> Node:
 
 
 def _labels(element: Element, known: set[str]) -> dict[str, Element]:
-    """The labels that mean something, by their kinds."""
+    """Returns the labels that affect the model, by kind; raises ModelError for an unknown or second one."""
     found: dict[str, Element] = {}
     for label in element.all("label"):
         kind = label.attributes.get("kind", "")
@@ -200,11 +204,11 @@ def _labels(element: Element, known: set[str]) -> dict[str, Element]:
             continue
         if kind not in known:
             others = ", ".join(f"`{name}`" for name in sorted(known))
-            message = f"a {element.tag} has no label of the kind `{kind}`"
-            raise ModelError(message, label.span, suggest(kind, sorted(known), f"there are {others}"))
+            message = f"unknown label kind `{kind}` for a {element.tag}"
+            raise ModelError(message, label.span, suggest(kind, sorted(known), f"the kinds are {others}"))
         if kind in found and not _is_empty(label.text) and not _is_empty(found[kind].text):
-            message = f"this {element.tag} has two labels of the kind `{kind}`"
-            raise ModelError(message, label.span, "join them")
+            message = f"this {element.tag} has two labels of kind `{kind}`"
+            raise ModelError(message, label.span, "merge them into one")
         if kind not in found or _is_empty(found[kind].text):
             found[kind] = label
     return found

@@ -1,4 +1,4 @@
-"""From UPPAAL's files, XML or XTA with the queries beside them, to syntax."""
+"""Parses UPPAAL files, XML or XTA with an optional query file, to syntax."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from veristream.source import Source, Span, read_source
 
 
 def read_system(source: Source, constants: Mapping[str, int]) -> System:
-    """The system of a file; `constants` replaces values of its global `const int` constants.
+    """Parses the system in a file; `constants` overrides the values of global `const int` constants.
 
-    Queries are those of the file or, where it has none, those of the `.q` file beside it. Raises
-    ModelError, with the place and a hint, where the text is wrong.
+    The queries come from the file or, if it has none, from the `.q` file beside it. Raises ModelError,
+    with position and hint, if the text is invalid.
     """
     try:
         return _read(source, constants)
     except RecursionError:
-        hint = "give names to parts of it, as functions or constants"
+        hint = "move parts of it to functions or constants"
         raise ModelError("the model is nested too deeply", Span(source, 0, 0), hint) from None
 
 
@@ -56,26 +56,26 @@ def _read(source: Source, constants: Mapping[str, int]) -> System:
 
 
 def _queries_beside(source: Source) -> list[Asked]:
-    """The queries of the `.q` file with the model's name, if there is one."""
+    """Reads the queries of the `.q` file with the model's name, if it exists."""
     path = Path(source.name)
     if not path.name or not path.with_suffix(".q").is_file():
         return []
     try:
         return queries_of_file(read_source(path.with_suffix(".q")))
     except (OSError, UnicodeDecodeError) as error:
-        message = f"the queries in `{path.with_suffix('.q')}` cannot be read: {error}"
+        message = f"cannot read the queries in `{path.with_suffix('.q')}`: {error}"
         raise ModelError(message, Span(source, 0, 0), "make it a readable UTF-8 file") from None
 
 
 def _with_constants(
     source: Source, declarations: tuple[Declaration, ...], constants: Mapping[str, int]
 ) -> tuple[Declaration, ...]:
-    """The declarations, with the values that were asked for."""
+    """Returns the declarations with overridden constants; raises ModelError for an unknown constant."""
     known = [item.name for item in declarations if _is_settable(item)]
     for name in constants:
         if name not in known:
             others = ", ".join(f"`{other}`" for other in known) or "none"
-            hint = f"it has these constants: {others}"
+            hint = f"the constants are: {others}"
             raise ModelError(f"the model has no constant `{name}` to set", Span(source, 0, 0), hint)
     found = []
     for item in declarations:
@@ -86,7 +86,7 @@ def _with_constants(
 
 
 def _is_settable(item: Declaration) -> TypeGuard[Variable]:
-    """Whether it is a global `const int` that is no array."""
+    """Returns whether the declaration is a `const int`, and not an array."""
     return (
         isinstance(item, Variable) and item.constant and isinstance(item.type, IntType) and not item.shape
     )

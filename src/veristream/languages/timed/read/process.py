@@ -1,4 +1,4 @@
-"""From the processes of XTA files to templates."""
+"""Reads the processes of XTA files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veristream.source import Span
 
 @dataclass(slots=True)
 class _Body:
-    """What has been read of a process."""
+    """The parts of a process read so far."""
 
     locations: dict[str, Location] = field(default_factory=dict)
     branchpoints: dict[str, Branchpoint] = field(default_factory=dict)
@@ -27,20 +27,20 @@ class _Body:
 
 
 def read_process(scope: Scope, node: Node) -> Template:
-    """The template of `process P(parameters) { ... }`; its locations are keyed by their names."""
+    """Reads `process P(parameters) { ... }`; names serve as keys of locations."""
     inner, name, written = scope.inner(), token(node, 0), optional(node, 1)
     parameters = read_parameters(inner, None if written is None else optional(written, 0))
     declarations = read_declarations(inner, children(child(node, 2)))
     body, content = _Body(), optional(node, 3)
     if content is None:
         message = f"the process `{name}` has no locations"
-        raise ModelError(message, scope.span(name), "write `state A; init A;` in it")
+        raise ModelError(message, scope.span(name), "add `state A; init A;`")
     for part in sorted(children(content), key=lambda part: part.data == "transitions"):
         _read_part(inner, part, body)
     if body.initial is None:
         message = f"the process `{name}` has no initial location"
         first = next(iter(body.locations))
-        raise ModelError(message, scope.span(name), f"write `init {first};` after its locations")
+        raise ModelError(message, scope.span(name), f"add `init {first};` after its locations")
     return Template(
         str(name),
         parameters,
@@ -86,7 +86,7 @@ def _refuse_twice(name: str, span: Span, body: _Body) -> None:
 
 
 def _read_flags(scope: Scope, node: Node, body: _Body) -> None:
-    """`commit A, B;` and `urgent C;`; what is committed is urgent anyway."""
+    """Reads `commit A, B;` and `urgent C;`; a committed location is urgent anyway."""
     kind: Literal["urgent", "committed"] = "committed" if token(node, 0) == "commit" else "urgent"
     for place in range(1, len(node.children)):
         name = _known(scope, token(node, place), list(body.locations))
@@ -97,17 +97,17 @@ def _read_flags(scope: Scope, node: Node, body: _Body) -> None:
 
 def _known(scope: Scope, word: Token, names: list[str]) -> str:
     if word not in names:
-        hint = suggest(word, names, f"the process has: {', '.join(names)}")
+        hint = suggest(word, names, f"the locations are: {', '.join(names)}")
         raise ModelError(f"there is no location `{word}`", scope.span(word), hint)
     return str(word)
 
 
 def _read_edge(scope: Scope, node: Node, before: Token | None, body: _Body) -> Token:
-    """Adds one edge; where its source is left out, it is that of the edge before."""
+    """Adds one edge and returns its source; an omitted source is that of the previous edge."""
     first, target = maybe(node, 0), token(node, 1)
     source = first if isinstance(first, Token) else before
     if source is None:
-        hint = f"write `A -> {target}`; only the edges after it may leave `A` out"
+        hint = f"write `A -> {target}`; only later edges can omit `A`"
         raise ModelError("the first edge has no source", scope.span(node), hint)
     names = [*body.locations, *body.branchpoints]
     ends = (_known(scope, source, names), _known(scope, target, names))

@@ -1,7 +1,7 @@
-"""Queries, from XML files and from `.q` files.
+"""Reads queries from XML files and from `.q` files.
 
-A query that is answered by simulation or by playing a game is left out, with its text remembered, as long
-as the model has queries of the other kind too.
+Statistical, game and hybrid queries are skipped, and their text is kept, if the model also has supported
+queries.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ _UNSUPPORTED = (
     (re.compile(r".*?(?<![\w.])(\d+\.\d+)", re.DOTALL), "hybrid"),
     (re.compile(r"(sat|simulation|refinement|consistency|specification|implementation)\s*:"), "scenario"),
 )
-"""What makes a query one that is not supported, mostly how it begins, and of which kind it is then."""
+"""Patterns of unsupported queries, mostly of their beginning, and their kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query as it is written, with the comment that goes with it."""
+    """The text of a query, with its comment."""
 
     fragment: Fragment
     comment: str = ""
 
     @property
     def text(self) -> str:
-        """The query without comments, its runs of blanks made single."""
+        """The query without comments, with whitespace collapsed."""
         return squeeze(self.fragment.text)
 
 
 def squeeze(text: str) -> str:
-    """The text without comments, its runs of blanks made single."""
+    """Removes comments and collapses whitespace."""
     return _SPACE.sub(" ", text).strip()
 
 
 def queries_of_nta(root: Element) -> list[Asked]:
-    """The queries of an XML file, without those that are empty."""
+    """Returns the queries of an XML file that are not empty."""
     found = []
     for query in [query for part in root.all("queries") for query in part.all("query")]:
         formula, comment = query.first("formula"), query.first("comment")
@@ -77,7 +77,7 @@ def queries_of_nta(root: Element) -> list[Asked]:
 
 
 def queries_of_file(source: Source) -> list[Asked]:
-    """The queries of a `.q` file: one a line, a backslash joins lines, comments go with what follows."""
+    """Returns the queries of a `.q` file: one per line; `\\` joins lines; a comment precedes its query."""
     fragment, comments, found = whole(source), list[str](), list[Asked]()
     for start, end, comment in _lines(fragment.text):
         if squeeze(fragment.text[start:end]):
@@ -89,7 +89,7 @@ def queries_of_file(source: Source) -> list[Asked]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Where each query, or comment between queries, begins and ends, and what the comment says."""
+    """Yields start and end of each query or comment between queries, and the text of the comment."""
     start = position = 0
     while position < len(text):
         part = _LINE_PARTS.search(text, position)
@@ -108,7 +108,7 @@ def _lines(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _said(comment: str) -> str:
-    """What a comment says; inside comments UPPAAL writes their own signs with backslashes."""
+    """Returns the text of a comment; UPPAAL escapes comment delimiters in comments with backslashes."""
     inside = comment[2:] if comment.startswith("//") else comment[2:-2]
     return inside.replace("\\/*", "/*").replace("*\\/", "*/").strip()
 
@@ -119,7 +119,7 @@ def _trimmed(fragment: Fragment, start: int, end: int) -> Fragment:
 
 
 def read_queries(types: set[str], asked: Sequence[Asked]) -> tuple[tuple[Query, ...], tuple[str, ...]]:
-    """The queries, and the texts of those left out; raises ModelError where all would be left out."""
+    """Returns the queries and the texts of skipped ones; raises ModelError if all would be skipped."""
     supported = [query for query in asked if _unsupported(query) is None]
     if asked and not supported:
         raise _refusal(asked[0])
@@ -128,7 +128,7 @@ def read_queries(types: set[str], asked: Sequence[Asked]) -> tuple[tuple[Query, 
 
 
 def _unsupported(asked: Asked) -> tuple[str, str] | None:
-    """The word that makes the query one that is not supported, and its kind."""
+    """Returns the unsupported keyword and its kind, or None if the query is supported."""
     for pattern, kind in _UNSUPPORTED:
         found = pattern.match(asked.text)
         if found is not None:
@@ -138,10 +138,9 @@ def _unsupported(asked: Asked) -> tuple[str, str] | None:
 
 def _refusal(asked: Asked) -> ModelError:
     word, kind = _unsupported(asked) or ("", "")
-    hint = "ask with `A[]`, `E<>`, `E[]`, `A<>`, `-->`, `sup`, `inf` or `bounds`"
-    makes = "belongs to" if kind == "hybrid" else "begins"
+    hint = "use `A[]`, `E<>`, `E[]`, `A<>`, `-->`, `sup`, `inf` or `bounds`"
     return ModelError(
-        f"`{word}` {makes} a {kind} query, which is not supported", asked.fragment.stripped(), hint
+        f"`{word}` makes this a {kind} query, which is not supported", asked.fragment.stripped(), hint
     )
 
 

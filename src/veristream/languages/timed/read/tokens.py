@@ -1,9 +1,9 @@
-"""The words of UPPAAL's texts, with their places in the file they stand in.
+"""The tokens of UPPAAL's texts, with their positions in the file.
 
-A text is often a part of an XML file, where `<` is written `&lt;`; a `Fragment` knows which characters of
-the file each of its characters was read from. What belongs to statistical and hybrid models only is refused
-here; `gantt`, `progress` and `IO` parts, which mean nothing to a verdict, are left out. Brackets are
-paired, so that one that is missing is reported where it was opened.
+A text is often part of an XML file, where `<` is written `&lt;`; a `Fragment` maps each of its characters
+to characters of the file. This module rejects constructs of statistical and hybrid models, and skips
+`gantt`, `progress` and `IO` sections, which do not affect verdicts. It matches brackets, so that a missing
+bracket is reported where it was opened.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from veristream.errors import ModelError
 from veristream.source import Source, Span
 
 Mode = Literal["model", "xta", "query"]
-"""Which words are keywords: those of declarations, those of XTA files too, or those of queries."""
+"""Selects the keywords: of declarations, additionally of XTA files, or of queries."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment:
-    """A text, and where in the file each of its characters begins and ends; `place` is its surroundings."""
+    """A text, the start and end of each character in the file, and the enclosing `place`."""
 
     source: Source
     text: str
@@ -33,26 +33,26 @@ class Fragment:
     place: Span
 
     def span(self, start: int, end: int) -> Span:
-        """The file's characters that the fragment's characters `start` up to `end` were read from."""
+        """Returns the position in the file of the characters from `start` to `end`."""
         if start >= end:
             return self.place
         return Span(self.source, self.starts[start], self.ends[end - 1])
 
     def part(self, start: int, end: int) -> Fragment:
-        """The characters `start` up to `end` as a fragment of their own."""
+        """Returns the fragment from `start` to `end`."""
         place = self.span(start, end)
         return Fragment(
             self.source, self.text[start:end], self.starts[start:end], self.ends[start:end], place
         )
 
     def stripped(self) -> Span:
-        """The place of the text without blanks around it."""
+        """Returns the position of the text without surrounding whitespace."""
         start = len(self.text) - len(self.text.lstrip())
         return self.span(start, len(self.text.rstrip()))
 
 
 def whole(source: Source) -> Fragment:
-    """All of a file."""
+    """Returns the fragment for a whole file."""
     size = len(source.text)
     return Fragment(source, source.text, range(size), range(1, size + 1), Span(source, 0, 0))
 
@@ -134,11 +134,11 @@ SYMBOLS = {
     ".": "_DOT",
     ";": "_END",
 }
-"""What is not listed is an OPERATOR between two operands, or with a `=` at its end a CHANGE."""
+"""Other symbols are a CHANGE if they end with `=`, and otherwise a binary OPERATOR."""
 _COMPARISONS = {"==", "!=", "<=", ">="}
 
 SKIPPED = r"[\s\ufeff]+|//[^\n]*|/\*.*?\*/|\\[ \t\r]*\n"
-"""Blanks, comments, and the backslash that joins two lines."""
+"""Whitespace, comments, and the backslash that joins two lines."""
 _TOKEN = re.compile(
     rf"""(?P<skip>{SKIPPED})
       | (?P<name>[^\W\d]\w*)
@@ -153,7 +153,7 @@ _PATH = re.compile(rf"(?:{SKIPPED})*(?P<path>[AE]\s*(?:\[\s*\]|<>))", re.DOTALL)
 _CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 _NUMBER_MAX = 2**31
 
-_SYMBOLIC = "models are checked with all their behaviours, not by simulation: use `int`, `bool` and `clock`"
+_SYMBOLIC = "models are checked exhaustively, not by simulation: use `int`, `bool` and `clock`"
 _NO_C = "write the function in the model"
 _RANDOM = {
     f"random{suffix}"
@@ -162,24 +162,28 @@ _RANDOM = {
 _REFUSED: dict[str, tuple[set[str], str, str]] = {
     "double": ({"NAME"}, "is a statistical or hybrid construct", _SYMBOLIC),
     "hybrid": ({"PLAIN"}, "is a statistical or hybrid construct", _SYMBOLIC),
-    "string": ({"NAME"}, "is a type for messages to libraries, which are not supported", "use numbers"),
+    "string": (
+        {"NAME"},
+        "is a type for calls to external libraries, which are not supported",
+        "use numbers",
+    ),
     "dynamic": ({"NAME"}, "is a statistical construct: processes cannot be made at run time", _SYMBOLIC),
     "spawn": ({"NAME"}, "is a statistical construct: processes cannot be made at run time", _SYMBOLIC),
-    "exit": ({"_LPAR"}, "is a statistical construct: processes cannot end at run time", _SYMBOLIC),
+    "exit": ({"_LPAR"}, "is a statistical construct: processes cannot terminate at run time", _SYMBOLIC),
     "numOf": ({"_LPAR"}, "is a statistical construct: processes cannot be made at run time", _SYMBOLIC),
     "import": ({"STRING"}, "of C libraries is not supported", _NO_C),
     "before_update": ({"_LBRACE"}, "is not supported", "write the update on each edge"),
     "after_update": ({"_LBRACE"}, "is not supported", "write the update on each edge"),
-    "break": ({"_END"}, "is no statement of the language", "make it part of the loop's condition"),
-    "continue": ({"_END"}, "is no statement of the language", "put the rest of the loop into an `if`"),
-    "switch": ({"_LPAR"}, "is no statement of the language", "write `if` and `else if`"),
+    "break": ({"_END"}, "is not a statement of UPPAAL", "move it into the condition of the loop"),
+    "continue": ({"_END"}, "is not a statement of UPPAAL", "put the rest of the loop into an `if`"),
+    "switch": ({"_LPAR"}, "is not a statement of UPPAAL", "use `if` and `else if`"),
     **{word: ({"_LPAR"}, "is a statistical construct", "use `select` on an edge") for word in _RANDOM},
 }
-"""A word, the kinds of words after it that give it its meaning, what is wrong, and what to do."""
+"""Rejected words: the kinds of the next token that give the word this meaning, the message and the hint."""
 
 
 def tokens_of(fragment: Fragment, mode: Mode) -> list[Token]:
-    """All words of the text; raises ModelError where a character, bracket or construct does not fit."""
+    """Returns the tokens; raises ModelError for an unexpected character, bracket or construct."""
     tokens = _scan(fragment, mode)
     partner = _pair(fragment, tokens)
     tokens = _without_charts(tokens, partner)
@@ -189,7 +193,7 @@ def tokens_of(fragment: Fragment, mode: Mode) -> list[Token]:
 
 
 def span_of_token(fragment: Fragment, token: Token) -> Span:
-    """The characters of a word; its positions are already those of the file."""
+    """Returns the position of a token, which already refers to the file."""
     return Span(fragment.source, token.start_pos or 0, token.end_pos or 0)
 
 
@@ -247,16 +251,16 @@ def _strange_character(fragment: Fragment, position: int) -> ModelError:
     character, span = fragment.text[position], fragment.span(position, position + 1)
     match character:
         case "/":
-            return ModelError("this comment is never closed", span, "a comment ends with `*/`")
+            return ModelError("unterminated comment", span, "close it with `*/`")
         case '"':
-            return ModelError('this `"` is never closed', span, 'a text ends with `"` on the same line')
+            return ModelError("unterminated string", span, 'close it with `"` on the same line')
         case _:
             hint = "names consist of letters, digits and `_`"
             return ModelError(f"unexpected character `{character}`", span, hint)
 
 
 def _pair(fragment: Fragment, tokens: list[Token]) -> dict[int, int]:
-    """For each opening bracket the position of the one that closes it."""
+    """Maps the position of each opening bracket to that of its closing bracket."""
     partner: dict[int, int] = {}
     opened: list[int] = []
     for position, token in enumerate(tokens):
@@ -264,11 +268,11 @@ def _pair(fragment: Fragment, tokens: list[Token]) -> dict[int, int]:
             opened.append(position)
         elif token in _CLOSED_BY.values():
             if not opened:
-                hint = "remove it, or add the bracket that it closes"
-                raise ModelError(f"`{token}` closes nothing", span_of_token(fragment, token), hint)
+                hint = "remove it, or add the opening bracket"
+                raise ModelError(f"unmatched `{token}`", span_of_token(fragment, token), hint)
             if _CLOSED_BY[tokens[opened[-1]]] != token:
                 line = span_of_token(fragment, token).line
-                raise _not_closed(fragment, tokens[opened[-1]], f" before the `{token}` of line {line}")
+                raise _not_closed(fragment, tokens[opened[-1]], f" before the `{token}` on line {line}")
             partner[opened.pop()] = position
     if opened:
         raise _not_closed(fragment, tokens[opened[-1]], "")
@@ -281,7 +285,7 @@ def _not_closed(fragment: Fragment, opening: Token, where: str) -> ModelError:
 
 
 def _without_charts(tokens: list[Token], partner: dict[int, int]) -> list[Token]:
-    """All but `gantt { ... }`, `progress { ... }` and `IO P { ... }`."""
+    """Removes `gantt { ... }`, `progress { ... }` and `IO P { ... }`."""
     kept: list[Token] = []
     position = 0
     while position < len(tokens):
@@ -302,16 +306,16 @@ def _refuse(fragment: Fragment, tokens: list[Token]) -> None:
             _, wrong, hint = _REFUSED[token]
             raise ModelError(f"`{token}` {wrong}", span_of_token(fragment, token), hint)
         if token == "'":
-            message = "the rate of a clock, written with `'`, is a statistical or hybrid construct"
-            hint = "all clocks run at the same rate and cannot be stopped; leave it out"
+            message = "clock rates, written with `'`, are a statistical or hybrid construct"
+            hint = "remove it; all clocks run at the same rate and cannot be stopped"
             raise ModelError(message, span_of_token(fragment, token), hint)
         if token.type == "REAL":
             message = f"the real number `{token}` is a statistical or hybrid construct"
-            raise ModelError(message, span_of_token(fragment, token), "use whole numbers")
+            raise ModelError(message, span_of_token(fragment, token), "use integers")
 
 
 def _mark_constants(tokens: list[Token]) -> None:
-    """Tells `const N 5` and a parameter `const N` from `const T x = 5`."""
+    """Distinguishes `const N 5` and a parameter `const N` from `const T x = 5`."""
     for position, token in enumerate(tokens):
         following = [after.type for after in tokens[position + 1 : position + 3]]
         if token.type == "CONST" and following[:1] == ["NAME"] and following[1:] not in (["NAME"], ["AMP"]):

@@ -1,4 +1,4 @@
-"""From one text of a model to its parse tree, with errors in plain words."""
+"""Parses one text of a model, and explains syntax errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS = {
     "EXTREME": "`sup`, `inf`, `bounds`",
     "DEADLOCK": "`deadlock`",
     "_OLD_CONST": "`const`",
-    "$END": "the end of the text",
+    "$END": "end of text",
 }
 _EXPRESSION = {
     *("NAME", "INT", "TRUE", "FALSE", "DEADLOCK", "_LPAR"),
@@ -83,7 +83,7 @@ def _parser() -> Lark:
 
 
 def parse(fragment: Fragment, start: Start, mode: Mode = "model") -> Node:
-    """The parse tree of a text; raises ModelError at the first word that does not fit."""
+    """Parses the text; raises ModelError at the first unexpected token."""
     tokens = tokens_of(fragment, mode)
     state = _parser().parse_interactive(start=start)
     before: Token | None = None
@@ -99,7 +99,7 @@ def parse(fragment: Fragment, start: Start, mode: Mode = "model") -> Node:
 
 
 def _accepted(tokens: list[Token], wrong: Token, start: Start) -> set[str]:
-    """What could have stood in place of the wrong word, which has already moved the parser on."""
+    """Returns the tokens accepted in place of `wrong`, from a second parse: `wrong` advanced the first."""
     state = _parser().parse_interactive(start=start)
     for token in tokens:
         if token is wrong:
@@ -109,7 +109,7 @@ def _accepted(tokens: list[Token], wrong: Token, start: Start) -> set[str]:
 
 
 def _in_mode(accepts: set[str], mode: Mode) -> set[str]:
-    """What can be written where only some words are keywords."""
+    """Removes tokens that cannot occur in the mode."""
     absent = set(KEYWORDS["xta"].values()) - set(KEYWORDS[mode].values()) - set(SYMBOLS.values())
     return accepts - absent - ({"_OLD_CONST"} if mode == "query" else {"DEADLOCK"})
 
@@ -117,39 +117,41 @@ def _in_mode(accepts: set[str], mode: Mode) -> set[str]:
 def _unexpected(fragment: Fragment, before: Token | None, found: Token, accepts: set[str]) -> ModelError:
     expected = f"expected {_expected(accepts)}"
     if before is not None and accepts >= {"BANG", "QUERY"} and found.type in {"_END", "$END"}:
-        hint = "write `c!` to send or `c?` to receive; that all take part, as in CSP, is not supported"
+        hint = "write `c!` to send or `c?` to receive; CSP synchronisation is not supported"
         message = "this synchronisation has neither `!` nor `?`"
         return ModelError(message, span_of_token(fragment, before), hint)
     if found.type == "$END":
         hint = "declarations and statements end with `;`" if "_END" in accepts else expected
         span = fragment.place if before is None else span_of_token(fragment, before)
-        return ModelError("the text ends too early", span, hint)
+        return ModelError("unexpected end of text", span, hint)
     hint = _hint_for(before, found, accepts) or expected
     return ModelError(f"unexpected `{found}`", span_of_token(fragment, found), hint)
 
 
 def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
-    """What was probably meant, or nothing."""
+    """Returns a hint on the probable mistake, or an empty text."""
     last = "" if before is None else str(before)
     match last, found.type, str(found):
         case "=" | ":=", "LT", _:
-            return "at most is written `<=`"
+            return "write `<=` for less than or equal"
         case _, "OPERATOR", ">" if last in {"=", ":="}:
-            return "at least is written `>=`"
+            return "write `>=` for greater than or equal"
         case _, "OPERATOR", "==" if "ASSIGN" in accepts:
-            return "a first value is given with one `=`"
+            return "write an initial value with a single `=`"
         case _, "_LPAR", _ if {"_COMMA", "LT", "_END"} == accepts:
-            return "the system line has names only: write `P1 = P(1);` before it, and `system P1;`"
+            return "the system line can only contain names: write `P1 = P(1);` before it, and `system P1;`"
         case _, "BANG" | "QUERY", _ if "$END" in accepts:
             return "a synchronisation has one channel, `c!` or `c?`"
         case _, "_ARROW", _ if "_LEADSTO" in accepts:
-            return "leads to is written `-->`, implies is written `imply`"
+            return "write `-->` for leads to, and `imply` for implies"
         case "AG" | "AF" | "EF" | "EG", _, _ if "_LEADSTO" in accepts:
-            return "a query begins with `A[]`, `E<>`, `E[]`, `A<>`, `sup`, `inf` or `bounds`, or has `-->`"
+            return "start a query with `A[]`, `E<>`, `E[]`, `A<>`, `sup`, `inf` or `bounds`, or use `-->`"
         case "struct", _, _:
-            return "the fields of a struct stand in braces"
+            return "write the fields of a struct in braces"
         case "=" | ":=", _, _ if accepts == {"NAME"}:
-            return "an instance is written `P1 = P(1);`; assignments stand on edges and in functions"
+            return (
+                "write an instance as `P1 = P(1);`; assignments are only allowed on edges and in functions"
+            )
     return _hint_for_word(found, accepts)
 
 
@@ -158,14 +160,14 @@ def _hint_for_word(found: Token, accepts: set[str]) -> str:
     if "_END" in accepts and "NAME" not in accepts and (is_word or found.type in {"_LBRACE", "_RBRACE"}):
         return "is a `;` missing before it?"
     if found.type == "_END" and "$END" in accepts and "_END" not in accepts:
-        return "labels and queries end without `;`, and `,` stands between their parts"
+        return "labels and queries do not end with `;`; separate their parts with `,`"
     if "NAME" in accepts and is_word and not accepts & {"INT", "_TYPEDEF"}:
-        return f"`{found}` is a word of the language; choose another name"
+        return f"`{found}` is a keyword; choose another name"
     return ""
 
 
 def _expected(accepts: set[str]) -> str:
-    """What may stand here, in words; the most telling first, and not more than a few."""
+    """Describes the accepted tokens: the most general first, and at most a few."""
     words, rest = [], set(accepts)
     for group, name in (
         (_STATEMENT, "a statement"),

@@ -1,4 +1,4 @@
-"""From the text of a system, or of a part of one, to its declarations, instances and system line."""
+"""Reads declarations, processes, instantiations and system lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from veristream.source import Span
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What one text says; `lines` are its system lines with their places."""
+    """The contents of one text; `lines` are its system lines with their positions."""
 
     declarations: tuple[Declaration, ...] = ()
     templates: tuple[Template, ...] = ()
@@ -26,7 +26,7 @@ class World:
 
 
 def read_world(scope: Scope, fragment: Fragment, mode: Mode) -> World:
-    """All of a text; types that it defines become known to the scope."""
+    """Reads a whole text, and adds its types to the scope."""
     world = World()
     for node in children(parse(fragment, "world", mode)):
         match node.data:
@@ -43,7 +43,7 @@ def read_world(scope: Scope, fragment: Fragment, mode: Mode) -> World:
 
 
 def both(first: World, second: World) -> World:
-    """What two texts say, one after the other."""
+    """Concatenates the contents of two texts."""
     return World(
         first.declarations + second.declarations,
         first.templates + second.templates,
@@ -53,13 +53,13 @@ def both(first: World, second: World) -> World:
 
 
 def only_line(world: World, where: Span) -> tuple[tuple[ProcessName, ...], ...]:
-    """The one system line; raises ModelError where there is none, or more than one."""
+    """Returns the system line; raises ModelError if there is none, or more than one."""
     if not world.lines:
-        hint = "it ends with a line such as `system P, Q;` that names its processes"
+        hint = "end it with a line such as `system P, Q;` that lists its processes"
         raise ModelError("the model has no system line", where, hint)
     if len(world.lines) > 1:
         first, second = (span for span, _ in world.lines[:2])
-        hint = f"the first is in line {first.line}; name all processes in one"
+        hint = f"the first is on line {first.line}; list all processes there"
         raise ModelError("the model has a second system line", second, hint)
     return world.lines[0][1]
 

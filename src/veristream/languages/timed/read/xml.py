@@ -1,7 +1,7 @@
-"""XML as UPPAAL needs it: elements whose text knows its place in the file.
+"""A reader for UPPAAL's XML that keeps the position of all text in the file.
 
-Models come from strangers. The document type is never fetched, and a file that declares entities, which can
-make a few lines grow beyond all memory or name files of this machine, is refused.
+Models are untrusted input. The reader never fetches the document type, and rejects files that declare
+entities: these can expand a few lines beyond all memory, or refer to local files.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from veristream.errors import ModelError
 from veristream.languages.timed.read.tokens import Fragment
 from veristream.source import Source, Span
 
-_ESCAPES = "in XML `<` is written `&lt;` and `&` is written `&amp;`"
-_NO_ENTITIES = "remove the declarations; `&lt;`, `&gt;`, `&amp;`, `&quot;` and `&apos;` need none"
+_ESCAPES = "in XML, write `&lt;` for `<` and `&amp;` for `&`"
+_NO_ENTITIES = "remove the declarations; `&lt;`, `&gt;`, `&amp;`, `&quot;` and `&apos;` are predefined"
 _HINTS = {
     "not well-formed (invalid token)": _ESCAPES,
-    "mismatched tag": "every element ends with its own tag: `<a> ... </a>`",
-    "no element found": "the file ends before its last element; is it cut off?",
+    "mismatched tag": "close every element with its own tag: `<a> ... </a>`",
+    "no element found": "the file ends before its last element; is it truncated?",
     "undefined entity": _ESCAPES,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element: its parts in order, and the text that stands directly in it."""
+    """An element: its child elements in order, and its direct text."""
 
     tag: str
     attributes: dict[str, str]
@@ -35,17 +35,17 @@ class Element:
     span: Span
 
     def all(self, tag: str) -> list[Element]:
-        """The parts with the tag."""
+        """Returns the child elements with the tag."""
         return [part for part in self.parts if part.tag == tag]
 
     def first(self, tag: str) -> Element | None:
-        """The first part with the tag."""
+        """Returns the first child element with the tag, or None."""
         return next(iter(self.all(tag)), None)
 
 
 @dataclass(slots=True)
 class _Open:
-    """An element whose end has not been read."""
+    """An element that is not closed yet."""
 
     tag: str
     attributes: dict[str, str]
@@ -57,7 +57,7 @@ class _Open:
 
 
 def read_xml(source: Source) -> Element:
-    """The root element of a file; raises ModelError where the XML is broken or dangerous."""
+    """Returns the root element of a file; raises ModelError for malformed XML and declared entities."""
     base = len(source.text) - len(source.text.lstrip())
     data = source.text[base:].encode("utf-8", "surrogatepass")
     parser = expat.ParserCreate("utf-8")
@@ -76,14 +76,14 @@ def read_xml(source: Source) -> Element:
         message = expat.ErrorString(error.code)
         place = offsets[min(max(parser.ErrorByteIndex, 0), len(data))]
         raise ModelError(
-            f"the XML is broken: {message}", Span(source, place, place + 1), _HINTS.get(message, "")
+            f"malformed XML: {message}", Span(source, place, place + 1), _HINTS.get(message, "")
         ) from None
     assert builder.root is not None
     return builder.root
 
 
 def _offsets(text: str, base: int) -> Sequence[int]:
-    """For each byte of the text the offset of its character in the file."""
+    """Returns for each byte of the text the offset of its character in the file."""
     if text.isascii():
         return range(base, base + len(text) + 1)
     found: list[int] = []
@@ -94,7 +94,7 @@ def _offsets(text: str, base: int) -> Sequence[int]:
 
 
 class _Builder:
-    """Builds elements as the parser meets their parts."""
+    """Builds elements from the events of the parser."""
 
     def __init__(self, source: Source, here: Callable[[], int]) -> None:
         self._source = source
@@ -118,7 +118,7 @@ class _Builder:
             self.root = element
 
     def characters(self, data: str) -> None:
-        """One run of characters as the file has them, or what one reference or line end stands for."""
+        """Adds a run of literal characters, or the expansion of one entity reference or line end."""
         start, text, into = self._here(), self._source.text, self._open[-1]
         into.text.append(data)
         if text[start] == "&" and not self._in_cdata:
@@ -148,4 +148,4 @@ class _Builder:
         start = self._here()
         span = Span(self._source, start, start + len(name) + 2)
         sign = "%" if is_parameter else "&"
-        raise ModelError(f"the entity `{sign}{name};` is not defined", span, _ESCAPES)
+        raise ModelError(f"undefined entity `{sign}{name};`", span, _ESCAPES)

@@ -1,4 +1,4 @@
-"""How stored data is read, as the IR says it."""
+"""Reads of and writes to stored data, as IR expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veristream.source import Span
 
 
 def read(ref: Ref, model: Model, span: Span) -> ir.Expr:
-    """The number kept there; it is a leaf."""
+    """Returns the IR expression that reads the leaf `ref`."""
     match ref.home:
         case Home.STATE:
             return ir.Load(ref.name, places(ref), span)
@@ -30,19 +30,18 @@ def read(ref: Ref, model: Model, span: Span) -> ir.Expr:
 
 
 def target(ref: Ref, span: Span) -> ir.Load | ir.Local:
-    """Where a number can be stored; it is a leaf of a variable."""
+    """Returns the IR target for an assignment to `ref`, a leaf of a variable."""
     if ref.home is Home.STATE:
         return ir.Load(ref.name, places(ref), span)
     return ir.Local(ref.name, local_place(ref), span)
 
 
 def clock(ref: Ref, span: Span) -> ir.ClockRef:
-    """The clock."""
     return ir.ClockRef(ref.name, places(ref), span)
 
 
 def places(ref: Ref) -> tuple[ir.Expr, ...]:
-    """The indices, counted from 0."""
+    """Returns the indices of `ref`, shifted to count from 0."""
     return tuple(
         subtract(index, lay_out(dimension, ref.padded).shift)
         for index, dimension in zip(ref.indices, ref.dimensions, strict=True)
@@ -50,7 +49,7 @@ def places(ref: Ref) -> tuple[ir.Expr, ...]:
 
 
 def local_place(ref: Ref) -> ir.Expr | None:
-    """The position in a local array, which has one dimension, row by row."""
+    """Returns the position in a local array, which the IR stores row by row in one dimension."""
     position: ir.Expr | None = None
     for index, dimension in zip(ref.indices, ref.dimensions, strict=True):
         step = subtract(index, dimension.low)
@@ -59,9 +58,10 @@ def local_place(ref: Ref) -> ir.Expr | None:
 
 
 def confine(ref: Ref, index: ir.Expr, values: Range, dimension: Dimension) -> ir.Expr:
-    """The index, made to fault out of bounds where its place would be another element's or nobody's.
+    """Returns the index, guarded so that an index out of bounds faults.
 
-    An array that keeps its indices has places below the first; one row of a local array follows another.
+    Without the guard it could reach the padding below the first element of a padded array, or the next
+    row of a local array.
     """
     if dimension.low <= values.low and values.high <= dimension.high:
         return index
@@ -80,13 +80,13 @@ def _rank(ref: Ref) -> int:
 
 
 def _extent(ref: Ref) -> int:
-    """At least as many places as any leaf of the whole array has."""
+    """Returns an upper bound on the number of elements of any leaf of the whole array."""
     outer = prod(one.size for one in ref.dimensions)
     return max(outer * leaf.count for leaf in leaves(ref.type))
 
 
 def elements(ref: Ref) -> list[tuple[Leaf, Ref]]:
-    """All leaves' elements of the data, each with the leaf it belongs to."""
+    """Returns every element of every leaf, with its leaf."""
     return [
         (leaf, element(ref, leaf, tuple(ir.Const(index) for index in place)))
         for leaf in leaves(ref.type)
@@ -95,7 +95,6 @@ def elements(ref: Ref) -> list[tuple[Leaf, Ref]]:
 
 
 def element(ref: Ref, leaf: Leaf, indices: tuple[ir.Expr, ...]) -> Ref:
-    """One element of a leaf."""
     return replace(
         ref,
         name=ref.name + leaf.path,
@@ -106,7 +105,7 @@ def element(ref: Ref, leaf: Leaf, indices: tuple[ir.Expr, ...]) -> Ref:
 
 
 def subtract(value: ir.Expr, number: int) -> ir.Expr:
-    """`value - number`, the shortest way."""
+    """Returns `value - number`, simplified."""
     if number == 0:
         return value
     if isinstance(value, ir.Const):
@@ -115,14 +114,14 @@ def subtract(value: ir.Expr, number: int) -> ir.Expr:
 
 
 def scale(value: ir.Expr, number: int) -> ir.Expr:
-    """`value * number`, the shortest way."""
+    """Returns `value * number`, simplified."""
     if isinstance(value, ir.Const):
         return ir.Const(value.value * number, value.span)
     return ir.Binary("*", value, ir.Const(number), value.span)
 
 
 def add(left: ir.Expr, right: ir.Expr) -> ir.Expr:
-    """`left + right`, the shortest way."""
+    """Returns `left + right`, simplified."""
     match left, right:
         case ir.Const(value=one, span=span), ir.Const(value=other):
             return ir.Const(one + other, span)

@@ -1,9 +1,9 @@
-"""Calls of functions.
+"""Function calls.
 
-The IR passes numbers. A struct or array passed by value becomes one number an element. For references
-the function is copied: in the copy `f<a>` the parameter stands for `a` itself, and what is not known of
-the argument, such as `i` in `a[i]`, is passed as one more number. A function that changes a local of its
-caller is written out in the place of its call.
+The IR passes only numbers. A struct or array passed by value becomes one number per element. For reference
+parameters the function is specialised: in the copy `f<a>` the parameter denotes `a` itself, and any unknown
+part of the argument, such as `i` in `a[i]`, becomes an additional number parameter. A function that changes
+a local variable of its caller is inlined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
-    """What the call gives; the function is asked for, or written out here where it changes a local."""
+    """Lowers a call: requests the function, or inlines it if it changes a local variable of the caller."""
     function = find_function(reader, expr)
     parameters = function.declaration.parameters
     pairs = list(zip(parameters, expr.arguments, strict=True))
@@ -58,7 +58,11 @@ def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
 
 
 def is_builtin(expr: syntax.Call, name: str, scope: Scope) -> bool:
-    """Whether the builtin function of one argument is called, and not one of the model's own."""
+    """Returns whether `expr` calls the predefined function `name`, which takes one argument.
+
+    A function of the model with the same name takes precedence. Raises ModelError for a wrong number of
+    arguments.
+    """
     if expr.name != name or scope.look_up(name) is not None:
         return False
     if len(expr.arguments) != 1:
@@ -69,13 +73,13 @@ def is_builtin(expr: syntax.Call, name: str, scope: Scope) -> bool:
 
 
 def find_function(reader: Reader, expr: syntax.Call) -> FunctionName:
-    """The function that the call names, with as many parameters as the call has arguments."""
+    """Returns the called function; raises ModelError if it is unknown or the argument count is wrong."""
     entity = reader.scope.look_up(expr.name)
     if entity is None and expr.name in REAL_FUNCTIONS:
         raise ModelError(
-            f"`{expr.name}` computes with real numbers, a statistical or hybrid construct",
+            f"`{expr.name}` computes with real numbers, which only statistical and hybrid models support",
             expr.span,
-            "use whole numbers",
+            "use integers",
         )
     if entity is None:
         raise unknown("function", expr.name, reader.scope.known(), expr.span, "declare it first")
@@ -95,7 +99,7 @@ def find_function(reader: Reader, expr: syntax.Call) -> FunctionName:
 def _changes_local(
     reader: Reader, function: FunctionName, parameter: syntax.Parameter, argument: syntax.Expression
 ) -> bool:
-    """Whether the function changes a local of the caller, which the IR cannot pass."""
+    """Returns whether the function changes a local variable of the caller, which the IR cannot pass."""
     if not parameter.reference or parameter.constant or not _is_local(reader, argument):
         return False
     return changes(function, parameter.name)
@@ -108,7 +112,7 @@ def _is_local(reader: Reader, argument: syntax.Expression) -> bool:
 
 
 def _can_be_copied(reader: Reader, parameter: syntax.Parameter, argument: syntax.Expression) -> bool:
-    """Whether a reference may be passed by value: nobody changes what it refers to during the call."""
+    """Returns whether a reference can be passed by value: its target stays unchanged during the call."""
     if _is_local(reader, argument):
         return True
     name = root(argument)
@@ -123,7 +127,7 @@ def _hidden_names(references: dict[str, Ref]) -> tuple[str, ...]:
 
 
 def pass_by_value(reader: Reader, type_: Type, argument: syntax.Expression) -> list[ir.Expr]:
-    """The numbers that an argument by value is passed as."""
+    """Returns the numbers that represent an argument passed by value."""
     if isinstance(type_, Range):
         value = reader.value(argument)
         if type_ == ir.BOOL and type_of(argument, reader.scope) != ir.BOOL:
@@ -141,14 +145,14 @@ def pass_by_value(reader: Reader, type_: Type, argument: syntax.Expression) -> l
 
 def _mismatch(argument: syntax.Expression, given: Type, wanted: Type) -> ModelError:
     return ModelError(
-        f"this is {describe(given)} of another type than the parameter",
+        f"the argument is {describe(given)} of a different type than the parameter",
         argument.span,
-        f"{describe(wanted)} belongs here",
+        f"pass {describe(wanted)} of the parameter's type",
     )
 
 
 def refer(reader: Reader, parameter: syntax.Parameter, type_: Type, argument: syntax.Expression) -> Ref:
-    """What an argument by reference refers to."""
+    """Returns the target of an argument passed by reference."""
     place = reader.place(argument)
     if not same_layout(place.type, type_):
         raise _mismatch(argument, place.type, type_)
@@ -160,7 +164,7 @@ def refer(reader: Reader, parameter: syntax.Parameter, type_: Type, argument: sy
 
 
 def _open(place: Ref, name: str) -> tuple[Ref, list[ir.Expr]]:
-    """The reference with locals for those of its indices that are not known, and these indices."""
+    """Replaces unknown indices of a reference by local variables; returns it and the replaced indices."""
     unknowns: list[ir.Expr] = []
     indices: list[ir.Expr] = []
     for index in place.indices:
@@ -173,7 +177,7 @@ def _open(place: Ref, name: str) -> tuple[Ref, list[ir.Expr]]:
 
 
 def _spell(reference: Ref | None) -> str:
-    """What tells copies of a function apart; `_` is a parameter by value."""
+    """Returns a reference's part of the name of a specialised function; `_` is a parameter by value."""
     if reference is None:
         return "_"
     places = (str(one.value) if isinstance(one, ir.Const) else "" for one in reference.indices)

@@ -1,4 +1,4 @@
-"""What functions and templates do to their parameters, and where functions end."""
+"""Syntactic checks: which parameters a function or template assigns, and where functions return."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veristream.source import Span
 
 
 def changes(function: FunctionName, parameter: str) -> bool:
-    """Whether the function assigns the parameter, or passes it on by reference to one that might."""
+    """Returns whether the function may assign the parameter, directly or by passing it by reference."""
     for node in nodes(function.declaration.body):
         match node:
             case syntax.Assignment(target=target) | syntax.Increment(target=target):
@@ -32,7 +32,7 @@ def changes(function: FunctionName, parameter: str) -> bool:
 
 
 def assigned(template: syntax.Template) -> frozenset[str]:
-    """The names that are assigned somewhere in the template, whatever they stand for there."""
+    """Returns all names that the template assigns, regardless of what they denote there."""
     found: set[str | None] = set()
     for node in nodes((template.declarations, template.edges)):
         match node:
@@ -42,19 +42,18 @@ def assigned(template: syntax.Template) -> frozenset[str]:
 
 
 def count_returns(function: syntax.Function) -> int:
-    """How many `return` statements the function has."""
     return sum(isinstance(node, syntax.Return) for node in nodes(function.body))
 
 
 def root(expr: syntax.Expression) -> str | None:
-    """The name that the expression names a part of, or None."""
+    """Returns the variable of which the expression denotes a part, or None."""
     while isinstance(expr, syntax.Index | syntax.Member):
         expr = expr.base
     return expr.name if isinstance(expr, syntax.Name) else None
 
 
 def nodes(node: object) -> Iterator[object]:
-    """The node and all within it."""
+    """Yields the node and all its descendants."""
     yield node
     if isinstance(node, tuple):
         for part in node:

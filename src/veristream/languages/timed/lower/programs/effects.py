@@ -1,4 +1,4 @@
-"""Expressions that change something, lowered to statements."""
+"""Lowers expressions with side effects to statements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def perform(reader: Reader, expr: syntax.Expression) -> None:
-    """The expression for its effect; what it gives is not used."""
+    """Lowers an expression for its side effects; its value is discarded."""
     match expr:
         case syntax.Assignment():
             assign(reader, expr)
@@ -56,7 +56,7 @@ def _as_assignment(op: str, target: syntax.Expression, span: Span) -> syntax.Ass
 
 
 def increment(reader: Reader, expr: syntax.Increment) -> ir.Expr:
-    """The value of `x++` or `++x`, with its effect."""
+    """Lowers `x++` or `++x`, and returns its value."""
     if expr.prefix:
         assign(reader, _as_assignment(expr.op, expr.target, expr.span))
         return reader.value(expr.target)
@@ -68,18 +68,22 @@ def increment(reader: Reader, expr: syntax.Increment) -> ir.Expr:
 
 
 def assign(reader: Reader, expr: syntax.Assignment) -> None:
-    """The assignment, with the effects in its parts before it."""
+    """Lowers an assignment; side effects of its operands come first."""
     type_ = type_of(expr.target, reader.scope)
     if isinstance(type_, Record | Array) and not _sets_clocks(reader, expr):
         _copy(reader, expr, expr.value)
         return
     if mentions_clock(expr.value, reader.scope):
-        raise ModelError("a clock's value cannot be assigned", expr.value.span, "only numbers can: `x = 0`")
+        raise ModelError(
+            "clock values cannot be assigned", expr.value.span, "assign a number, as in `x = 0`"
+        )
     value = reader.value(expr.value)
     place = _writable(reader, expr.target)
     if expr.op != "=":
         if not isinstance(place.type, Range):
-            raise ModelError(f"{describe(place.type)} is set by `=` alone", expr.span, "write `= ...`")
+            raise ModelError(
+                f"{describe(place.type)} can only be assigned with `=`", expr.span, "write `= ...`"
+            )
         old = access.read(place, reader.model, expr.target.span)
         value = ir.Binary(OPERATORS[expr.op[:-1]], old, value, expr.span)
     for _, one in access.elements(place):
@@ -87,7 +91,7 @@ def assign(reader: Reader, expr: syntax.Assignment) -> None:
 
 
 def _sets_clocks(reader: Reader, expr: syntax.Assignment) -> bool:
-    """Whether a number is assigned to all clocks of an array."""
+    """Returns whether a number is assigned to all clocks of an array."""
     whole = mentions_clock(expr.target, reader.scope)
     return whole and not mentions_clock(expr.value, reader.scope)
 
@@ -99,18 +103,20 @@ def _is_truth(reader: Reader, expr: syntax.Assignment) -> bool:
 def _writable(reader: Reader, target: syntax.Expression) -> Ref:
     place = reader.place(target)
     if isinstance(place, Fixed) or place.home is Home.FIXED:
-        raise ModelError("a constant cannot be assigned", target.span, "declare it without `const`")
+        raise ModelError("constants cannot be assigned", target.span, "declare it without `const`")
     if not place.writable:
         raise ModelError(f"`{place.name}` cannot be assigned", target.span, "use a variable")
     return place
 
 
 def store(reader: Reader, place: Ref, value: ir.Expr, truth: bool, expr: syntax.Assignment) -> None:
-    """One number to one place; a truth value is made of a number by comparing it with 0."""
+    """Stores one number; unless `truth` says that it is boolean, a boolean target gets `value != 0`."""
     match place.type:
         case Clock():
             if isinstance(value, ir.Const) and value.value < 0:
-                raise ModelError("a clock cannot be negative", expr.value.span, "set it to 0 or more")
+                raise ModelError(
+                    "clock values cannot be negative", expr.value.span, "set the clock to 0 or more"
+                )
             reader.emit(ir.Reset(access.clock(place, expr.target.span), value, expr.span))
         case Range() as type_:
             converted = as_type(value, type_, truth)
@@ -122,7 +128,7 @@ def store(reader: Reader, place: Ref, value: ir.Expr, truth: bool, expr: syntax.
 
 
 def as_type(value: ir.Expr, type_: Range, truth: bool) -> ir.Expr:
-    """The number as a value of the type: any but 0 is true."""
+    """Converts a number to the type: every number except 0 is true."""
     if type_ != ir.BOOL or truth:
         return value
     if isinstance(value, ir.Const):
@@ -131,7 +137,7 @@ def as_type(value: ir.Expr, type_: Range, truth: bool) -> ir.Expr:
 
 
 def _copy_result(reader: Reader, expr: syntax.Assignment, call: syntax.Call) -> None:
-    """The struct or array that a function gives, stored by the function itself."""
+    """Assigns the struct or array that a function returns; the function itself stores it."""
     function = find_function(reader, call)
     scope = reader.scope.bind(f"{call.name}=", store_result(function))
     stored = replace(call, name=f"{call.name}=", arguments=(*call.arguments, expr.target))
@@ -139,7 +145,7 @@ def _copy_result(reader: Reader, expr: syntax.Assignment, call: syntax.Call) -> 
 
 
 def _copy(reader: Reader, expr: syntax.Assignment, source: syntax.Expression) -> None:
-    """A struct or array, part by part."""
+    """Assigns a struct or array element by element."""
     if isinstance(source, syntax.Ternary):
         chosen = reader.value(source.condition)
         then, otherwise = (
@@ -154,9 +160,9 @@ def _copy(reader: Reader, expr: syntax.Assignment, source: syntax.Expression) ->
     place, other = _writable(reader, expr.target), reader.place(source)
     if isinstance(other, Fixed) or expr.op != "=" or not same_layout(place.type, other.type):
         raise ModelError(
-            f"{describe(other.type)} cannot be assigned to {describe(place.type)} like this",
+            f"cannot assign {describe(other.type)} to {describe(place.type)} here",
             expr.span,
-            "both sides of `=` have the same type",
+            "both sides of `=` must have the same type",
         )
     for (_, one), (leaf, part) in zip(access.elements(place), access.elements(other), strict=True):
         if not isinstance(leaf.type, Range):

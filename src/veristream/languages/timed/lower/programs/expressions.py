@@ -1,7 +1,8 @@
-"""Expressions, lowered.
+"""Lowers expressions.
 
-As in C, an expression may have effects. Where they are allowed they become statements that run before
-the expression's value is taken, in the order of C; what was read before an effect is kept in a local.
+As in C, expressions may have side effects. Where these are allowed, they become statements that run before
+the value is used, in C's order of evaluation. Values read before a side effect are saved in local
+variables.
 """
 
 from __future__ import annotations
@@ -57,20 +58,23 @@ _UNROLLED: dict[str, ir.BinaryOp] = {"forall": "and", "exists": "or", "sum": "+"
 
 @dataclass(slots=True)
 class Reader:
-    """Lowers expressions of one scope; `effects` takes the statements, and is None where none may be."""
+    """Lowers the expressions of one scope.
+
+    `effects` collects the statements for side effects; it is None where side effects are not allowed.
+    """
 
     model: Model
     scope: Scope
     names: LocalNames
     effects: list[ir.Statement] | None = None
-    queries: bool = False  # clocks may be compared anywhere, and processes spoken of
+    queries: bool = False  # in queries, clocks can be compared anywhere, and processes named
 
     def within(self, scope: Scope) -> Reader:
-        """The same in an inner scope."""
+        """Returns this reader for another scope."""
         return replace(self, scope=scope)
 
     def value(self, expr: syntax.Expression) -> ir.Expr:
-        """The number that the expression stands for."""
+        """Returns the IR expression for the value of `expr`."""
         match expr:
             case syntax.Number(value=value, span=span):
                 return ir.Const(value, span)
@@ -99,11 +103,11 @@ class Reader:
                 return ir.Deadlocked(span)
 
     def mark(self) -> int:
-        """How many statements there are so far."""
+        """Returns the number of statements so far."""
         return len(self.effects) if self.effects is not None else 0
 
     def keep(self, values: list[ir.Expr], mark: int) -> list[ir.Expr]:
-        """The values, kept in locals before the effects that began at the mark."""
+        """Saves the values in local variables, before the side effects that start at `mark`."""
         assert self.effects is not None
         kept: list[ir.Expr] = []
         for value in values:
@@ -117,29 +121,29 @@ class Reader:
         return kept
 
     def emit(self, statement: ir.Statement) -> None:
-        """An effect, where effects may be."""
+        """Adds a side effect; raises ModelError where none is allowed."""
         if self.effects is None:
             raise ModelError(
-                "this has an effect, and nothing may change here",
+                "side effects are not allowed here",
                 statement.span,
-                "only updates and functions assign",
+                "only updates and functions can assign",
             )
         self.effects.append(statement)
 
     def write_out(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
-        """The call of a function that changes a local of ours; only functions have any."""
+        """Inlines a function that changes a local variable of the caller; see `FunctionReader`."""
         raise ModelError(
-            f"`{call.name}` would change what cannot be changed", call.span, "pass a variable to it"
+            f"`{call.name}` assigns an argument that cannot be assigned", call.span, "pass a variable"
         )
 
     def place(self, expr: syntax.Expression) -> Fixed | Ref:
-        """The constant, variable, clock or channel, or the part of one, that the expression names."""
+        """Returns the constant, variable, clock, channel, or part of one, that the expression denotes."""
         match expr:
             case syntax.Name(name=name, span=span):
                 entity = self.scope.find(name, span)
                 if isinstance(entity, Fixed | Ref):
                     return entity
-                raise ModelError(f"`{name}` has no value", span, "a variable or constant belongs here")
+                raise ModelError(f"`{name}` has no value", span, "use a variable or a constant")
             case syntax.Index():
                 return self._element(expr)
             case syntax.Member(base=base, name=name, span=span):
@@ -147,17 +151,17 @@ class Reader:
                     return self._of_process(expr)
                 whole = self.place(base)
                 if not isinstance(whole, Ref) or not isinstance(whole.type, Record):
-                    raise ModelError(f"{describe(whole.type)} has no fields", span, f"leave `.{name}` out")
+                    raise ModelError(f"{describe(whole.type)} has no fields", span, f"remove `.{name}`")
                 return find_part(whole, name, span)
             case _:
-                raise ModelError("this has no place to be stored", expr.span, "a variable belongs here")
+                raise ModelError(
+                    "expected a variable", expr.span, "use a variable, or an element or field of one"
+                )
 
     def _element(self, expr: syntax.Index) -> Ref:
         whole = self.place(expr.base)
         if not isinstance(whole, Ref) or not isinstance(whole.type, Array):
-            raise ModelError(
-                f"{describe(whole.type)} has no elements", expr.span, "this is an index too many"
-            )
+            raise ModelError(f"{describe(whole.type)} cannot be indexed", expr.span, "remove the index")
         dimension = whole.type.dimension
         mark = self.mark()
         index = self.value(expr.index)
@@ -166,9 +170,9 @@ class Reader:
         constant = index.value if isinstance(index, ir.Const) else None
         if constant is not None and not dimension.low <= constant <= dimension.high:
             raise ModelError(
-                f"index {constant} is outside {dimension.low}..{dimension.high} of `{whole.name}`",
+                f"index {constant} of `{whole.name}` is outside {dimension.low}..{dimension.high}",
                 expr.index.span,
-                "change the index or the array's size",
+                "change the index or the size of the array",
             )
         values = range_of(expr.index, self.scope)
         confined = access.confine(whole, index, values, dimension)
@@ -200,13 +204,13 @@ class Reader:
         if isinstance(entity, Fixed | Ref):
             return entity
         if expr.name in process.locations:
-            raise ModelError(f"`{expr.name}` is a location", expr.span, "it has no value to store")
+            raise ModelError(f"`{expr.name}` is a location, not a variable", expr.span, "use a variable")
         known = [*process.locations, *process.scope.names]
         hint = f"`{process.component}` has {', '.join(known)}"
         raise unknown("location or variable", expr.name, known, expr.span, hint)
 
     def process(self, expr: syntax.Expression) -> Process:
-        """The process that a query speaks of."""
+        """Returns the process that an expression of a query denotes."""
         match expr:
             case syntax.Name(name=name, span=span):
                 entity = self.scope.find(name, span)
@@ -224,10 +228,12 @@ class Reader:
                 if values not in entity.members:
                     known = ", ".join(one.component for one in entity.members.values())
                     written = ", ".join(map(str, values))
-                    raise ModelError(f"there is no `{name}({written})`", span, f"there are {known}")
+                    raise ModelError(
+                        f"there is no process `{name}({written})`", span, f"the processes are {known}"
+                    )
                 return entity.members[values]
             case _:
-                raise ModelError("this is not a process", expr.span, "name one of the system line")
+                raise ModelError("this is not a process", expr.span, "use a process of the system line")
 
     def _unary(self, expr: syntax.Unary) -> ir.Expr:
         operand = self.value(expr.operand)
@@ -242,7 +248,7 @@ class Reader:
                 return negation(operand)
 
     def _power(self, expr: syntax.Binary) -> ir.Expr:
-        """`left ** right`, multiplied out."""
+        """Lowers `left ** right` to multiplications."""
         base = self.value(expr.left)
         if self.effects is not None and has_call(base):  # evaluated more than once
             (base,) = self.keep([base], self.mark())
@@ -265,17 +271,21 @@ class Reader:
         right = self.value(expr.right)
         if self.mark() > middle:
             if expr.op in CONNECTIVES:
-                raise _perhaps(expr.right.span)
+                raise _conditional_effect(expr.right.span)
             left = self.keep([left], max(mark, middle))[0]
         return fold(OPERATORS[expr.op], left, right, expr.span)
 
     def _same_parts(self, expr: syntax.Binary) -> ir.Expr:
-        """Whether two structs or arrays are equal, part by part."""
+        """Compares two structs or arrays element by element."""
         left, right = self.place(expr.left), self.place(expr.right)
         if isinstance(left, Fixed) or isinstance(right, Fixed) or not same_layout(left.type, right.type):
-            raise ModelError("the two sides have different types", expr.span, "compare parts of them")
+            raise ModelError(
+                "the operands have different types", expr.span, "compare their elements or fields"
+            )
         if expr.op not in ("==", "!="):
-            raise ModelError(f"{describe(left.type)} has no order", expr.span, "compare parts of them")
+            raise ModelError(
+                f"{describe(left.type)} cannot be ordered", expr.span, "compare elements or fields"
+            )
         equal = [
             ir.Binary("==", self._number(one, expr.left), self._number(other, expr.right), expr.span)
             for (_, one), (_, other) in zip(access.elements(left), access.elements(right), strict=True)
@@ -288,18 +298,21 @@ class Reader:
         mark = self.mark()
         then, otherwise = self.value(expr.then), self.value(expr.otherwise)
         if self.mark() > mark:
-            raise _perhaps(expr.span)
+            raise _conditional_effect(expr.span)
         if isinstance(condition, ir.Const):
             return then if condition.value else otherwise
         return ir.Conditional(condition, then, otherwise, expr.span)
 
     def _process_call(self, expr: syntax.ProcessCall) -> ir.Expr:
-        """A function of a process; arguments are read here, so it is known here by its whole name."""
+        """Lowers a call of a process's function.
+
+        The arguments belong to the scope of the caller, which therefore binds the function's full name.
+        """
         process = self.process(expr.process)
         entity = process.scope.names.get(expr.call.name)
         if not isinstance(entity, FunctionName):
             known = [name for name, one in process.scope.names.items() if isinstance(one, FunctionName)]
-            hint = f"its functions are {', '.join(known)}" if known else "it has no functions"
+            hint = f"its functions are {', '.join(known)}" if known else "the process has no functions"
             raise unknown("function", f"{process.component}.{expr.call.name}", (), expr.span, hint)
         scope = self.scope.bind(entity.full_name, entity)
         return self.within(scope).value(replace(expr.call, name=entity.full_name))
@@ -313,7 +326,9 @@ class Reader:
                 (value,) = self.keep([value], self.mark())
             return ir.Binary("max", value, ir.Unary("-", value, expr.span), expr.span)
         if isinstance(type_of(expr, self.scope), Void):
-            raise ModelError(f"`{expr.name}` gives no value", expr.span, "call it alone")
+            raise ModelError(
+                f"`{expr.name}` returns no value", expr.span, "call it as a statement of its own"
+            )
         return lower_call(self, expr)
 
     def _quantified(self, expr: syntax.Quantified) -> ir.Expr:
@@ -332,11 +347,9 @@ class Reader:
         return ir.Fold(_FOLDS[expr.op], name, type_.low, type_.high, body, expr.span)
 
     def _must_unroll(self, expr: syntax.Quantified) -> bool:
-        """The IR's folds hold neither clocks nor processes that depend on what is bound."""
+        """Returns whether the IR cannot fold it: it has clocks, or processes selected by the bound name."""
         return mentions_clock(expr, self.scope) or mentions_process_of(expr.body, expr.name)
 
 
-def _perhaps(span: Span) -> ModelError:
-    return ModelError(
-        "this has an effect, but may not be evaluated at all", span, "write an `if` in a function"
-    )
+def _conditional_effect(span: Span) -> ModelError:
+    return ModelError("this has side effects, but may not be evaluated", span, "use an `if` in a function")

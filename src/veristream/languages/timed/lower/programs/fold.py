@@ -1,7 +1,7 @@
-"""Expressions without what is known already.
+"""Constant folding.
 
-Parameters and unrolled quantifiers leave comparisons of numbers behind. Nothing that might fault is
-dropped, unless it would not have been evaluated.
+Parameters and unrolled quantifiers leave comparisons of constants behind. Folding drops no operand that
+might fault, unless that operand would not have been evaluated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TOTAL = _TRUTHS | {"+", "-", "*", "min", "max"}
 
 
 def fold(op: ir.BinaryOp, left: ir.Expr, right: ir.Expr, span: Span) -> ir.Expr:
-    """`left op right`, or something shorter with the same value."""
+    """Returns `left op right`, simplified."""
     whole = ir.Binary(op, left, right, span)
     if isinstance(left, ir.Const) and isinstance(right, ir.Const):
         value = constant_value(whole)
@@ -44,14 +44,13 @@ def fold(op: ir.BinaryOp, left: ir.Expr, right: ir.Expr, span: Span) -> ir.Expr:
 
 
 def negation(condition: ir.Expr) -> ir.Expr:
-    """Not the condition."""
     if isinstance(condition, ir.Const):
         return ir.Const(int(not condition.value), condition.span)
     return ir.Unary("not", condition, condition.span)
 
 
 def conjunction(parts: Iterable[ir.Expr]) -> ir.Expr:
-    """All conditions; true where there are none."""
+    """Returns the conjunction of the conditions; true if there are none."""
     needed = [part for part in parts if not (isinstance(part, ir.Const) and part.value)]
     if not needed:
         return ir.TRUE
@@ -59,13 +58,13 @@ def conjunction(parts: Iterable[ir.Expr]) -> ir.Expr:
 
 
 def condition_of(parts: Iterable[ir.Expr]) -> ir.Expr | None:
-    """All conditions, or None where nothing is asked for."""
+    """Returns the conjunction of the conditions, or None if it is always true."""
     whole = conjunction(parts)
     return None if isinstance(whole, ir.Const) and whole.value else whole
 
 
 def has_call(node: object) -> bool:
-    """Whether a function is called somewhere in it, which may have an effect."""
+    """Returns whether the node contains a call, which may have side effects."""
     if isinstance(node, tuple):
         return any(map(has_call, node))
     if not is_dataclass(node) or isinstance(node, Span):
@@ -74,12 +73,12 @@ def has_call(node: object) -> bool:
 
 
 def _decides(op: str, side: ir.Expr) -> bool:
-    """Whether a constant side alone gives the value of `and` or `or`."""
+    """Returns whether the constant `side` alone decides `and` or `or`."""
     return isinstance(side, ir.Const) and bool(side.value) == (op == "or")
 
 
 def _is_truth(expr: ir.Expr) -> bool:
-    """Whether its value is surely 0 or 1."""
+    """Returns whether the value is always 0 or 1."""
     match expr:
         case ir.Binary(op=op):
             return op in _TRUTHS
@@ -92,7 +91,7 @@ def _is_truth(expr: ir.Expr) -> bool:
 
 
 def _is_total(expr: ir.Expr) -> bool:
-    """Whether evaluating it cannot fault."""
+    """Returns whether the evaluation cannot fault."""
     match expr:
         case ir.Const() | ir.AtLocation() | ir.Load(indices=()) | ir.Local(index=None):
             return True

@@ -1,4 +1,4 @@
-"""Functions that are called before the model runs, as in `const int N = size(3);`."""
+"""Evaluates function calls at compile time, as in `const int N = size(3);`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from veristream.languages.timed.lower.scope import LocalNames, Scope
 
 
 def call_value(expr: syntax.Call, scope: Scope) -> int:
-    """What the call gives; raises ModelError where that is known only when the model runs."""
+    """Returns the result of the call; raises ModelError if it depends on variables."""
     model = Model()
     call = Reader(model, scope, LocalNames()).value(expr)
     lower_functions(model)
@@ -24,12 +24,12 @@ def call_value(expr: syntax.Call, scope: Scope) -> int:
     for part in nodes((call, functions)):
         if isinstance(part, ir.Load | ir.Reset):
             raise ModelError(
-                f"`{expr.name}` uses variables, which have no values yet",
+                f"`{expr.name}` uses variables, which have no value at compile time",
                 expr.span,
-                "a function that is called here uses constants, its parameters and its own variables alone",
+                "a function called here can only use constants, its parameters and its local variables",
             )
     names = name_parts(net.Network("", functions=functions))
     try:
         return evaluate(call, Environment(names, [], [], []), {})
     except ModelFault as fault:
-        raise ModelError(fault.message, fault.span, f"`{expr.name}` fails when it is called here") from None
+        raise ModelError(fault.message, fault.span, f"`{expr.name}` fails when called here") from None

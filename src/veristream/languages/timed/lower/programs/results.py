@@ -1,7 +1,8 @@
-"""Functions that give a struct or an array.
+"""Functions that return a struct or an array.
 
-The IR's functions give numbers. `a = f(x)` is read as `f(x, a)`, where `f` has one more parameter, by
-reference, and `return e;` stores `e` there. That parameter is called `return`, as nothing else can be.
+Functions of the IR return numbers. `a = f(x)` is rewritten to `f(x, a)`, where `f` has an additional
+reference parameter in which `return e;` stores `e`. The parameter is named `return`, a keyword, so that it
+cannot clash with other names.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _RESULT = "return"
 
 
 def store_result(function: FunctionName) -> FunctionName:
-    """The function that stores what it gives in its last parameter."""
+    """Rewrites the function to store its result in an additional last parameter."""
     declaration, span = function.declaration, function.declaration.span
     result = syntax.Parameter(_RESULT, declaration.result, reference=True, span=span)
     changed = replace(
@@ -32,7 +33,7 @@ def _block(block: syntax.Block) -> syntax.Block:
 
 
 def _parts(statement: syntax.Statement) -> tuple[syntax.Statement, ...]:
-    """The statement; `return e;` becomes two."""
+    """Rewrites a statement; `return e;` becomes two."""
     match statement:
         case syntax.Return(value=value, span=span) if value is not None:
             target = syntax.Name(_RESULT, span)

@@ -1,4 +1,4 @@
-"""Functions and their statements, lowered."""
+"""Lowers functions and their statements."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from veristream.source import Span
 
 ITERATIONS_MAX = 1_000_000
 NO_VALUE = Range(0, 0)
-"""The result of a function that gives none."""
+"""The result type of a `void` function in the IR."""
 
 
 def lower_functions(model: Model) -> None:
-    """All functions that were asked for, and those that they ask for."""
+    """Lowers all requested functions, and the functions that they request in turn."""
     while model.pending:
         request = model.pending.pop(0)
         model.functions[request.name] = _function(model, request)
@@ -65,15 +65,15 @@ def _result(function: FunctionName) -> Range | Void:
     result = resolve_type(declaration.result, (), function.scope)
     if not isinstance(result, Range | Void):
         raise ModelError(
-            f"`{declaration.name}` gives {describe(result)}",
+            f"`{declaration.name}` returns {describe(result)}, which is not supported here",
             declaration.span,
-            "a function gives a number: pass a variable by reference, with `&`, to be filled",
+            "return a number, or fill a variable passed by reference with `&`",
         )
     return result
 
 
 def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
-    """The numbers that a parameter by value is passed as; with parts it is put together from them."""
+    """Declares a parameter by value, and returns its numbers; a struct or array is assembled from them."""
     type_ = resolve_type(parameter.type, parameter.shape, reader.scope)
     name = reader.names.fresh(parameter.name)
     ref = Ref(name, type_, Home.LOCAL, writable=not parameter.constant)
@@ -85,7 +85,9 @@ def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
     for leaf, part in access.elements(ref):
         if not isinstance(leaf.type, Range):
             raise ModelError(
-                f"{describe(leaf.type)} is passed by reference", parameter.span, "write `&` before its name"
+                f"{describe(leaf.type)} can only be passed by reference",
+                parameter.span,
+                "write `&` before the parameter",
             )
         passed.append(net.Parameter(reader.names.fresh(f"{name}_of"), leaf.type, parameter.span))
         value = ir.Local(passed[-1].name, None, parameter.span)
@@ -94,18 +96,20 @@ def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
 
 
 def declare_locals(reader: Reader, ref: Ref, span: Span) -> None:
-    """The locals of a variable, one a leaf, with what they begin with where nothing is said."""
+    """Declares the local variables for a variable, one per leaf, with default values."""
     for leaf in leaves(ref.type):
         if not isinstance(leaf.type, Range):
             raise ModelError(
-                f"{describe(leaf.type)} cannot be local to a function", span, "declare it outside"
+                f"{describe(leaf.type)} cannot be local to a function",
+                span,
+                "declare it outside the function",
             )
         size = leaf.count if leaf.dimensions else None
         reader.emit(ir.Let(ref.name + leaf.path, leaf.type, ir.Const(default(leaf.type)), size, span))
 
 
 def _is_known(type_: Type, declaration: syntax.Variable, scope: Scope) -> bool:
-    """Whether a local constant is the same in every call."""
+    """Returns whether a local constant has the same value in every call."""
     try:
         initial_values(type_, declaration.initial, scope, declaration.span)
     except ModelError:
@@ -115,17 +119,17 @@ def _is_known(type_: Type, declaration: syntax.Variable, scope: Scope) -> bool:
 
 @dataclass(slots=True)
 class FunctionReader(Reader):
-    """Lowers expressions in a function; `path` has the functions that are being written out."""
+    """Lowers the expressions of a function; `path` has the functions being inlined."""
 
     path: tuple[str, ...] = ()
 
     def write_out(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
-        """The function's statements in the place of its call, and what it gives."""
+        """Inlines the function at its call, and returns its result."""
         declaration = function.declaration
         if declaration.name in self.path:
             raise ModelError(f"function `{declaration.name}` calls itself", call.span, "use a loop")
         if self.effects is None:
-            raise ModelError("this has an effect, and nothing may change here", call.span, "call it before")
+            raise ModelError("side effects are not allowed here", call.span, "call the function before")
         scope = function.scope.inner()
         for parameter, argument in zip(declaration.parameters, call.arguments, strict=True):
             scope.declare(parameter.name, self._argument(function, parameter, argument), parameter.span)
@@ -150,14 +154,14 @@ class FunctionReader(Reader):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Lowers the statements of a function with the given result."""
+    """Lowers the statements of a function with the given result type."""
 
     reader: Reader
     result: Range | Void
     function: str
 
     def block(self, block: syntax.Block) -> ir.Block:
-        """The statements, with the block's own names."""
+        """Lowers a block in a scope of its own."""
         inner = self._inner(self.reader.scope.inner())
         for declaration in block.declarations:
             inner.declare(declaration)
@@ -166,14 +170,14 @@ class Body:
         return tuple(inner.reader.effects or ())
 
     def write_out(self, declaration: syntax.Function) -> ir.Expr:
-        """The function's statements, here; it may return at its very end alone."""
+        """Inlines the function, which may only return at its end."""
         statements = declaration.body.statements
         last = statements[-1] if statements and isinstance(statements[-1], syntax.Return) else None
         if count_returns(declaration) > (last is not None):
             raise ModelError(
-                f"`{declaration.name}` changes a local of its caller and returns early",
+                f"`{declaration.name}` changes a local variable of its caller and returns early",
                 declaration.span,
-                "let it return once, at its end",
+                "return once, at its end",
             )
         for one in declaration.body.declarations:
             self.declare(one)
@@ -187,7 +191,7 @@ class Body:
         return replace(self, reader=replace(self.reader, scope=scope, effects=[]))
 
     def _nested(self, statement: syntax.Statement | None) -> ir.Block:
-        """A statement as a block."""
+        """Lowers a statement to a block."""
         match statement:
             case None:
                 return ()
@@ -199,7 +203,7 @@ class Body:
                 return tuple(inner.reader.effects or ())
 
     def declare(self, declaration: syntax.Variable | syntax.TypeDefinition) -> None:
-        """One more local."""
+        """Declares a local variable, constant or type."""
         scope = self.reader.scope
         type_ = resolve_type(declaration.type, declaration.shape, scope)
         if isinstance(declaration, syntax.TypeDefinition):
@@ -219,7 +223,7 @@ class Body:
 
     def _begin(self, ref: Ref, type_: Range, initial: syntax.Initial, span: Span) -> None:
         if isinstance(initial, syntax.InitialList):
-            raise ModelError("a list where one number belongs", initial.span, "leave the braces out")
+            raise ModelError("expected a number, found a list", initial.span, "remove the braces")
         value = self._typed(initial, type_)
         self.reader.emit(ir.Let(ref.name, type_, value, None, span))
 
@@ -230,7 +234,7 @@ class Body:
         return value
 
     def _fill(self, ref: Ref, initial: syntax.Initial | None, span: Span) -> None:
-        """Assigns the parts of a local array or struct."""
+        """Assigns the initial value of a local array or struct, part by part."""
         match ref.type:
             case _ if initial is None:
                 return
@@ -245,9 +249,9 @@ class Body:
             case Array(dimension=dimension) if isinstance(initial, syntax.InitialList):
                 if len(initial.items) != dimension.size:
                     raise ModelError(
-                        f"{len(initial.items)} values for an array of {dimension.size}",
+                        f"expected {dimension.size} value(s) for the array, found {len(initial.items)}",
                         initial.span,
-                        "give one value for each element",
+                        "write one value per element",
                     )
                 for number, (_, item) in enumerate(initial.items, dimension.low):
                     self._fill(ref.at(ir.Const(number)), item, span)
@@ -255,10 +259,10 @@ class Body:
                 inner = self.reader.within(self.reader.scope.bind("=", ref))
                 assign(inner, syntax.Assignment("=", syntax.Name("=", span), initial, span))
             case _:
-                raise ModelError("a list where one number belongs", initial.span, "leave the braces out")
+                raise ModelError("expected a number, found a list", initial.span, "remove the braces")
 
     def statement(self, statement: syntax.Statement) -> None:
-        """Adds the statement to what the block does."""
+        """Appends a lowered statement to the block."""
         reader = self.reader
         match statement:
             case syntax.Block():
@@ -299,7 +303,7 @@ class Body:
         tail: tuple[syntax.Statement, ...],
         span: Span,
     ) -> None:
-        """`while`, with what follows each round; a condition with effects moves into the loop."""
+        """Lowers `while`, with `tail` after each iteration; a condition with side effects moves inside."""
         test = self._inner(self.reader.scope)
         value = test.reader.value(condition)
         before = tuple(test.reader.effects or ())
@@ -315,7 +319,7 @@ class Body:
         self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span))
 
     def _repeat(self, condition: syntax.Expression, body: syntax.Statement, span: Span) -> None:
-        """`do ... while`."""
+        """Lowers `do ... while`."""
         again = self.reader.names.fresh("again")
         self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, None, span))
         rounds = self._nested(body)
@@ -330,11 +334,11 @@ class Body:
         if isinstance(self.result, Void):
             if statement.value is not None:
                 raise ModelError(
-                    "this function gives no value", statement.value.span, "write `return;` alone"
+                    "a `void` function cannot return a value", statement.value.span, "write `return;`"
                 )
             self.reader.emit(ir.Return(ir.Const(0), statement.span))
             return
         if statement.value is None:
-            raise ModelError("the value is missing", statement.span, "write `return value;`")
+            raise ModelError("this `return` needs a value", statement.span, "write `return value;`")
         value = self._typed(statement.value, self.result)
         self.reader.emit(ir.Return(value, statement.span))

@@ -255,12 +255,12 @@ comet_requests = st.builds(
 )
 OTHERS: dict[str, Decoder] = {
     "cometbft.abci.decode_request": Decoder(abci.decode_request, comet_requests),
-    "cometbft.protobuf.decode_varint": Decoder(
+    "protocol.protobuf.decode_varint": Decoder(
         lambda data: protobuf.decode_varint(data, 0), u64.map(protobuf.encode_varint)
     ),
-    "actions.decode_action": Decoder(act.decode_action, encoded(known.actions)),
-    "transactions.decode_transaction": Decoder(tx.decode_transaction, encoded(known.transactions)),
-    "records.decode_leaf": Decoder(
+    "protocol.actions.decode_action": Decoder(act.decode_action, encoded(known.actions)),
+    "protocol.transactions.decode_transaction": Decoder(tx.decode_transaction, encoded(known.transactions)),
+    "protocol.records.decode_leaf": Decoder(
         records.decode_leaf,
         st.builds(records.encode_leaf, st.none() | blobs, st.none() | blobs, headers, st.none() | u64),
     ),
@@ -298,15 +298,15 @@ OTHERS: dict[str, Decoder] = {
         | encoded(plain_entries)
         | encoded(CODED[entries.Checkpoint]),
     ),
-    "kafka.frames.decode_frame": Decoder(
+    "log.kafka.frames.decode_frame": Decoder(
         lambda data: frames.decode_frame(7, data),
         blobs.map(lambda payload: frames.encode_frame(7, payload)),
         (frames.FrameError,),
     ),
-    "storage.segment.decode_header": Decoder(
+    "log.disk.segment.decode_header": Decoder(
         lambda data: segment.decode_header("file", data), heads, (segment.EnvironmentFailure,)
     ),
-    "storage.segment.decode_marks": Decoder(
+    "log.disk.segment.decode_marks": Decoder(
         lambda data: segment.decode_marks("file", data), heads, (segment.Damaged,)
     ),
 }
@@ -344,13 +344,13 @@ def answer_hello(data: bytes) -> bytes:
 
 
 METHODS: dict[str, Decoder] = {
-    "batch.PackedBatch.decode": Decoder(PackedBatch.decode, encoded(CODED[Batch])),
-    "storage.index.SparseIndex.decode": Decoder(
+    "protocol.batch.PackedBatch.decode": Decoder(PackedBatch.decode, encoded(CODED[Batch])),
+    "log.disk.index.SparseIndex.decode": Decoder(
         lambda data: SparseIndex.decode(data, 5, 100, 2_000_000),
         st.lists(st.integers(2000, 1_999_999), max_size=5).map(make_index),
         (),
     ),
-    "wire.Address.parse": Decoder(
+    "wire.endpoints.Address.parse": Decoder(
         lambda data: Address.parse(data.decode("utf-8", "replace")),
         st.builds(lambda port: f"[::1]:{port}".encode(), u16),
         (ValueError,),
@@ -359,7 +359,7 @@ METHODS: dict[str, Decoder] = {
 """Methods that make something of bytes or text."""
 
 FURTHER: dict[str, Decoder] = {
-    "seal.Sealer.open_event": Decoder(
+    "protocol.seal.Sealer.open_event": Decoder(
         lambda data: SEALER.open_event(records.Event(None, data, (), 7)),
         st.builds(SEALER.seal_leaf, st.none() | blobs, st.none() | blobs, headers).map(
             lambda leaf: records.decode_leaf(leaf).value or b""
@@ -369,30 +369,30 @@ FURTHER: dict[str, Decoder] = {
     "storage.entries.BatchEntry.signed": Decoder(
         lambda data: entries.BatchEntry(0, data).signed, encoded(CODED[Batch])
     ),
-    "handshake.Splitter": Decoder(
+    "wire.handshake.Splitter": Decoder(
         split_frames, st.lists(blobs).map(lambda each: b"".join(map(handshake.prefix, each))), (WireError,)
     ),
-    "handshake.ServerHandshake.answer": Decoder(answer_hello, encoded(hellos), (WireError,)),
+    "wire.handshake.ServerHandshake.answer": Decoder(answer_hello, encoded(hellos), (WireError,)),
 }
 """What takes bytes under another name, as far as anybody remembered; `test_parties` meets them all."""
 
 INSIDE = {
-    "chains.decode_batches": "Batch.decode on each; what is none is left out",
-    "codec.decode_one_of": "the loop under decode_action and decode_transaction",
+    "client.producer.chains.decode_batches": "Batch.decode on each; what is none is left out",
+    "protocol.codec.decode_one_of": "the loop under decode_action and decode_transaction",
     "ordering.asking.decode_answer": "calls the decoder that it is given",
-    "consumed.decode_events": "decode_leaf on each; what is none is left out",
+    "client.consumed.decode_events": "decode_leaf on each; what is none is left out",
     "spark.plan.split_plain": "takes a range of offsets apart, and no bytes",
-    "storage.segment.decode_gap": "gets eight bytes whose frame was checked, see test_files",
+    "log.disk.segment.decode_gap": "gets eight bytes whose frame was checked, see test_files",
 }
 """Functions that never see bytes from outside before another decoder has."""
 
 FILES = {
-    "clients.load_clients",
-    "genesis.from_json",
-    "genesis.load_genesis",
+    "storage.late_clients.load_clients",
+    "protocol.genesis.from_json",
+    "protocol.genesis.load_genesis",
     "kafka.settings.load_settings",
-    "keys.load_key",
-    "seal.load_topic_keys",
+    "protocol.keys.load_key",
+    "protocol.seal.load_topic_keys",
 }
 """Functions that read whole files: `test_files` has them."""
 

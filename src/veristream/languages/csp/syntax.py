@@ -1,11 +1,11 @@
-"""The syntax of CSP#, with every name resolved.
+"""The resolved syntax of CSP#: the result of reading a model and the input of lowering it.
 
-What a file defines for itself is gone here: `#include`, `#define`, macros and `call`, `enum`, indexed
-conditions. An expression knows which of its names are global variables and which are bound by a
-process (its parameters, what an input received, an index). No bound name hides another: an input
-that names something bound already demands its value instead of binding it, as PAT does.
+`#include`, `#define`, macros and `call`, `enum` and indexed conditions have been expanded. An expression
+distinguishes global variables from names that a process binds (its parameters, the fields of an input,
+an index). No bound name hides another: if a field of an input is already bound, the input matches its
+value instead of binding it, as in PAT.
 
-Spans do not take part in equality: two processes are equal when PAT would write them alike.
+Equality ignores spans: two processes are equal if PAT would print them alike.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What an index runs over: `{low..high}`, or the values of `{a, b, c}`."""
+    """The values of an index: `{low..high}` or `{a, b, c}`."""
 
     low: Expr | None = None
     high: Expr | None = None
@@ -95,9 +95,9 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """One event of an alphabet or of a hidden set, or one for every value of the indices.
+    """An event in an alphabet or a hidden set, or one event for each value of the indices.
 
-    Without arguments the event of a channel name stands for itself alone, not for all of the channel.
+    The bare name of a channel denotes only the event without arguments, not all events of the channel.
     """
 
     event: Event
@@ -109,21 +109,21 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Does nothing."""
+    """The process without any step."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Terminates."""
+    """The process that terminates."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A defined process with its arguments."""
+    """A reference to a defined process, with arguments."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
@@ -132,8 +132,10 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """`e.i{program} -> then`; without an event it is tau. `program` is None where there is none: an
-    event with a program, even an empty one, never synchronises."""
+    """`e.i{program} -> then`; `event` is None for tau.
+
+    `program` is None if there is none: an event with a program, even an empty one, never synchronises.
+    """
 
     event: Event | None
     program: Program | None
@@ -155,7 +157,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Binder:
-    """A field of an input that gives the received value a name."""
+    """A field of an input that binds the received value to a name."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -163,7 +165,7 @@ class Binder:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """`c[i]?[condition]x.1{program} -> then`; an expression among the fields demands its value."""
+    """`c[i]?[condition]x.1{program} -> then`; a field that is an expression must equal the message's."""
 
     channel: str
     indices: tuple[Expr, ...]
@@ -197,8 +199,10 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """`if (c) {P} else {Q}`: a step of its own, tau, decides. With `atomic` it is `ifa`: no step of
-    its own. Without an else the other side is Skip."""
+    """`if (c) {P} else {Q}`, decided by a tau, or with `atomic` `ifa`, decided without a step.
+
+    Without an `else`, `otherwise` is Skip.
+    """
 
     condition: Expr
     then: Process
@@ -209,8 +213,8 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """`case {c1: P1 ... default: Q}`: a tau to the first whose condition holds; Q is Skip where it is
-    not given."""
+    """`case {c1: P1 ... default: Q}`: a tau to the first branch with a true condition; `default` is Skip
+    if it is omitted."""
 
     branches: tuple[tuple[Expr, Process], ...]
     default: Process
@@ -219,7 +223,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """`atomic{P}`: its steps go before those of others."""
+    """`atomic{P}`: its steps take priority over those of other processes."""
 
     process: Process
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -236,7 +240,7 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """`P || Q` (synchronised on the events of both alphabets) or, with `interleave`, `P ||| Q`."""
+    """`P || Q`, synchronised on the events in both alphabets, or with `interleave` `P ||| Q`."""
 
     interleave: bool
     branches: tuple[Process, ...]
@@ -248,7 +252,7 @@ Operator = Literal["general", "external", "internal", "interleave", "parallel", 
 
 @dataclass(frozen=True, slots=True)
 class Replicated:
-    """`|||x:{0..N-1}; y:{...} @ P`: one branch for every value of the indices, the last one fastest."""
+    """`|||x:{0..N-1}; y:{...} @ P`: a branch for each value of the indices, the last varying fastest."""
 
     operator: Operator
     indices: tuple[Index, ...]
@@ -258,7 +262,7 @@ class Replicated:
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """`|||{n}@P`; without a number, `|||{..}@P`, as many as there may ever be."""
+    """`|||{n}@P`; `count` is None for `|||{..}@P`, any number of copies."""
 
     count: Expr | None
     body: Process
@@ -285,7 +289,7 @@ class Hide:
 
 @dataclass(frozen=True, slots=True)
 class Assert:
-    """`assert(c)`: Skip where the condition holds, a run-time error where it does not."""
+    """`assert(c)`: Skip if the condition holds, otherwise a run-time error."""
 
     condition: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -318,8 +322,10 @@ Process = (
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """`var x:{0..5} = 1;` or `var a[2][3] = [...];`; `initial` is row by row. Without a range `low` and
-    `high` are None; `boolean` says that its values are true and false."""
+    """`var x:{0..5} = 1;` or `var a[2][3] = [...];`, with `initial` in row-major order.
+
+    `low` and `high` are None without a range; `boolean` is set if the initial values are truth values.
+    """
 
     name: str
     shape: tuple[int, ...] = ()
@@ -342,7 +348,7 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A process's parameter, with the range of its values where one is declared."""
+    """A parameter of a process, with its range if one is declared."""
 
     name: str
     low: int | None = None
@@ -352,7 +358,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`P(i) = body;`, with `#alphabet P {...};` where it is given."""
+    """`P(i) = body;`, with its `#alphabet P {...};` if there is one."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -374,9 +380,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """In a formula: the event that led to the state, as PAT shows it: `a.1`, `c!2.3`, `c?2.3`, `c.2`.
+    """In a formula: the event that led to the state, as PAT prints it: `a.1`, `c!2.3`, `c?2.3`, `c.2`.
 
-    `channel` is `!` or `?` for an event of a buffered channel, else empty. The arguments are numbers.
+    `channel` is `!` or `?` for an event of a buffered channel, else empty.
     """
 
     name: str
@@ -387,7 +393,7 @@ class Occurs:
 
 @dataclass(frozen=True, slots=True)
 class TemporalUnary:
-    """Not, next, always, eventually."""
+    """Negation, next, always or eventually."""
 
     op: Literal["!", "X", "[]", "<>"]
     operand: Formula
@@ -396,7 +402,7 @@ class TemporalUnary:
 
 @dataclass(frozen=True, slots=True)
 class TemporalBinary:
-    """Connectives; R is also written V."""
+    """A connective, until or release; `R` is also written `V`."""
 
     op: Literal["&&", "||", "->", "<->", "U", "R"]
     left: Formula
@@ -409,7 +415,7 @@ Formula = Holds | Occurs | TemporalUnary | TemporalBinary
 
 @dataclass(frozen=True, slots=True)
 class Simple:
-    """A claim of one word."""
+    """A claim that is a single keyword."""
 
     word: Literal["deadlockfree", "divergencefree", "deterministic", "nonterminating"]
 
@@ -443,7 +449,7 @@ Claim = Simple | Reaches | Satisfies | Refines
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """`#assert P() claim;`; `text` is what stands between `#assert` and `;`, blanks made single."""
+    """`#assert P() claim;`; `text` is the text between `#assert` and `;` with blanks collapsed."""
 
     process: Ref
     claim: Claim
@@ -453,7 +459,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True)
 class Specification:
-    """A whole file with what it includes."""
+    """A complete model: a file and all files it includes."""
 
     variables: tuple[Variable, ...]
     channels: tuple[Channel, ...]

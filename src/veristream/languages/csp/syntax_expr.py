@@ -1,4 +1,4 @@
-"""Expressions and programs of CSP#, with every name resolved; see `syntax`."""
+"""The resolved syntax of CSP# expressions and programs; `syntax` holds that of everything else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Global:
-    """A global variable, or an element of a global array; one index reads a flattened array."""
+    """A global variable or an element of a global array; a single index addresses the flattened array."""
 
     name: str
     indices: tuple[Expr, ...] = ()
@@ -29,7 +29,7 @@ class Global:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A name that a process binds, or a local variable of a program."""
+    """A name bound by a process, or a local variable of a program."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -39,13 +39,11 @@ UnaryOp = Literal["-", "!", "~"]
 BinaryOp = Literal[
     "+", "-", "*", "/", "%", "&", "|", "^", "==", "!=", "<", "<=", ">", ">=", "&&", "||", "xor"
 ]
-"""`/` goes towards zero, `%` is never negative; `xor` is that of truth values."""
+"""`/` truncates towards zero, `%` is never negative, `xor` is the logical one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """One operand."""
-
     op: UnaryOp
     operand: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -53,7 +51,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two operands; `&&` and `||` evaluate the right one only where it matters."""
+    """An operator with two operands; `&&` and `||` short-circuit."""
 
     op: BinaryOp
     left: Expr
@@ -66,7 +64,7 @@ QueryOp = Literal["count", "empty", "full", "size", "peek"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """`call(ccount, c)` and its kin: how a buffered channel stands; `peek` is its oldest message."""
+    """`call(ccount, c)` and its variants: the state of a buffered channel; `peek` is its oldest message."""
 
     op: QueryOp
     channel: str
@@ -82,7 +80,7 @@ Expr = Number | Global | Bound | Unary | Binary | Query
 
 @dataclass(frozen=True, slots=True)
 class Declare:
-    """`var x = e;` in a program: known to the rest of its block; an array where `size` is set."""
+    """`var x = e;` in a program: visible in the rest of its block; an array if `size` is set."""
 
     name: str
     value: Expr
@@ -92,7 +90,7 @@ class Declare:
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Stores a value in a global or in a local variable of the program; `index` is for a local array."""
+    """Assigns to a global variable or to a local one; `index` selects an element of a local array."""
 
     target: Global | Bound
     value: Expr
@@ -102,8 +100,6 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """One of two programs."""
-
     condition: Expr
     then: Program
     otherwise: Program = ()
@@ -112,8 +108,6 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """Repeats a program while the condition holds."""
-
     condition: Expr
     body: Program
     span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -173,12 +173,12 @@ def test_a_wrong_included_file_is_shown_itself(tmp_path: Path) -> None:
 def test_files_that_cannot_be_included(tmp_path: Path) -> None:
     main = tmp_path / "main.csp"
     main.write_text('P = Skip;\n#include "nowhere.csp";\n')
-    assert error_of(main).message == "there is no file `nowhere.csp` to include"
+    assert error_of(main).message == "cannot read the included file `nowhere.csp`"
     assert error_of(main).span.line == 2
     main.write_text('#include "other.csp"; P = Skip;')
     (tmp_path / "other.csp").write_text('\n#include "./main.csp";')
     wrong = error_of(main)
-    assert wrong.message == "`main.csp` includes itself, directly or through others"
+    assert wrong.message == "`main.csp` includes itself, directly or indirectly"
     assert wrong.span.place == f"{tmp_path / 'other.csp'}:2:1"
     (tmp_path / "other.csp").write_bytes(b"// caf\xe9")
     assert error_of(main).message == "`other.csp` is not UTF-8 text"

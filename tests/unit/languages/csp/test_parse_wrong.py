@@ -8,29 +8,29 @@ from tests.unit.languages.csp.reading import error
 
 # The text, the line of the error, its message, and its hint.
 WRONG = [
-    ("P = a -> Skip\nQ = b -> Skip;", 2, "unexpected `Q`", "is a `;` missing before it?"),
-    ("P = if (x = 1) {Skip};\nvar x;", 1, "unexpected `=`", "comparison is `==`"),
-    ("P := a -> Skip;", 1, "unexpected `:=`", "assignments and definitions are written with `=`"),
-    ("P == a -> Skip;", 1, "unexpected `==`", "a definition is written with one `=`"),
+    ("P = a -> Skip\nQ = b -> Skip;", 2, "unexpected `Q`", "is a `;` missing before this?"),
+    ("P = if (x = 1) {Skip};\nvar x;", 1, "unexpected `=`", "use `==` to compare"),
+    ("P := a -> Skip;", 1, "unexpected `:=`", "use `=` for assignments and definitions"),
+    ("P == a -> Skip;", 1, "unexpected `==`", "use a single `=` in a definition"),
     ("#assert P deadlockFree;\nP = Skip;", 1, "unexpected `deadlockFree`", "did you mean `deadlockfree`?"),
     ("#assert P deadlock;\nP = Skip;", 1, "unexpected `deadlock`", "did you mean `deadlockfree`?"),
     (
         "#assert P |= [] (a;\nP = a -> P;",
         1,
-        "this `(` is not closed before the declaration of line 2",
-        "add `)` where it ends",
+        "this `(` is not closed before the declaration on line 2",
+        "add the missing `)`",
     ),
     (
         "P = if (true) Skip;",
         1,
         "unexpected `Skip`",
-        "the branches of `if`, `ifa`, `ifb` and `atomic` stand in braces",
+        "put the branches of `if`, `ifa`, `ifb` and `atomic` in braces",
     ),
     (
         "P = a(1) -> P;",
         1,
         "unexpected `->`",
-        "before `->` stands an event; its arguments follow dots: `a.1.x -> P`",
+        "expected an event before `->`; its arguments follow dots: `a.1.x -> P`",
     ),
     ("P = a -> P [] ;", 1, "unexpected `;`", "a process is missing here"),
     (
@@ -68,18 +68,18 @@ WRONG = [
     (
         "P = tau{for (i = 0; i < 3; i++) {x = 1}} -> P;\nvar x;",
         1,
-        "there is no `for`",
+        "`for` loops are not supported",
         "write `var i = 0; while (i < n) { ... i++; }`",
     ),
-    ("P = (a -> Skip;", 1, "this `(` is not closed", "add `)` where it ends"),
-    ("P = a -> Skip);", 1, "`)` closes nothing", "remove it, or add the bracket that it closes"),
+    ("P = (a -> Skip;", 1, "this `(` is not closed", "add the missing `)`"),
+    ("P = a -> Skip);", 1, "unmatched `)`", "remove it, or add the opening bracket"),
     (
         "P = {x = 1 -> P; var x;\n#assert P deadlockfree;",
         1,
-        "this `{` is not closed before the declaration of line 2",
-        "add `}` where it ends",
+        "this `{` is not closed before the declaration on line 2",
+        "add the missing `}`",
     ),
-    ("#defin N 3;", 1, "`#defin` is unknown", "did you mean `#define`?"),
+    ("#defin N 3;", 1, "unknown directive `#defin`", "did you mean `#define`?"),
     (
         "P = a -> Skip § ;",
         1,
@@ -90,43 +90,48 @@ WRONG = [
         "P = a[1] -> P;\nvar a[2];",
         1,
         "unexpected `->`",
-        "before `->` stands an event; its arguments follow dots: `a.1.x -> P`",
+        "expected an event before `->`; its arguments follow dots: `a.1.x -> P`",
     ),
     ("P = [x > 1 ] ;\nvar x;", 1, "unexpected `;`", "a process is missing here"),
-    ("var if;\nP = Skip;", 1, "unexpected `if`", "`if` is a word of the language; choose another name"),
-    ("P = a -> Skip", 1, "the text ends too early", "declarations end with `;`"),
-    ("#define N 3\nP = Skip;", 2, "unexpected `P`", "is a `;` missing before it?"),
+    ("var if;\nP = Skip;", 1, "unexpected `if`", "`if` is a keyword; choose another name"),
+    ("P = a -> Skip", 1, "unexpected end of file", "declarations end with `;`"),
+    ("#define N 3\nP = Skip;", 2, "unexpected `P`", "is a `;` missing before this?"),
     (
         "P = case { x == 1 : Skip; x == 2: Stop };\nvar x;",
         1,
         "unexpected `==`",
-        "a process is expected here, not a condition; no `;` stands between the branches of `case`",
+        "expected a process, not a condition; do not separate the branches of `case` by `;`",
     ),
-    ("P = a..b -> P;", 1, "unexpected `..`", "expected `;`, `!`, `(`, `->`, `.`, `<>`, or more"),
+    ("P = a..b -> P;", 1, "unexpected `..`", "expected `;`, `!`, `(`, `->`, `.`, `<>`, or another token"),
     ('P = "x" -> P;', 1, 'unexpected `"x"`', "expected a process"),
-    ("P = /* a -> P;", 1, "this comment is never closed", "a comment ends with `*/`"),
-    ("P = Skip -> P;", 1, "unexpected `->`", "`Skip` ends a process; events have other names"),
-    ("P = if (true) {Skip};\nelse {Stop};", 2, "unexpected `else`", "no `;` stands before `else`"),
+    ("P = /* a -> P;", 1, "unterminated comment", "close it with `*/`"),
+    (
+        "P = Skip -> P;",
+        1,
+        "unexpected `->`",
+        "`Skip` is a process, not an event; choose another name for the event",
+    ),
+    ("P = if (true) {Skip};\nelse {Stop};", 2, "unexpected `else`", "remove the `;` before `else`"),
     (
         "P = if (true) {Skip;} else {Stop};",
         1,
         "unexpected `}`",
-        "a `;` joins two processes; none stands before `}`",
+        "`;` joins two processes; remove it, or add a process before `}`",
     ),
     (
         "P = wf(a) -> P;",
         1,
         "unexpected `->`",
-        "before `->` stands an event; its arguments follow dots: `a.1.x -> P`",
+        "expected an event before `->`; its arguments follow dots: `a.1.x -> P`",
     ),
     ("P = a -> P || ;", 1, "unexpected `;`", "a process is missing here"),
     (
         "channel c = 3;\nP = Skip;",
         1,
         "unexpected `=`",
-        "the capacity of a channel stands without `=`: `channel c 3;`",
+        "write the capacity of a channel without `=`: `channel c 3;`",
     ),
-    ("var x == 1;\nP = Skip;", 1, "unexpected `==`", "a definition is written with one `=`"),
+    ("var x == 1;\nP = Skip;", 1, "unexpected `==`", "use a single `=` in a definition"),
     ("P = a' -> P;", 1, "unexpected character `'`", "names consist of letters, digits and `_`"),
     ("P = call(ccount, c);\nchannel c 1;", 1, "unexpected `call`", "expected a process"),
 ]
@@ -145,18 +150,18 @@ def test_the_error_shows_where_and_what() -> None:
         "model.csp:2:11: error: unexpected `=`\n"
         "2 | P = if (x = 1) {Skip};\n"
         "  |           ^\n"
-        "hint: comparison is `==`"
+        "hint: use `==` to compare"
     )
 
 
 def test_a_bracket_that_is_not_closed_is_shown_where_it_was_opened() -> None:
     wrong = error("P = a -> (b -> Skip [] c -> Skip;\nQ(i) = P;\nvar x;")
-    assert wrong.message == "this `(` is not closed before the declaration of line 2"
+    assert wrong.message == "this `(` is not closed before the declaration on line 2"
     assert wrong.span.column == 10
     wrong = error("P = tau{if (x == 1) {x = 2;} -> P;\nvar x; #assert P deadlockfree;")
-    assert wrong.message == "this `{` is not closed before the declaration of line 2"
+    assert wrong.message == "this `{` is not closed before the declaration on line 2"
     wrong = error("P = a -> (Q];\nQ = Skip;")
-    assert wrong.message == "this `(` is not closed before the `]` of line 1"
+    assert wrong.message == "this `(` is not closed before the `]` on line 1"
 
 
 def test_a_text_that_is_nested_too_deeply() -> None:

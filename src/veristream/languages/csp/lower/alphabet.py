@@ -1,4 +1,7 @@
-"""Alphabets: on which events the branches of a `||` wait for each other."""
+"""Computes the alphabets of terms, on which the branches of a `||` synchronise.
+
+Lowering needs them whenever a composition starts, in `steps` and `automata`.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,21 @@ from veristream.languages.csp.syntax import (
 )
 
 INSTANCES_MAX = 10_000
-HINT = "say which events it has: `#alphabet {} {{...}};`"
+HINT = "declare its events: `#alphabet {} {{...}};`"
 
 
 class Alphabets:
-    """Computes the alphabets of terms; each instance of a definition is looked at once."""
+    """Computes the alphabets of terms; visits each instance of a definition once."""
 
     def __init__(self, definitions: Mapping[str, Definition]) -> None:
         self._definitions = definitions
         self._known: dict[Ref, Alphabet] = {}
 
     def of(self, term: Term) -> Alphabet:
-        """The events of the term's prefixes without programs, or those that `#alphabet` gives."""
+        """Returns the events of a term: those of `#alphabet`, or those of its prefixes without programs.
+
+        Raises ModelError if they depend on values known only at run time.
+        """
         seen: set[Ref] = set()
         return frozenset(self._of(term, seen))
 
@@ -91,12 +97,13 @@ class Alphabets:
             return set()
         seen.add(ref)
         if len(seen) > INSTANCES_MAX:
-            raise ModelError(f"the alphabet of {ref.name} has no end", ref.span, HINT.format(ref.name))
+            message = f"the alphabet of {ref.name} is too large to compute"
+            raise ModelError(message, ref.span, HINT.format(ref.name))
         return self._of(instantiate(definition.body, values), seen)
 
 
 def parts_of(term: Term) -> tuple[Term, ...]:
-    """The terms that an operator is applied to."""
+    """Returns the operands of an operator."""
     match term:
         case Choice(branches=branches) | Parallel(branches=branches):
             return branches
@@ -113,7 +120,7 @@ def parts_of(term: Term) -> tuple[Term, ...]:
         case Interrupt(process=inner, by=by):
             return (inner, by)
         case _:
-            raise AssertionError(f"no parts: {type(term).__name__}")
+            raise AssertionError(f"no operands: {type(term).__name__}")
 
 
 def _name(event: Event) -> Name:
@@ -139,7 +146,7 @@ def _unknown(ref: Ref, argument: Expr) -> ModelError:
 
 
 def start(term: Process, alphabets: Alphabets) -> tuple[Alphabet, ...]:
-    """The alphabets of the branches of a composition that begins."""
+    """Returns the alphabets of the branches of a `||` at its start, or none for other terms."""
     if not isinstance(term, Parallel) or term.interleave:
         return ()
     return tuple(alphabets.of(branch) for branch in term.branches)

@@ -1,17 +1,19 @@
-"""Terms become components: one for each branch that runs on its own, with a location for each term.
+"""Builds automata from terms: a component for each concurrent branch, a location for each term.
 
-A composition runs as components of their own wherever it is in the last place of a term or within an
-interrupt that it has no rendezvous with; the component it came from waits beside them. Within a choice
-it stays inside its component's terms, as PAT writes them. Before a `;` it does too, so that the last
-branch to end is followed at once by what comes next, as in PAT; only where that makes very many terms
-it is forked, and its end is a step of its own.
+This is the middle of lowering: `steps` derives the steps of each term, and `components` writes the result
+as a Network. ADR 4 gives the reasons.
 
-The members of a bag, which nobody can tell apart, are one component that counts how many of them are
-at each location, as PAT does; where a member cannot be counted (it keeps values, or forks), all bags
-of the process run as components of their own, and only the numbers of states differ from PAT's.
+A composition forks into separate components if it is in the last place of a term, or inside an interrupt
+that it has no rendezvous with; the component it came from waits. Inside a choice it stays part of its
+component's terms, as in PAT. Before a `;` it stays too, so that the process after the `;` follows the last
+branch immediately, as in PAT; only if that yields very many terms, it forks and its end takes a step.
 
-Where a parameter takes many values, or a component has very many locations, the values go into slots
-instead (`Widened`), and everything is built again.
+The members of a bag are interchangeable. They form one component that counts the members at each
+location, as PAT does. If a member cannot be counted because it keeps values or forks, all bags of the
+process run as separate components; then only the state counts differ from PAT's.
+
+If a parameter takes many values, or a component has very many locations, its values move into slots
+(`Widened`) and the construction starts over.
 """
 
 from __future__ import annotations
@@ -68,15 +70,15 @@ from veristream.source import Span
 VALUES_MAX = 64
 LOCATIONS_MAX = 3_000
 INLINE_MAX = 500
-"""How many terms of a component may come from compositions before a `;`."""
+"""A component with more terms forks its compositions before a `;`."""
 COMPONENTS_MAX = 600
 DEPTH_MAX = 40
 BAG = "bag"
-"""Where a component that counts members is."""
+"""The only location of a component that counts members."""
 
 
 class WidenError(Exception):
-    """Asks for the automata to be built again with more parameters in slots."""
+    """Restarts the construction with more parameters in slots."""
 
     def __init__(self, widened: Widened) -> None:
         super().__init__()
@@ -84,16 +86,16 @@ class WidenError(Exception):
 
 
 class ForkSequencesError(Exception):
-    """Asks for the automata to be built again with components for what comes before a `;`."""
+    """Restarts the construction with compositions before a `;` forked."""
 
 
 class UncountedError(Exception):
-    """Asks for the automata to be built again without counting the members of bags."""
+    """Restarts the construction without bags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What sets one composition of a component apart from another that it may fork."""
+    """The key of a composition among those that a component may fork."""
 
     interleave: bool
     alphabets: tuple[Alphabet, ...]
@@ -116,7 +118,10 @@ class Composition:
 
 @dataclass(frozen=True, slots=True)
 class ForkPoint:
-    """A composition within a term, what is hidden and whether all is atomic there, and the term around."""
+    """A composition inside a term; `put` replaces it in the term.
+
+    `hidden` and `atomic` describe the operators around it.
+    """
 
     composition: Parallel | Copies | Running
     hidden: Alphabet = frozenset()
@@ -126,7 +131,7 @@ class ForkPoint:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A component at a location, with the values of its slots; of a counted one its members' locations."""
+    """A component at a location with the values of its slots, or a bag with its members' locations."""
 
     component: Component
     location: str
@@ -136,9 +141,9 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """A step of a component: from a location to one of its own, first of `starts`; the others it forks.
+    """A step of a component: the first of `starts` is its own new location, the others are forked.
 
-    A step on a `barrier` waits for others; `hidden` makes it silent.
+    A step with a `barrier` synchronises with other components; a `hidden` one is silent.
     """
 
     source: str
@@ -151,9 +156,9 @@ class Arc:
 
 @dataclass(eq=False, slots=True)
 class Component:
-    """A part that runs on its own; `ends` are its locations that may terminate, and when.
+    """An automaton; `ends` lists the locations that can terminate, each with its move.
 
-    A `counted` one is all members of a bag: `size` of them, or any number of copies of `endless`.
+    A `counted` one represents all members of a bag: `size` of them, or copies of `endless`.
     """
 
     name: str
@@ -176,7 +181,7 @@ class Component:
     endless: str | None = None
 
     def outward(self) -> Iterator[tuple[Composition, int]]:
-        """The compositions that it is part of, with its place in each, innermost first."""
+        """Yields the enclosing compositions and the position in each, innermost first."""
         here: Component | None = self
         while here is not None and here.parent is not None:
             yield here.parent, here.position
@@ -184,13 +189,13 @@ class Component:
 
     @property
     def atomic(self) -> bool:
-        """Whether everything it does goes first."""
+        """Whether all steps of the component are atomic."""
         return any(composition.signature.atomic for composition, _ in self.outward())
 
 
 @dataclass(slots=True)
 class Automata:
-    """All components of a process; the first is the whole."""
+    """The components of a process, the root first, and their construction."""
 
     steps: Steps
     alphabets: Alphabets
@@ -200,24 +205,24 @@ class Automata:
     names: set[str] = field(default_factory=set)
 
     def build(self, process: Ref) -> Start:
-        """Builds every component that the process needs; how the first one starts."""
+        """Builds all components of a process; returns the start of the root."""
         root = self._component(process, None, 0, 0)
         begin = self._plan(root, process)
-        for component in self.components:  # grows while it is walked
+        for component in self.components:  # grows during the loop
             self._explore(component)
         while any(component.pending for component in self.components):
             for component in self.components:
                 self._explore(component)
-        for component in reversed(self.components):  # those that are forked come before their owner
+        for component in reversed(self.components):  # forked components before their owners
             _end_first(component)
         return begin[0]
 
     def _component(self, term: Term, parent: Composition | None, position: int, depth: int) -> Component:
         if depth > DEPTH_MAX or len(self.components) >= COMPONENTS_MAX:
             raise ModelError(
-                "this composition begins new copies of itself without end",
+                "this composition starts new copies of itself without bound",
                 term.span,
-                "let a process go on only after `;` or `->` in one branch, or bound the recursion",
+                "recurse in one branch only, after `;` or `->`, or bound the recursion",
             )
         name = self._name(term, parent, position)
         self.names.add(name)
@@ -240,7 +245,7 @@ class Automata:
         return name
 
     def _plan(self, component: Component, term: Term) -> tuple[Start, ...]:
-        """How the component, and those that it forks at once, start when it becomes the term."""
+        """Returns the start of the component at a term, and of the components that it forks there."""
         point = self._fork_point(term)
         if point is None:
             return (self._at(component, term),)
@@ -270,7 +275,7 @@ class Automata:
         return tuple(starts)
 
     def _fork_point(self, term: Term) -> ForkPoint | None:
-        """Where the term has a composition that can run as components of their own."""
+        """Returns the composition of a term that can run as separate components, or None."""
         match term:
             case Parallel() | Copies() | Running():
                 return ForkPoint(term)
@@ -281,7 +286,7 @@ class Automata:
                 return self._within(inner, lambda new: replace(term, process=new), atomic=True)
             case Interrupt(process=inner, by=by):
                 point = self._within(inner, lambda new: replace(term, process=new))
-                # Components meet whoever has the other half, but an interrupt is no composition.
+                # Separate components could rendezvous, but the two sides of an interrupt must not.
                 meets = point is not None and self.steps.may_meet(point.composition, by)
                 return None if meets else point
             case Sequence(first=inner) if self.fork_sequences:
@@ -340,7 +345,7 @@ class Automata:
         return Start(component, component.locations[written], slots)
 
     def _count(self, component: Component, term: Term) -> None:
-        """Notes the values of parameters; too many of them ask for slots."""
+        """Records the values of parameters; restarts the construction if there are too many."""
         if isinstance(term, Ref):
             for position, argument in enumerate(term.arguments):
                 if isinstance(argument, Number):
@@ -356,9 +361,9 @@ class Automata:
         if many:
             raise WidenError(self.widened | many)
         raise ModelError(
-            f"a part of {component.name} has more than {LOCATIONS_MAX:,} forms",
+            f"the component {component.name} has more than {LOCATIONS_MAX:,} terms",
             component.span,
-            "compositions within a choice are written out whole: make this one smaller",
+            "a composition inside a choice is expanded in full; make it smaller",
         )
 
     def _explore(self, component: Component) -> None:
@@ -399,7 +404,7 @@ class Automata:
 
 
 def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tuple[str, ...]:
-    """The components that a step belongs to which its component takes for them: its first one."""
+    """Returns the forked components for which a component takes a composition's first step, if any."""
     places = {one.component: one.location for one in starts}
     names: list[str] = []
     for path in move.actors:
@@ -414,7 +419,7 @@ def _actors(component: Component, move: Move, starts: tuple[Start, ...]) -> tupl
 
 
 def _end_first(component: Component) -> None:
-    """Tells where the end of branches is atomic, since one of theirs is, from where it is not."""
+    """Adds atomic ends and arcs for joint terminations of which one branch's termination is atomic."""
     if component.atomic:
         return
     for composition in component.compositions.values():
@@ -436,7 +441,7 @@ def _goes_first(move: Move, late: Expr, first: Expr) -> Move:
 
 
 def _names_around(component: Component) -> Alphabet:
-    """The events that something around the component shares or hides."""
+    """Returns the events that an enclosing composition shares or hides."""
     names: set[Name] = set()
     for composition, _ in component.outward():
         names |= shared_events(composition.signature.alphabets) | composition.signature.hidden
@@ -444,7 +449,10 @@ def _names_around(component: Component) -> Alphabet:
 
 
 def build(specification: Specification, process: Ref) -> tuple[Start, Automata]:
-    """The components of a process of the specification, and how the first one starts."""
+    """Builds the automata of a process; returns them with the start of the root.
+
+    Starts over with more slots, without bags or with more forks as the construction demands.
+    """
     definitions = {definition.name: definition for definition in specification.definitions}
     channels = {channel.name: channel for channel in specification.channels}
     widened: Widened = frozenset()
@@ -464,7 +472,7 @@ def build(specification: Specification, process: Ref) -> tuple[Start, Automata]:
 
 
 def participants(composition: Composition, name: Name) -> list[tuple[Component, ...]]:
-    """Who makes the event together when the composition makes it; one tuple for each way."""
+    """Returns each combination of components that can perform the event of a composition together."""
     signature = composition.signature
     ways = [_ways(branch, name) for branch in composition.branches]
     shared = name in shared_events(signature.alphabets)

@@ -1,7 +1,8 @@
-"""The channels of a specification as those of a Network.
+"""Translates the channels of a specification to channels of a Network; part of `components`.
 
-Messages of one channel may have different numbers of fields. On a rendezvous they never meet, so it
-becomes a channel for each number; in a buffer a message carries its number of fields as one more.
+A CSP# channel may carry messages of different lengths, a Network channel may not. A rendezvous channel
+becomes one channel per length, since halves of different lengths never match. In a buffer, messages are
+padded to the greatest length and carry their length as an additional last field.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from veristream.languages.csp.syntax import Channel, Specification
 
 @dataclass(slots=True)
 class Channels:
-    """What the automata send and receive."""
+    """The channels of one specification and the message lengths that the automata use."""
 
     specification: Specification
     automata: Automata
@@ -32,7 +33,7 @@ class Channels:
         return self._channels[name]
 
     def _lengths(self) -> dict[str, list[int]]:
-        """How many fields the messages of each channel have, in every way it is used."""
+        """Returns the sorted message lengths of each channel."""
         found: dict[str, set[int]] = {name: set() for name in self._channels}
         for component in self.automata.components:
             for arc in component.arcs:
@@ -46,14 +47,14 @@ class Channels:
         return {name: sorted(lengths or {1}) for name, lengths in found.items()}
 
     def name(self, name: str, arity: int) -> str:
-        """Messages of different lengths never meet, so a rendezvous has a channel for each length."""
+        """Names the Network channel for messages of a length."""
         arities = self._arities[name]
         if self.named(name).capacity or arity == arities[0]:
             return name
         return f"{name}/{arity}"
 
     def padded(self, name: str, values: tuple[ir.Expr, ...]) -> tuple[ir.Expr, ...]:
-        """What is sent, with its length first and zeros last where the channel has several lengths."""
+        """Appends zeros and the length to the fields to send if the buffer has several lengths."""
         arities = self._arities[name]
         if not self.named(name).capacity or len(arities) == 1:
             return values
@@ -68,7 +69,7 @@ class Channels:
         return (*patterns, *rest, net.Match(ir.Const(len(patterns))))
 
     def declared(self) -> tuple[net.Channel, ...]:
-        """The channels of the specification that are used, as the IR has them."""
+        """Returns the Network channels."""
         out: list[net.Channel] = []
         for channel in self.specification.channels:
             arities = self._arities[channel.name]

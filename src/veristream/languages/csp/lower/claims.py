@@ -1,9 +1,8 @@
-"""Assertions as properties of a Network.
+"""Translates assertions to properties of a Network; `lower` attaches them.
 
-PAT reads a formula over pairs of a state and the event that led to it; ours has the event that leaves
-the state (see `ir.property`). `_now` and `_later` carry a formula from the one reading to the other:
-at the first state no event has led to it, and from the second on what PAT says of (event, state) is
-said of the event before and of the state after.
+PAT evaluates a formula on pairs of a state and the event that led to it. Our formulas pair a state with
+the event that leaves it (see `ir.property`). `_now` and `_later` convert: no event led to the first state,
+and from the second state on a condition on PAT's pair becomes the event before and `X` of the state.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _FALSE = prop.Holds(ir.FALSE)
 
 
 def write_claim(claim: Claim, translator: Translator) -> prop.Claim:
-    """The claim of an assertion about one process."""
+    """Translates a claim about one process; `lower` handles refinement, which needs a second Network."""
     match claim:
         case Simple(word="deadlockfree"):
             return prop.DeadlockFree()
@@ -48,18 +47,18 @@ def write_claim(claim: Claim, translator: Translator) -> prop.Claim:
         case Satisfies(formula=formula):
             return prop.Temporal(write_formula(formula, translator))
         case _:
-            raise AssertionError(f"{claim} needs another network")
+            raise AssertionError(f"{claim} needs a second Network")
 
 
 def write_formula(formula: Formula, translator: Translator) -> prop.Formula:
-    """The formula as our runs are read."""
+    """Translates a formula from PAT's interpretation to ours."""
     if not _has_event(formula):
         return _write(formula, translator, shifted=False)
     return _now(formula, translator)
 
 
 def _is_condition(formula: Formula) -> bool:
-    """Whether the formula speaks of one state."""
+    """Whether the formula has neither events nor temporal operators."""
     match formula:
         case Holds():
             return True
@@ -72,7 +71,7 @@ def _is_condition(formula: Formula) -> bool:
 
 
 def _condition(formula: Formula, translator: Translator) -> ir.Expr:
-    """A formula of one state as a condition, so that its search ends with a shortest run."""
+    """Translates a formula about one state to a condition, for a search with shortest counterexamples."""
     match formula:
         case Holds(condition=condition):
             return translator.expr(condition)
@@ -102,7 +101,7 @@ def _has_event(formula: Formula) -> bool:
 
 
 def _write(formula: Formula, translator: Translator, *, shifted: bool) -> prop.Formula:
-    """The formula operator by operator; shifted, what it says of states it says of the next ones."""
+    """Translates a formula operator by operator; `shifted` puts an `X` before each condition."""
     match formula:
         case Holds(condition=condition):
             here = prop.Holds(translator.expr(condition), formula.span)
@@ -122,12 +121,12 @@ def _write(formula: Formula, translator: Translator, *, shifted: bool) -> prop.F
 
 
 def _later(formula: Formula, translator: Translator) -> prop.Formula:
-    """The formula from the second state on, said at the first."""
+    """Translates a formula evaluated at the second state, seen from the first."""
     return _write(formula, translator, shifted=True)
 
 
 def _now(formula: Formula, translator: Translator) -> prop.Formula:
-    """The formula at the first state, to which no event has led."""
+    """Translates a formula evaluated at the first state, to which no event has led."""
     match formula:
         case Holds():
             return _write(formula, translator, shifted=False)

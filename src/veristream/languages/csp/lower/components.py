@@ -1,4 +1,8 @@
-"""Automata as components of a Network."""
+"""Writes automata as components of a Network, edge by edge: the last stage of lowering.
+
+`automata` decides which components, locations and arcs there are; this module translates them, with
+`channels` for the channels and `expressions` for guards and updates. `lower` assembles the result.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +46,12 @@ from veristream.source import Span
 ENDED = "✓"
 TERMINATE = "terminate"
 SPLIT_MAX = 64
-"""Up to how many channels of an array an index known only at run time is told apart."""
+"""An index known only at run time becomes one edge per channel up to this many channels."""
 
 
 @dataclass(slots=True)
 class Writer:
-    """Writes components; what it learns about channels is kept for their declarations."""
+    """Writes the components and barriers of one Network; `begin` is the start of the root component."""
 
     specification: Specification
     automata: Automata
@@ -62,14 +66,14 @@ class Writer:
         self._shapes = {one.name: one.shape for one in self.specification.variables}
 
     def components(self) -> tuple[net.Component, ...]:
-        """All components, the whole process first."""
+        """Returns all components, the root first."""
         return tuple(
             self._bag(component) if component.counted else self._component(component)
             for component in self.automata.components
         )
 
     def barriers(self) -> tuple[net.Channel, ...]:
-        """A barrier for each event that a composition shares."""
+        """Returns a barrier for each event on which a composition synchronises."""
         found: dict[str, net.Channel] = {}
         for component in self.automata.components:
             for arc in component.arcs:
@@ -114,7 +118,7 @@ class Writer:
         return net.LocationKind.ATOMIC if location in component.urgent else net.LocationKind.NORMAL
 
     def _endings(self, component: Component) -> list[net.Edge]:
-        """The whole process terminates."""
+        """Returns the edges by which the whole process terminates."""
         edges: list[net.Edge] = []
         label = net.Label(TERMINATE)
         for location, move in component.ends:
@@ -138,7 +142,7 @@ class Writer:
         return edges
 
     def _can_end(self, composition: Composition) -> ir.Expr | None:
-        """Whether every branch may terminate now; None where one never may."""
+        """Returns the condition that every branch can terminate, or None if one never can."""
         all_: ir.Expr | None = None
         for branch in composition.branches:
             if branch.counted:
@@ -150,7 +154,7 @@ class Writer:
         return all_
 
     def _ends_first(self, composition: Composition) -> ir.Expr:
-        """Whether every branch may terminate now, and one of them atomically."""
+        """Returns the condition that every branch can terminate, at least one of them atomically."""
         first: ir.Expr | None = None
         for branch in composition.branches:
             here = self._any_end(branch, ((at, move) for at, move in branch.ends if move.atomic))
@@ -159,7 +163,7 @@ class Writer:
         return ir.FALSE if first is None else ir.Binary("and", first, self._end_of(composition))
 
     def _any_end(self, branch: Component, ends: Iterable[tuple[str, Move]]) -> ir.Expr | None:
-        """Whether one of the ends is possible now; None where there is none."""
+        """Returns the condition that one of the ends is possible, or None if there are no ends."""
         any_: ir.Expr | None = None
         for location, move in ends:
             here: ir.Expr = ir.AtLocation(branch.name, location)
@@ -171,7 +175,7 @@ class Writer:
     # --- Edges --------------------------------------------------------------------------------------
 
     def translator(self, component: Component, more: Mapping[str, ir.Expr] | None = None) -> Translator:
-        """Translates what the component says of its slots, and of the names given."""
+        """Returns a translator that knows the slots of the component and the given names."""
         capacities = {channel.name: channel.capacity for channel in self.specification.channels}
         size = max(component.slots.values(), default=0)
         bound: dict[str, ir.Expr] = {
@@ -195,7 +199,7 @@ class Writer:
 
     @staticmethod
     def _left(component: Component, location: str, arc: Arc | None = None) -> tuple[str, ...]:
-        """The components that stop when the component leaves the location."""
+        """Returns the components to kill when the component leaves the location."""
         held = component.holding.get(location)
         if held is None:
             return ()
@@ -219,13 +223,15 @@ class Writer:
     def _checks(self, component: Component, move: Move) -> ir.Block:
         translator = self.translator(component)
         return tuple(
-            ir.Check(translator.expr(check), "an assertion or a parameter's range is broken", check.span)
+            ir.Check(
+                translator.expr(check), "an assertion fails or an argument is out of range", check.span
+            )
             for check in move.checks
             if not (isinstance(check, Number) and check.value)
         )
 
     def _edges(self, component: Component, arc: Arc) -> Iterable[net.Edge]:
-        """The edge of an arc, or one for each channel of an array where the index is not known."""
+        """Yields the edge of an arc, or one for each channel of an array if the index is not constant."""
         if arc.barrier is not None and not participants(arc.barrier[1], arc.barrier[0]):
             return
         act = arc.move.act
@@ -316,7 +322,7 @@ class Writer:
                 arguments = tuple(translator.expr(each) for each in event.arguments)
                 return net.Label(event.name + ("." if arguments else ""), arguments, span)
             case Terminates():
-                raise AssertionError("a termination is no arc")
+                raise AssertionError("a termination is not an arc")
             case Sends(channel=channel, values=fields) if arc.hidden:
                 name = (channel, tuple(each.value for each in fields if isinstance(each, Number)))
                 return net.Label(hidden_name(name), span=span)
@@ -350,7 +356,7 @@ class Writer:
         return net.Label(name + mark, fields, span)
 
     def _update(self, component: Component, arc: Arc, received: Mapping[str, ir.Expr]) -> ir.Block:
-        """Captures what the step needs of the state before it, runs the program, sets the slots."""
+        """Returns the update of an arc: capture values of the old state, run the program, set the slots."""
         move = arc.move
         names: dict[str, ir.Expr] = dict(received)
         block: list[ir.Statement] = list(self._checks(component, move))
@@ -386,7 +392,7 @@ class Writer:
     # --- Bags ---------------------------------------------------------------------------------------
 
     def _bag(self, component: Component) -> net.Component:
-        """The members of a bag, counted: every step of one takes it from a location to another."""
+        """Writes a bag as counters, one per location; each step moves a member from one to another."""
         edges = [
             replace(edge, source=BAG, target=BAG, **self._count(component, [arc], edge))
             for arc in component.arcs
@@ -400,7 +406,7 @@ class Writer:
         )
 
     def _meetings(self, component: Component) -> Iterable[net.Edge]:
-        """The rendezvous of two members with each other."""
+        """Yields the edges for a rendezvous between two members of a bag."""
         for output, entry in product(component.arcs, component.arcs):
             joined = meet(output.move, entry.move)
             if joined is None or self.channels.named(joined.act.channel).capacity:  # type: ignore[union-attr]
@@ -410,11 +416,11 @@ class Writer:
                 yield replace(edge, source=BAG, target=BAG, **self._count(component, [output, entry], edge))
 
     def _count(self, component: Component, arcs: list[Arc], edge: net.Edge) -> dict[str, Any]:
-        """The guard and update of an edge with the members that leave and those that arrive."""
+        """Returns the guard and update of an edge, extended by the members that leave and arrive."""
         guard, update = edge.guard, list(edge.update)
         leaving = Counter(arc.source for arc in arcs)
         arriving = Counter(arc.starts[0].location for arc in arcs)
-        if component.endless is not None:  # there are always more of them, and nobody counts the ended
+        if component.endless is not None:  # the supply is unlimited, and finished members are not counted
             del leaving[component.endless]
             for gone in (component.endless, *self._finished(component)):
                 del arriving[gone]
@@ -441,7 +447,7 @@ class Writer:
         return [name for term, name in component.locations.items() if isinstance(term, Skip | Stop)]
 
     def _bag_can_end(self, component: Component) -> ir.Expr | None:
-        """Whether every member is where it may terminate."""
+        """Returns the condition that every member can terminate, or None if that is never possible."""
         result: ir.Expr | None = None
         for place in component.locations.values():
             none: ir.Expr = ir.Binary("==", members_at(component, place), ir.Const(0))
@@ -457,28 +463,28 @@ class Writer:
 
 
 def ended(target: Term) -> str:
-    """Where a process is that has terminated; PAT tells what is written around its Stop apart."""
+    """Names the location after termination; PAT distinguishes the operators that remain around Stop."""
     return ENDED if isinstance(target, Stop) else f"{ENDED} {spell_term(target)}"
 
 
 def members_at(component: Component, location: str) -> ir.Load:
-    """How many members of a counted component are at the location."""
+    """Returns the counter of the members of a bag at the location."""
     position = list(component.locations.values()).index(location)
     return ir.Load(f"{component.name}.n", (ir.Const(position),))
 
 
 def variable_name(component: Component, position: int) -> str:
-    """The variable of a component that holds a slot."""
+    """Names the variable that holds a slot of the component."""
     return f"{component.name}.v{position}"
 
 
 def barrier_name(name: Name, composition: Composition) -> str:
-    """The barrier on which the parts of a composition make an event together."""
+    """Names the barrier on which the branches of a composition synchronise an event."""
     return f"{show(name)} @ {composition.owner.name} {composition.number}"
 
 
 def inside(composition: Composition) -> Iterable[Component]:
-    """Every component of the composition, those that its branches fork too."""
+    """Yields the components of the composition, including those that its branches fork."""
     for branch in composition.branches:
         yield branch
         for inner in branch.compositions.values():

@@ -1,4 +1,4 @@
-"""Expressions and programs of CSP#: putting values in, evaluating, and the way into the IR."""
+"""Expressions and programs during lowering: substitution, free names, and translation to the IR."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from veristream.languages.csp.syntax import (
 )
 
 Values = Mapping[str, Expr]
-"""What stands for the bound names that are known: numbers, other bound names, or expressions."""
+"""A substitution: numbers, other bound names or expressions for bound names."""
 
 WHILE_LIMIT = 1_000_000
-"""A program that repeats more often is taken to run for ever."""
+"""A loop with more iterations is a run-time error."""
 
 
 def truncate(left: int, right: int) -> int:
-    """The quotient, towards zero."""
+    """Divides with truncation towards zero."""
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
 
@@ -58,7 +58,7 @@ _OPERATIONS: dict[BinaryOp, Callable[[int, int], int]] = {
 
 
 def put_in(expr: Expr, values: Values) -> Expr:
-    """The expression with the values in it; what is constant then is a number."""
+    """Substitutes values for bound names and folds constants."""
     match expr:
         case Number():
             return expr
@@ -79,14 +79,14 @@ def put_in(expr: Expr, values: Values) -> Expr:
 def _binary(expr: Binary, op: BinaryOp, left: Expr, right: Expr) -> Expr:
     if isinstance(left, Number):
         if op in ("&&", "||") and bool(left.value) == (op == "||"):
-            return Number(int(bool(left.value)), expr.span)  # the right side does not matter
+            return Number(int(bool(left.value)), expr.span)  # short-circuit
         if isinstance(right, Number) and not (op in ("/", "%") and right.value == 0):
             return Number(_OPERATIONS[op](left.value, right.value), expr.span)
     return replace(expr, left=left, right=right)
 
 
 def put_in_program(program: Program, values: Values) -> Program:
-    """The program with the values in it."""
+    """Substitutes values for bound names in a program."""
     return tuple(_put_in_statement(statement, values) for statement in program)
 
 
@@ -113,7 +113,7 @@ def _put_in_statement(statement: Statement, values: Values) -> Statement:
 
 
 def bound_names(expr: Expr) -> Iterator[str]:
-    """The bound names in the expression, in the order they are written."""
+    """Yields the bound names of an expression in textual order."""
     match expr:
         case Bound(name=name):
             yield name
@@ -130,7 +130,7 @@ def bound_names(expr: Expr) -> Iterator[str]:
 
 
 def names_of_program(program: Program) -> Iterator[str]:
-    """The bound names that a program uses but does not declare itself."""
+    """Yields the bound names that a program uses but does not declare."""
     declared: set[str] = set()
     for statement in program:
         for name in _names_of_statement(statement):
@@ -158,7 +158,7 @@ def _names_of_statement(statement: Statement) -> Iterator[str]:
 
 
 def reads_state(expr: Expr) -> bool:
-    """Whether the value depends on global variables or on what waits in channels."""
+    """Whether the value depends on global variables or the contents of channels."""
     match expr:
         case Number() | Bound():
             return False
@@ -170,7 +170,7 @@ def reads_state(expr: Expr) -> bool:
             return reads_state(left) or reads_state(right)
 
 
-# --- Into the IR ------------------------------------------------------------------------------------
+# --- Translation to the IR --------------------------------------------------------------------------
 
 _SAME: dict[BinaryOp, ir.BinaryOp] = {
     "+": "+",
@@ -193,10 +193,10 @@ _SAME: dict[BinaryOp, ir.BinaryOp] = {
 
 
 class Translator:
-    """Writes expressions and programs of CSP# as those of the IR.
+    """Translates expressions and programs to the IR.
 
-    `shapes` are the shapes of the global arrays and of the arrays of channels; `bound` says what stands
-    for a bound name: a slot of the component, a received field, a captured value.
+    `shapes` holds the shapes of the global variables, `capacities` those of the channels, and `bound` the
+    meaning of each bound name: a slot of the component, a received field or a captured value.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class Translator:
         self._locals = 0
 
     def expr(self, expr: Expr) -> ir.Expr:
-        """The same value in the IR."""
+        """Translates an expression."""
         match expr:
             case Number(value=value):
                 return ir.Const(value, expr.span)
@@ -237,7 +237,7 @@ class Translator:
     def _load(self, name: str, indices: tuple[Expr, ...], expr: Global) -> ir.Load:
         shape = self._shapes[name]
         at = tuple(self.expr(index) for index in indices)
-        if len(at) == 1 and len(shape) > 1:  # PAT keeps every array flat
+        if len(at) == 1 and len(shape) > 1:  # PAT stores every array flat
             at = unflatten(at[0], shape)
         return ir.Load(name, at, expr.span)
 
@@ -254,7 +254,7 @@ class Translator:
                 return ir.Peek(expr.channel, ir.Const(0), 0, indices, expr.span)
 
     def program(self, program: Program) -> ir.Block:
-        """The same effect in the IR; what the program declares gets a name of its own."""
+        """Translates a program; its local variables get unique names."""
         outer = dict(self._bound)
         block = tuple(self._statement(statement) for statement in program)
         self._bound = outer
@@ -283,10 +283,10 @@ class Translator:
 
 
 def unflatten(index: ir.Expr, shape: tuple[int, ...]) -> tuple[ir.Expr, ...]:
-    """The indices of the element that is `index` places from the first, row by row."""
+    """Converts an index into the flattened array to one index per dimension."""
     out: list[ir.Expr] = []
     for size in reversed(shape[1:]):
-        out.append(ir.Binary("rem", index, ir.Const(size)))  # a negative index stays negative: a fault
+        out.append(ir.Binary("rem", index, ir.Const(size)))  # stays negative, and so out of range
         index = ir.Binary("div", index, ir.Const(size))
     out.append(index)
     return tuple(reversed(out))

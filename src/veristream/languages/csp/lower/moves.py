@@ -1,4 +1,4 @@
-"""Steps as values: what a term may do, and which event that is."""
+"""Moves: the steps of terms as data, which `steps` derives and `automata` turns into arcs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from veristream.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Happens:
-    """An event; `data` says that it carries a program, and so never synchronises."""
+    """An event; `data` is set if it carries a program and therefore never synchronises."""
 
     event: Event
     data: bool = False
@@ -22,7 +22,7 @@ class Happens:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """tau; `shown` says what happened, for the reader of a trace."""
+    """A tau; `shown` is its name in traces."""
 
     shown: str = "tau"
 
@@ -34,7 +34,7 @@ class Terminates:
 
 @dataclass(frozen=True, slots=True)
 class Sends:
-    """An output, on a buffered channel or on a rendezvous that still needs its other half."""
+    """An output on a buffered channel, or the sending half of a rendezvous."""
 
     channel: str
     indices: tuple[Expr, ...]
@@ -43,7 +43,7 @@ class Sends:
 
 @dataclass(frozen=True, slots=True)
 class Receives:
-    """An input; what it binds are bound names of the target and of the condition."""
+    """An input; the names it binds may occur in the target and the conditions."""
 
     channel: str
     indices: tuple[Expr, ...]
@@ -52,7 +52,7 @@ class Receives:
 
 @dataclass(frozen=True, slots=True)
 class Meets:
-    """A rendezvous of two parts of one term."""
+    """A rendezvous between two subterms of one term."""
 
     channel: str
     indices: tuple[Expr, ...]
@@ -64,7 +64,7 @@ Act = Happens | Silent | Terminates | Sends | Receives | Meets
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A step: `conditions` and `captured` values are those of the state before it."""
+    """A step; `conditions` and `captured` are evaluated in the state before it."""
 
     act: Act
     target: Term
@@ -72,22 +72,25 @@ class Move:
     captured: tuple[tuple[str, Expr], ...] = ()
     program: Program = ()
     atomic: bool = False
-    checks: tuple[Expr, ...] = ()  # where one fails the model is wrong
-    # Who moves: the way to each of them through the compositions.
+    checks: tuple[Expr, ...] = ()  # a run-time error if one is false
+    # The path to each participant: the position of its branch in each enclosing composition.
     actors: tuple[tuple[int, ...], ...] = field(default=((),), compare=False)
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 def when(move: Move, condition: Expr) -> Move:
-    """The step, under one more condition."""
+    """Returns the move with one more condition."""
     return replace(move, conditions=(condition, *move.conditions))
 
 
-# --- Events whose arguments are known only at run time ----------------------------------------------
+# --- Events with arguments known only at run time ---------------------------------------------------
 
 
 def concrete(move: Move, data: bool = False) -> Name | None:
-    """The event that the step makes, where its arguments are known; of a data operation only if asked."""
+    """Returns the event of a move, or None if it has none or its arguments are not constant.
+
+    An event with a program counts only if `data` is set.
+    """
     if not isinstance(move.act, Happens) or (move.act.data and not data):
         return None
     arguments = move.act.event.arguments
@@ -97,7 +100,7 @@ def concrete(move: Move, data: bool = False) -> Name | None:
 
 
 def event_of(move: Move) -> Name | None:
-    """The event that the step makes, of a rendezvous too, where its arguments are known."""
+    """Returns the event of a move, including that of a rendezvous, or None if it is not constant."""
     if not isinstance(move.act, Meets | Sends):
         return concrete(move, data=True)
     if move.act.indices or not all(isinstance(value, Number) for value in move.act.values):
@@ -106,7 +109,7 @@ def event_of(move: Move) -> Name | None:
 
 
 def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
-    """The step once for each event among the names that it may turn out to be, and once for the rest."""
+    """Splits a move by its event: one move for each name that it may equal, and one for the rest."""
     if not isinstance(move.act, Happens) or (move.act.data and not data) or concrete(move, True):
         yield move
         return
@@ -120,7 +123,7 @@ def split(move: Move, names: Alphabet, data: bool = False) -> Iterator[Move]:
 
 
 def split_sent(move: Move, names: Alphabet) -> Iterator[Move]:
-    """An output or a rendezvous, once for each message that it may turn out to be, and for the rest."""
+    """Splits an output or rendezvous by its message: one move for each name, and one for the rest."""
     if not isinstance(move.act, Sends | Meets) or move.act.indices:
         yield move
         return
@@ -136,7 +139,7 @@ def split_sent(move: Move, names: Alphabet) -> Iterator[Move]:
 def _possible(
     name: str, arguments: tuple[Expr, ...], names: Alphabet
 ) -> Iterator[tuple[tuple[int, ...], Expr]]:
-    """The values that the arguments may have for one of the names, and the condition that they do."""
+    """Yields the values of each matching name with the condition that the arguments equal them."""
     for other, values in sorted(names):
         if other == name and len(values) == len(arguments):
             same = equal(arguments, values)
@@ -145,7 +148,7 @@ def _possible(
 
 
 def equal(arguments: tuple[Expr, ...], values: tuple[int, ...]) -> Expr:
-    """Whether the arguments have the values."""
+    """Returns the condition that the arguments equal the values."""
     result: Expr = Number(1)
     for argument, value in zip(arguments, values, strict=True):
         result = put_in(Binary("&&", result, Binary("==", argument, Number(value))), {})
@@ -153,10 +156,10 @@ def equal(arguments: tuple[Expr, ...], values: tuple[int, ...]) -> Expr:
 
 
 def show(name: Name) -> str:
-    """The event as PAT writes it."""
+    """Spells an event as PAT does."""
     return ".".join((name[0], *map(str, name[1])))
 
 
 def hidden_name(name: Name) -> str:
-    """A hidden event as a trace shows it, so that no formula takes it for the event."""
+    """Spells a hidden event for traces; the brackets keep formulas from matching it."""
     return f"[{show(name)}]"

@@ -1,4 +1,8 @@
-"""From a CSP# file to Networks: one for each process that an assertion speaks of."""
+"""The entry point of CSP#: from a file to Networks, one for each process that assertions name.
+
+Reading (`parse`) yields a Specification. `automata` turns a process of it into automata, `components`
+into a Network, `ranges` narrows its variables, and `claims` translates the assertions.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +27,10 @@ from veristream.source import Source
 
 
 def read_models(source: Source, constants: Mapping[str, int]) -> tuple[Network, ...]:
-    """The Networks of a file, verified, in the order its assertions first speak of their processes.
+    """Returns the verified Networks of a file, in the order in which assertions first name their processes.
 
-    A file without assertions is asked about the process it defines last.
+    Without assertions, returns the last process that has no parameters. Raises ModelError if the model is
+    invalid.
     """
     specification = read_specification(source, constants)
     subjects = list(dict.fromkeys(assertion.process for assertion in specification.assertions))
@@ -40,14 +45,14 @@ def _main(specification: syntax.Specification) -> syntax.Ref:
         if not definition.parameters:
             return syntax.Ref(definition.name, (), definition.span)
     raise ModelError(
-        "no process here can be run alone: each has parameters",
+        "the model has no assertion and no process without parameters",
         specification.span,
-        "define one without, such as `System() = ...;`",
+        "define a process to check, such as `System() = ...;`",
     )
 
 
 def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
-    """The process as a Network without properties."""
+    """Lowers a process to a Network without properties."""
     begin, automata = build(specification, process)
     writer = Writer(specification, automata, begin)
     network = Network(
@@ -68,10 +73,10 @@ def lower(specification: syntax.Specification, process: syntax.Ref) -> Network:
 
 
 def _remark(automata: Automata) -> str:
-    """What the verdicts must not hide: copies without end were bounded."""
+    """Returns the caveat for all verdicts if unlimited copies were bounded."""
     if not automata.steps.endless:
         return ""
-    return f"with at most {COPIES_MAX} copies of each `|||{{..}}` at a time"
+    return f"with at most {COPIES_MAX} concurrent copies of each `|||{{..}}`"
 
 
 def _variable(variable: syntax.Variable) -> Variable:

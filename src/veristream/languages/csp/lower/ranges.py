@@ -1,8 +1,8 @@
-"""How large the values of a Network can grow: ranges for what was declared without one.
+"""Infers ranges for the variables and channels of a Network that were declared without one.
 
-CSP# variables are whole numbers of 32 bits. Most never leave a small range, and a state is smaller
-for every bit they do not need. The ranges are those that all assignments of the network can give,
-found by going around until nothing grows; what keeps growing gets 32 bits.
+CSP# numbers have 32 bits, but most variables stay in a small range, and every bit saved makes the state
+smaller. An interval analysis over all edges runs to a fixpoint; intervals that keep growing are widened,
+at worst to 32 bits. It is the last transformation of `lower`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEGATION: dict[str, str] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "!=": "
 
 @dataclass(slots=True)
 class _Found:
-    """The ranges so far; `fixed` names keep what they were declared with."""
+    """The intervals found so far; names in `fixed` keep their declared ranges."""
 
     variables: dict[str, Interval]
     fields: dict[tuple[str, int], Interval]
@@ -47,7 +47,7 @@ class _Found:
 
 
 def narrow(network: Network, fixed: frozenset[str]) -> Network:
-    """The network with the smallest ranges found for the variables not `fixed` and for the channels."""
+    """Narrows the types of the variables that are not `fixed` and of all channel fields."""
     found = _Found(
         {
             one.name: Interval(one.type.low, one.type.high)
@@ -73,7 +73,7 @@ def narrow(network: Network, fixed: frozenset[str]) -> Network:
 
 
 def thresholds(network: Network) -> tuple[int, ...]:
-    """Numbers of the model at which growth may well stop."""
+    """Returns the widening thresholds: constants in guards and their neighbours."""
     numbers = {0, 1}
     for component in network.components:
         for edge in component.edges:
@@ -159,7 +159,7 @@ def _apply(network: Network, found: _Found) -> Network:
 
 def _walk_edge(edge: Edge, names: Names, found: _Found) -> None:
     scope = edge_names(names, edge)
-    if not isinstance(edge.sync, Receive):  # else the sender's update may come after the guard
+    if not isinstance(edge.sync, Receive):  # a sender's update may run after a receiver's guard
         refined = _refine(edge.guard, scope, holds=True)
         if refined is None:
             return
@@ -173,12 +173,12 @@ def _walk_edge(edge: Edge, names: Names, found: _Found) -> None:
 def _value(expr: ir.Expr, names: Names) -> Interval:
     try:
         return _clip(interval(expr, names))
-    except ModelError:  # more than 64 bits: it cannot fit whatever we do, and verify will say so
+    except ModelError:  # more than 64 bits: no range fits, and verify will report it
         return Interval(ir.INT.low, ir.INT.high)
 
 
 def _walk(block: ir.Block, names: Names, found: _Found) -> Names:
-    """The names after the block; what it assigns is no longer known to be as the guard said."""
+    """Walks a block; returns the names after it, without the guard's knowledge of what it assigns."""
     for statement in block:
         match statement:
             case ir.Let(name=name, value=value, size=size):
@@ -231,7 +231,7 @@ def _joined(
 
 
 def _forget(names: Names, given: Mapping[str, Interval], found: _Found) -> Names:
-    """The variables back at all values they may have, where the update has assigned them."""
+    """Resets the assigned variables to the full intervals found so far."""
     known = {name: found.variables[name] for name in given}
     return replace(
         names,
@@ -240,7 +240,7 @@ def _forget(names: Names, given: Mapping[str, Interval], found: _Found) -> Names
 
 
 def _loosen(body: ir.Block, names: Names, found: _Found) -> Names:
-    """Nothing is known of what a loop assigns."""
+    """Forgets what is known of the variables that a loop assigns."""
     assigned = set(_assigned(body))
     for name in assigned & set(names.locals):
         names = names.add(name, ir.INT)
@@ -262,7 +262,7 @@ def _assigned(block: ir.Block) -> Iterator[str]:
 
 
 def _refine(condition: ir.Expr | None, names: Names, *, holds: bool) -> Names | None:
-    """The names where the condition holds, or does not; None where that cannot be."""
+    """Narrows the names by a condition, or if not `holds` by its negation; None if it cannot be true."""
     match condition:
         case None:
             return names
@@ -285,7 +285,7 @@ def _refine(condition: ir.Expr | None, names: Names, *, holds: bool) -> Names | 
 
 
 def _compare(left: ir.Expr, op: str, right: ir.Expr, names: Names) -> Names | None:
-    """The names where `left op right`, if the left side is a variable or a local."""
+    """Narrows the left side, if it is a variable or a local, by a comparison; None if that is false."""
     if not isinstance(left, ir.Load | ir.Local) or (isinstance(left, ir.Load) and left.indices):
         return names
     if isinstance(left, ir.Local) and left.index is not None:

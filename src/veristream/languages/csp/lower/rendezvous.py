@@ -1,4 +1,4 @@
-"""Which outputs and inputs of rendezvous channels a term may come to, told from how it is written."""
+"""A static approximation of the rendezvous between two terms, for the decision in `automata` to fork."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from veristream.languages.csp.syntax import (
 )
 
 Half = tuple[str, bool]
-"""A channel, and whether it is the output."""
+"""One half of a rendezvous: a channel, and whether this is the output."""
 
 
 def may_meet(
     inner: Term, by: Term, definitions: Mapping[str, Definition], channels: Mapping[str, Channel]
 ) -> bool:
-    """Whether a part of `inner` has the other half of a rendezvous that `by` may begin with."""
+    """Whether `inner` may contain the other half of a rendezvous that `by` may begin with."""
     begins = {half for half in _halves(by, definitions, set(), False) if not channels[half[0]].capacity}
     if not begins:
         return False
@@ -40,7 +40,7 @@ def may_meet(
 def _halves(
     term: Term, definitions: Mapping[str, Definition], seen: set[tuple[str, bool]], all_: bool
 ) -> Iterator[Half]:
-    """The halves that the term may come to, or, without `all_`, those before its first visible step."""
+    """Yields the halves that the term may reach; without `all_`, those before its first visible step."""
     match term:
         case Stop() | Skip() | Assert() | Forked():
             return
@@ -55,7 +55,7 @@ def _halves(
             yield channel, isinstance(term, Output)
             if all_:
                 yield from _halves(then, definitions, seen, all_)
-        case Hide(process=inner):  # a step of it may be hidden
+        case Hide(process=inner):  # its visible steps may be hidden
             yield from _halves(inner, definitions, seen, True)
         case Guard(process=inner) | Atomic(process=inner) | Replicated(body=inner):
             yield from _halves(inner, definitions, seen, all_)

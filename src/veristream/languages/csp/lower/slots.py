@@ -1,4 +1,7 @@
-"""Written forms: the slots of a term's values that are known only at run time, and its growth."""
+"""Canonical terms: replaces values known only at run time by numbered slots, and detects growing terms.
+
+`automata` gives each canonical term a location; the slots become variables of the component.
+"""
 
 from __future__ import annotations
 
@@ -39,12 +42,12 @@ NESTING_MAX = 60
 
 
 Widened = frozenset[tuple[str, int]]
-"""The parameters, by process and position, whose values are kept in slots even where they are known."""
+"""The parameters, by process and position, that are kept in slots even if their values are known."""
 
 
 @dataclass(slots=True)
 class _Slots:
-    """The values that stand for the bound names of a term, in the order they were first used."""
+    """The slots allocated so far, in the order of first use."""
 
     widened: Widened
     values: list[Expr] = field(default_factory=list)
@@ -61,15 +64,15 @@ class _Slots:
 
 
 def slot_name(position: int) -> str:
-    """The bound name of a component's variable at the position."""
+    """Returns the bound name that stands for a slot in a canonical term."""
     return f"${position}"
 
 
 def canonical(term: Term, widened: Widened = frozenset()) -> tuple[Term, tuple[Expr, ...]]:
-    """The term with the slots 0, 1, ... for its bound names, and the value of each slot.
+    """Returns the term with slots 0, 1, ... in place of its bound names, and the value of each slot.
 
-    The arguments of a reference that comes first have a slot each, as PAT writes their values; other
-    names share one wherever they occur.
+    Each argument of a leading reference has a slot of its own, since PAT prints its value there; every
+    other name has one slot for all its occurrences.
     """
     slots = _Slots(widened)
     return _canonical(term, slots), tuple(slots.values)
@@ -103,7 +106,7 @@ def _canonical(term: Term, slots: _Slots) -> Term:
 
 
 def _written(term: Running, branches: tuple[Term, ...]) -> Iterator[Term]:
-    """The branches that PAT writes: an interleaving is flat and forgets what has terminated."""
+    """Yields the branches that PAT prints: it flattens interleavings and drops terminated branches."""
     for branch in branches:
         if not term.interleave or term.bag:
             yield branch
@@ -117,7 +120,7 @@ def _argument(argument: Expr, slots: _Slots, widened: bool) -> Expr:
     names = list(bound_names(argument))
     if not names and not (widened and isinstance(argument, Number)):
         return argument
-    if reads_state(argument):  # PAT looks it up when the reference moves
+    if reads_state(argument):  # PAT evaluates it when the reference takes a step
         return put_in(argument, {name: slots.of(name) for name in names})
     return slots.add(argument)
 
@@ -130,7 +133,7 @@ def _rename(process: Process, slots: _Slots) -> Process:
 
 
 def free_names(process: Term) -> Iterator[str]:
-    """The bound names of a term that it does not bind itself, in the order they are written."""
+    """Yields the free names of a term in textual order."""
     match process:
         case Stop() | Skip() | Forked():
             return
@@ -179,7 +182,7 @@ def free_names(process: Term) -> Iterator[str]:
         case Assert(condition=condition):
             yield from bound_names(condition)
         case Replicated():
-            raise AssertionError("written out by instantiate")
+            raise AssertionError("expanded by instantiate")
 
 
 def _names(exprs: Iterable[Expr]) -> Iterator[str]:
@@ -200,7 +203,7 @@ def _names_of_input(process: Input) -> Iterator[str]:
 
 
 def forked_number(term: Term) -> int | None:
-    """Which composition runs beside the term, if any."""
+    """Returns the number of the composition that the term has forked, or None."""
     while True:
         match term:
             case Forked(number=number):
@@ -214,21 +217,21 @@ def forked_number(term: Term) -> int | None:
 
 
 def refuse_growth(term: Term) -> None:
-    """A process that goes on before its own `;`, or in a branch of itself, never stops growing."""
+    """Raises ModelError if a term is nested so deeply that recursion must be growing it."""
     layer: list[Term] = [term]
     for _ in range(NESTING_MAX):
         layer = [part for one in layer for part in _heads(one)]
         if not layer:
             return
     raise ModelError(
-        "this process grows without end: it goes on before what is to come after it",
+        "this process grows without bound: it does not recurse in the last place",
         layer[0].span,
-        "let it go on in the last place: `P = a -> Skip; P`, not `P = (a -> P); Skip`",
+        "recurse in the last place: `P = a -> Skip; P`, not `P = (a -> P); Skip`",
     )
 
 
 def _heads(term: Term) -> tuple[Term, ...]:
-    """The parts of a term that move while the whole stays around them."""
+    """Returns the subterms that take steps while the operator around them remains."""
     match term:
         case Sequence(first=first):
             return (first,)

@@ -1,4 +1,4 @@
-"""Terms as a person would write them, shortened to fit a line."""
+"""Spells terms as source text, shortened to fit a line: the names of locations in traces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WIDTH = 40
 
 
 def spell_term(term: Term) -> str:
-    """The term, cut after its first parts where it is long."""
+    """Spells a term, truncated to `WIDTH` characters and three levels."""
     text = _term(term, 3)
     return text if len(text) <= WIDTH else text[: WIDTH - 1].rstrip() + "…"
 
@@ -97,7 +97,7 @@ def _fields(fields: Iterable[Binder | Expr]) -> str:
 
 
 def spell_expr(expr: Expr) -> str:
-    """The expression, with parentheses around every operation within another."""
+    """Spells an expression, with parentheses around every nested binary operation."""
     match expr:
         case Number(value=value):
             return str(value)

@@ -1,7 +1,7 @@
-"""The steps of a term: PAT's operational semantics, once for all values known only at run time.
+"""PAT's operational semantics: derives the symbolic steps of a term, for `automata` to explore.
 
-Every rule is here; docs/csp.md states them in words. A step is not taken here but described: under
-which conditions it exists, what it does to the variables, and which term is left.
+Every rule is here; `docs/csp.md` states them in words. A step is described, not executed: its condition,
+its effect on the variables and the resulting term, for all values known only at run time at once.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ from veristream.languages.csp.syntax import (
 from veristream.source import Span
 
 LOOK_UPS_MAX = 150
-"""How many definitions one step may go through."""
+"""The maximum number of definitions that one step may look up."""
 
 
 class Steps:
-    """The steps of terms of one specification."""
+    """Derives the steps of terms of one specification; `counted` says whether equal branches form bags."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Steps:
         counted: bool,
     ) -> None:
         self.counted = counted
-        self.endless = False  # whether some process may have any number of copies
+        self.endless = False  # whether a `|||{..}` was seen
         self._definitions = definitions
         self._channels = channels
         self._alphabets = alphabets
@@ -104,15 +104,15 @@ class Steps:
         self._open: set[Ref] = set()
 
     def of(self, term: Term) -> list[Move]:
-        """Every step that the term may have; those that no state allows are left out where it shows."""
+        """Returns the steps of a term, except those with a constant false condition."""
         return [move for move in self._of(term) if not _impossible(move)]
 
     def meets(self, move: Move) -> bool:
-        """Whether the step is an output that waits for an input to make one event together."""
+        """Whether the move is the sending half of a rendezvous."""
         return isinstance(move.act, Sends) and not self._channels[move.act.channel].capacity
 
     def may_meet(self, inner: Term, by: Term) -> bool:
-        """Whether a part of `inner` has the other half of a rendezvous that `by` may begin with."""
+        """Whether `inner` may contain the other half of a rendezvous that `by` may begin with."""
         return may_meet(inner, by, self._definitions, self._channels)
 
     def _of(self, term: Term) -> Iterable[Move]:
@@ -156,7 +156,7 @@ class Steps:
             case Running():
                 return self._of_running(term)
             case Replicated():
-                raise AssertionError("written out by instantiate")
+                raise AssertionError("expanded by instantiate")
 
     def _of_ref(self, ref: Ref) -> Iterator[Move]:
         definition = self._definitions[ref.name]
@@ -185,12 +185,12 @@ class Steps:
             )
 
     def _look_up(self, ref: Ref, body: Process) -> list[Move]:
-        """The steps of a definition's body, which must not need those of the reference itself."""
+        """Returns the steps of a definition's body; raises ModelError if they depend on the reference."""
         if ref in self._open or len(self._open) > LOOK_UPS_MAX:
             raise ModelError(
                 f"{ref.name} refers to itself without a step",
                 ref.span,
-                "let an event come first: `P() = a -> P();`",
+                "put an event first: `P() = a -> P();`",
             )
         self._open.add(ref)
         try:
@@ -307,11 +307,11 @@ class Steps:
                             yield from _moved(joined, term, targets)
 
 
-# --- Parts of a composition -------------------------------------------------------------------------
+# --- Steps of compositions --------------------------------------------------------------------------
 
 
 def shared_events(alphabets: tuple[Alphabet, ...]) -> Alphabet:
-    """The events in two or more of the alphabets."""
+    """Returns the events that occur in two or more of the alphabets."""
     seen: set[Name] = set()
     shared: set[Name] = set()
     for alphabet in alphabets:
@@ -321,12 +321,12 @@ def shared_events(alphabets: tuple[Alphabet, ...]) -> Alphabet:
 
 
 def parts_of(term: Running) -> tuple[Term, ...]:
-    """The branches that may move: of an endless supply two more, for two of them may meet."""
+    """Returns the branches that can move; unlimited copies add two, since two new ones may rendezvous."""
     return term.branches if term.endless is None else (*term.branches, term.endless, term.endless)
 
 
 def _moved(move: Move, term: Running, changed: Mapping[int, Term]) -> Iterator[Move]:
-    """The step with the composition it leaves, where it is one that may be."""
+    """Yields the move with the resulting composition, unless that has too many copies."""
     branches = [changed.get(position, branch) for position, branch in enumerate(term.branches)]
     branches += [target for position, target in changed.items() if position >= len(term.branches)]
     target = go_on(term, branches)
@@ -341,7 +341,7 @@ def _moved(move: Move, term: Running, changed: Mapping[int, Term]) -> Iterator[M
 
 
 def meet(output: Move, entry: Move) -> Move | None:
-    """An output and an input as one step; its target is still that of the output."""
+    """Joins an output and an input into one move, with the output's target; None if they do not match."""
     sent, taken = output.act, entry.act
     if not isinstance(sent, Sends) or not isinstance(taken, Receives):
         return None

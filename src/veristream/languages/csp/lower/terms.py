@@ -1,10 +1,10 @@
-"""Process terms: instances of definitions, in the form that PAT writes them.
+"""Process terms: instances of definitions in the form PAT prints, the states of lowering.
 
-A term is a process with its parameters' values put in. A value that is known only at run time (it
-was received, or was computed from a global variable) is a bound name; `canonical` gives those names
-in the order they are first used, so that one location of a component stands for all their values.
+A term is a process with values substituted for its parameters. A value known only at run time (received,
+or computed from a global variable) stays a bound name; `slots.canonical` numbers those names, so that one
+location of a component stands for all their values. `steps` derives the steps of a term.
 
-`Running` is a parallel composition that has begun; it exists only in terms, not in the syntax.
+`Running` and `Forked` exist only in terms, not in the syntax.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from veristream.languages.csp.syntax import (
 from veristream.source import NOWHERE, Span
 
 COPIES_MAX = 4
-"""How many copies of `|||{..}@P` run at a time."""
+"""The maximum number of concurrent copies of `|||{..}@P`."""
 BRANCHES_MAX = 4096
 
 Name = tuple[str, tuple[int, ...]]
@@ -58,11 +58,11 @@ Alphabet = frozenset[Name]
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A parallel composition under way; for `||` the alphabets of its branches, fixed at its start.
+    """A parallel composition that has started; for `||`, with the alphabets fixed at its start.
 
-    `origin` are the branches as they were then: a component is called after them. A `bag` is an
-    interleaving that began with equal branches: their order does not matter from then on. `endless` is
-    the process that `|||{..}@P` has any number of copies of; at most `COPIES_MAX` run at a time.
+    `origin` holds the initial branches, which give components their names. A `bag` is an interleaving that
+    started with equal branches, whose order is irrelevant from then on. `endless` is the body of
+    `|||{..}@P`; at most `COPIES_MAX` copies run at a time.
     """
 
     interleave: bool
@@ -76,7 +76,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Forked:
-    """Stands for a composition whose branches run as components of their own."""
+    """A placeholder for a composition with branches that run as separate components."""
 
     number: int
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -86,17 +86,17 @@ Term = Process | Running | Forked
 
 
 def end_name(forked: Forked) -> str:
-    """The bound name that is true where every branch may terminate."""
+    """Returns the bound name for the condition that every branch can terminate."""
     return f"✓{forked.number}"
 
 
 def first_end_name(forked: Forked) -> str:
-    """The bound name that is true where every branch may terminate, and one of them atomically."""
+    """Returns the bound name for the condition that all branches can terminate, one of them atomically."""
     return f"✓{forked.number} first"
 
 
 def instantiate(process: Term, values: Values) -> Process:
-    """The process with the values in it, its indexed forms written out."""
+    """Substitutes values for bound names and expands indexed forms."""
     match process:
         case Stop() | Skip():
             return process
@@ -176,9 +176,7 @@ def _communication(process: Output | Input, values: Values) -> Process:
 def _replicated(process: Replicated, values: Values) -> Process:
     branches = [instantiate(process.body, one) for one in assignments(process.indices, values)]
     if not branches:
-        raise ModelError(
-            "the indices have no value at all", process.span, "give each index a set that is not empty"
-        )
+        raise ModelError("an index has no values", process.span, "give each index a set that is not empty")
     match process.operator:
         case "interleave" | "parallel":
             return parallel(process.operator == "interleave", branches, process.span)
@@ -197,22 +195,25 @@ def _copies(process: Copies, count: Expr | None, body: Process, values: Values) 
     size = constant(put_in(count, values), "the number of copies")
     if not 0 < size <= BRANCHES_MAX:
         raise ModelError(
-            f"there cannot be {size} copies", process.span, f"give a number from 1 to {BRANCHES_MAX}"
+            f"cannot run {size} copies", process.span, f"use a number from 1 to {BRANCHES_MAX}"
         )
     return parallel(True, [body] * size, process.span)
 
 
 def constant(expr: Expr, what: str) -> int:
-    """The number that an expression without unknown names is."""
+    """Returns the value of a constant expression; raises ModelError, naming `what`, if it is not one."""
     if isinstance(expr, Number):
         return expr.value
     raise ModelError(
-        f"{what} must be known before the run", expr.span, "use constants and parameters with known values"
+        f"{what} must be known before the search", expr.span, "use constants and constant arguments"
     )
 
 
 def assignments(indices: tuple[Index, ...], values: Values) -> Iterator[dict[str, Expr]]:
-    """The values with those of the indices, the last index fastest; a range may use earlier indices."""
+    """Yields the values extended by each assignment of the indices; the last index varies fastest.
+
+    The range of an index may use earlier indices.
+    """
     if not indices:
         yield dict(values)
         return
@@ -228,30 +229,30 @@ def _members(domain: Domain, values: Values) -> Iterable[int]:
     high = constant(put_in(domain.high, values), "the range of an index")
     if high - low >= BRANCHES_MAX:
         raise ModelError(
-            f"the range {low}..{high} is too large to be written out", domain.span, "make it smaller"
+            f"the range {low}..{high} is too large", domain.span, f"use at most {BRANCHES_MAX} values"
         )
     return range(low, high + 1)
 
 
 def write_out(events: Events, values: Values) -> Iterator[Events]:
-    """One entry for each event that the entry stands for."""
+    """Expands the indices of an entry; yields one entry for each event."""
     for one in assignments(events.indices, values):
         yield Events(_event(events.event, one))
 
 
 def names_of(events: Iterable[Events], what: str) -> Alphabet:
-    """The names of events that were written out."""
+    """Returns the names of expanded events; raises ModelError if an argument is not constant."""
     out: set[Name] = set()
     for one in events:
         out.add((one.event.name, tuple(constant(each, what) for each in one.event.arguments)))
     return frozenset(out)
 
 
-# --- Written forms ----------------------------------------------------------------------------------
+# --- Simplifying constructors -----------------------------------------------------------------------
 
 
 def is_skip(term: Term) -> bool:
-    """Whether the term terminates at once and a sequence after it simply begins."""
+    """Whether PAT treats the term as Skip, so that a sequence continues with its second process at once."""
     match term:
         case Skip():
             return True
@@ -268,7 +269,7 @@ def is_skip(term: Term) -> bool:
 
 
 def sequence(first: Term, second: Process, span: Span) -> Process:
-    """`first; second`, which is `second` where the first is Skip and Stop where it is Stop."""
+    """Builds `first; second`: `second` if the first is Skip, Stop if the first is Stop."""
     if is_skip(first):
         return second
     if isinstance(first, Stop) or (isinstance(first, Atomic) and isinstance(first.process, Stop)):
@@ -277,7 +278,7 @@ def sequence(first: Term, second: Process, span: Span) -> Process:
 
 
 def choice(kind: ChoiceKind, branches: Iterable[Process], span: Span) -> Process:
-    """The choice as it begins: without branches that are Stop."""
+    """Builds a choice; a general or external one drops branches that are Stop."""
     if kind == "internal":
         return Choice(kind, tuple(branches), span)
     able = tuple(branch for branch in branches if not isinstance(branch, Stop))
@@ -287,7 +288,7 @@ def choice(kind: ChoiceKind, branches: Iterable[Process], span: Span) -> Process
 
 
 def external(branches: Iterable[Process], span: Span) -> Process:
-    """An external choice: flat, without duplicates, in whatever order."""
+    """Builds an external choice, flattened, sorted and without duplicates."""
     flat: list[Process] = []
     for branch in branches:
         within = isinstance(branch, Choice) and branch.kind == "external"
@@ -297,7 +298,7 @@ def external(branches: Iterable[Process], span: Span) -> Process:
 
 
 def parallel(interleave: bool, branches: Iterable[Process], span: Span) -> Process:
-    """The composition; interleavings of interleavings are flat."""
+    """Builds a composition; nested interleavings are flattened."""
     flat: list[Process] = []
     for branch in branches:
         if interleave and isinstance(branch, Parallel) and branch.interleave:
@@ -305,27 +306,28 @@ def parallel(interleave: bool, branches: Iterable[Process], span: Span) -> Proce
         else:
             flat.append(branch)
     if len(flat) > BRANCHES_MAX:
-        raise ModelError(f"{len(flat)} parallel branches are too many", span, "use fewer")
+        hint = f"use at most {BRANCHES_MAX}"
+        raise ModelError(f"{len(flat)} parallel branches are too many", span, hint)
     return Parallel(interleave, tuple(flat), span)
 
 
 def atomic(term: Term, span: Span) -> Process:
-    """`atomic{term}`; twice is once."""
+    """Builds `atomic{term}`, which is idempotent."""
     return term if isinstance(term, Atomic) else Atomic(cast("Process", term), span)
 
 
 def hide(term: Term, events: tuple[Events, ...], span: Span) -> Process:
-    """The term without the events; hiding twice is hiding once, of both sets."""
+    """Builds the term with events hidden; nested hidings merge."""
     if isinstance(term, Hide):
         return Hide(term.process, tuple(dict.fromkeys(term.events + events)), span)
     return Hide(cast("Process", term), events, span)
 
 
-# --- Compositions under way -------------------------------------------------------------------------
+# --- Running compositions ---------------------------------------------------------------------------
 
 
 def begin(term: Parallel | Copies, alphabets: tuple[Alphabet, ...], *, counted: bool) -> Running:
-    """The composition as it starts; where bags are not `counted`, all branches are told apart."""
+    """Returns the composition in its initial state; without `counted`, no bag is formed."""
     if isinstance(term, Copies):
         if counted:
             return Running(True, (), (), (term.body,), True, term.body, term.span)
@@ -337,7 +339,7 @@ def begin(term: Parallel | Copies, alphabets: tuple[Alphabet, ...], *, counted: 
 
 
 def go_on(term: Running, branches: Iterable[Term]) -> Running | None:
-    """The composition with other branches; None where too many copies would run."""
+    """Returns the composition with other branches, or None if too many copies would run."""
     kept = list(branches)
     if term.endless is not None:
         kept = [one for one in kept if one != term.endless and not isinstance(one, Skip | Stop)]

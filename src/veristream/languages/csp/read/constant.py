@@ -1,4 +1,4 @@
-"""What constant expressions of CSP# are worth."""
+"""Evaluates constant expressions while a model is read, such as sizes, ranges and initial values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from veristream.languages.csp.syntax import (
 
 
 def apply_unary(op: UnaryOp, value: int) -> int:
-    """The value of an operator on one number."""
     match op:
         case "-":
             return -value
@@ -32,7 +31,7 @@ def apply_unary(op: UnaryOp, value: int) -> int:
 
 
 def apply_binary(op: BinaryOp, left: int, right: int) -> int | None:
-    """The value of an operator on two numbers; None where there is none, as in a division by zero."""
+    """Applies an operator; returns None for a division by zero."""
     if op in {"/", "%"} and right == 0:
         return None
     match op:
@@ -59,7 +58,7 @@ def apply_binary(op: BinaryOp, left: int, right: int) -> int | None:
 
 
 def evaluate(expr: Expr, variables: Mapping[str, Variable]) -> int | None:
-    """The value where all variables have their initial ones; None where none is known."""
+    """Evaluates an expression over the initial values of the variables; returns None if it cannot."""
     match expr:
         case Number(value):
             return value

@@ -1,4 +1,8 @@
-"""Constants, variables and channels: all that is settled before any process is read."""
+"""Resolves constants, variables and channels, before `resolve` turns to processes and assertions.
+
+The order is fixed: all names, then constants, then channels, then variables, since an initial value may
+use any constant and the variables declared earlier.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,10 @@ _ELEMENTS_MAX = 1_000_000
 
 
 def declare_all(pieces: list[Piece], settings: Mapping[str, int]) -> Names:
-    """The tables of all names; `settings` replaces values of constants. Raises ModelError."""
+    """Returns the tables of all names; `settings` overrides values of constants.
+
+    Raises ModelError if a name is declared twice or a declaration is invalid.
+    """
     names = Names()
     for piece in pieces:
         _note(names, piece)
@@ -38,7 +45,7 @@ def declare_all(pieces: list[Piece], settings: Mapping[str, int]) -> Names:
 
 
 def range_of(scope: Scope, node: Node | None) -> tuple[int | None, int | None]:
-    """The bounds of `:{low..high}`, either of which may be left out."""
+    """Returns the bounds of `:{low..high}`; either may be omitted."""
     if node is None:
         return None, None
     low, high = (
@@ -46,12 +53,12 @@ def range_of(scope: Scope, node: Node | None) -> tuple[int | None, int | None]:
         for bound in (optional(node, 0), optional(node, 1))
     )
     if low is not None and high is not None and low > high:
-        raise scope.error(node, f"the range {low}..{high} is empty", "the lower bound comes first")
+        raise scope.error(node, f"the range {low}..{high} is empty", "write the lower bound first")
     return low, high
 
 
 def _note(names: Names, piece: Piece) -> None:
-    """Notes the names of a declaration, whatever they are worth."""
+    """Records the names of a declaration without evaluating it."""
     source, node = piece.source, piece.node
 
     def note(name: Token, kind: str) -> None:
@@ -88,16 +95,17 @@ def _keep(names: Names, define: Define) -> None:
     key = (define.name, len(define.parameters))
     if key in names.macros:
         line = names.macros[key].span.line
-        raise ModelError(f"`{define.name}` is already the name of a macro, see line {line}", define.span)
+        message = f"a macro `{define.name}` with as many parameters is already declared, see line {line}"
+        raise ModelError(message, define.span, "rename one of them")
     if len(set(define.parameters)) < len(define.parameters):
         raise ModelError(
-            f"`{define.name}` has two parameters of one name", define.span, "rename one of them"
+            f"`{define.name}` has two parameters with the same name", define.span, "rename one of them"
         )
     names.macros[key] = define
 
 
 def _settle_constants(names: Names, pieces: list[Piece], settings: Mapping[str, int]) -> None:
-    """Makes those definitions constants that depend on nothing else."""
+    """Turns the definitions that depend on constants only into constants."""
     order = [name for name in names.defines if _is_constant(names, name, ())]
     for name in settings:
         if name not in order:
@@ -114,8 +122,8 @@ def _is_constant(names: Names, name: str, path: tuple[str, ...]) -> bool:
         return True
     if name in path:
         define = names.defines[name]
-        hint = "a definition may use earlier ones only"
-        raise ModelError(f"`{name}` is defined by itself", define.span, hint)
+        hint = "a definition may only use earlier ones"
+        raise ModelError(f"`{name}` is defined in terms of itself", define.span, hint)
     if name not in names.defines or value_body(names.defines[name].body) is None:
         return False
     body = names.defines[name].body
@@ -145,7 +153,7 @@ def _settle(names: Names, name: str, settings: Mapping[str, int]) -> None:
 
 
 def _is_truth(scope: Scope, node: Node) -> bool:
-    """Whether an expression is a truth value rather than a number."""
+    """Whether an expression yields a truth value rather than a number."""
     names = scope.names
     match node.data:
         case "number":
@@ -167,7 +175,8 @@ def _channels(scope: Scope, node: Node) -> None:
     *parts, written = children(node)
     capacity = resolve_constant(scope, written, "the capacity of a channel")
     if capacity < 0:
-        raise scope.error(written, "the capacity of a channel is at least 0", "0 is a rendezvous")
+        hint = "use 0 for a rendezvous channel"
+        raise scope.error(written, "the capacity of a channel must be at least 0", hint)
     for part in parts:
         name, shape = token(part, 0), _shape(scope, child(part, 1))
         scope.names.channels[str(name)] = Channel(str(name), capacity, shape, scope.span(name))
@@ -178,11 +187,11 @@ def _shape(scope: Scope, node: Node) -> tuple[int, ...]:
     for size in children(node):
         value = resolve_constant(scope, size, "a size")
         if value < 1:
-            raise scope.error(size, f"a size is at least 1, not {value}")
+            raise scope.error(size, f"a size must be at least 1, not {value}")
         sizes.append(value)
     if prod(sizes) > _ELEMENTS_MAX:
         raise scope.error(
-            node, f"{prod(sizes)} elements are too many", f"at most {_ELEMENTS_MAX} are possible"
+            node, f"an array cannot have {prod(sizes)} elements", f"the maximum is {_ELEMENTS_MAX}"
         )
     return tuple(sizes)
 
@@ -197,22 +206,23 @@ def _variable(scope: Scope, node: Node) -> Variable:
         shape = shape or (len(initial),)
         if len(initial) != prod(shape):
             message = f"`{name}` has {prod(shape)} elements, but {len(initial)} values are given"
-            raise scope.error(written, message, "`0(3)` is three times the value 0")
+            raise scope.error(written, message, "`0(3)` means three elements with the value 0")
     elif written is not None:
         if shape:
-            hint = f"write `[...({prod(shape)})]` to give all elements one value"
-            raise scope.error(written, f"the array `{name}` cannot begin as one value", hint)
+            hint = f"write `[...({prod(shape)})]` to give every element the same value"
+            message = f"the array `{name}` cannot be initialised with a single value"
+            raise scope.error(written, message, hint)
         initial, boolean = (_value(scope, written),), _is_truth(scope, written)
     for value in initial:
         if (low is not None and value < low) or (high is not None and value > high):
             place = written if written is not None else name
-            hint = "give it a first value that is in its range"
-            raise scope.error(place, f"`{name}` begins as {value}, which is not in its range", hint)
+            hint = "choose an initial value within the range"
+            raise scope.error(place, f"the initial value {value} of `{name}` is outside its range", hint)
     return Variable(str(name), shape, initial, low, high, boolean, scope.span(name))
 
 
 def _record(scope: Scope, node: Node) -> tuple[tuple[int, ...], bool]:
-    """The values of `[1(2), 3..6, x]`, and whether all are truth values."""
+    """Returns the values of `[1(2), 3..6, x]`, and whether all of them are truth values."""
     values: list[int] = []
     truths: list[bool] = []
     for part in children(node):
@@ -237,11 +247,12 @@ def _record(scope: Scope, node: Node) -> tuple[tuple[int, ...], bool]:
 
 def _check_count(scope: Scope, node: Node, count: int) -> None:
     if not 0 <= count <= _ELEMENTS_MAX:
-        raise scope.error(node, f"{count} elements are not possible", f"there are 0 to {_ELEMENTS_MAX}")
+        hint = f"the number must be between 0 and {_ELEMENTS_MAX}"
+        raise scope.error(node, f"an array cannot have {count} elements", hint)
 
 
 def _as_repeated(node: Node) -> Node:
-    """`[N(3)]` looks like a call of N; it is the value N three times."""
+    """Rewrites `[N(3)]`, which was parsed as a call of N, to the value N repeated three times."""
     written = maybe(node, 0)
     if node.data == "element" and isinstance(written, Tree) and written.data == "call":
         count = children(child(written, 1))
@@ -253,11 +264,11 @@ def _as_repeated(node: Node) -> Node:
 
 
 def _value(scope: Scope, node: Node) -> int:
-    """A first value; it may use variables that are declared before."""
+    """Evaluates an initial value, which may use variables declared earlier."""
     expr = resolve_expr(scope, node)
     value = evaluate(expr, scope.names.variables)
     if value is None:
         raise scope.error(
-            node, "a first value must be known", "use constants and variables that are declared before"
+            node, "an initial value must be known", "use constants and variables declared earlier"
         )
     return value

@@ -1,8 +1,8 @@
-"""LTL formulas of assertions, read as PAT reads them.
+"""Parses and resolves the LTL formulas of assertions, with PAT's precedence; part of `resolve`.
 
-Strength, from tightest: the operators before a formula (`!`, `X`, `[]` or `G`, `<>` or `F`), then `U` and
-`R` (or `V`), then `&&` (or `/\\`), `||` (or `\\/`), `->` and `<->`, which are of one strength. All group to
-the left, so `a -> b && c` is `(a -> b) && c`: PAT takes this from SPIN's and LTL2BA's formulas.
+From tightest to loosest: the prefix operators (`!`, `X`, `[]` or `G`, `<>` or `F`); `U` and `R` (or `V`);
+then `&&` (or `/\\`), `||` (or `\\/`), `->` and `<->`, which share one precedence. All binary operators
+associate to the left, so `a -> b && c` is `(a -> b) && c`, as in SPIN and LTL2BA, where PAT took it from.
 """
 
 from __future__ import annotations
@@ -45,30 +45,30 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def resolve_formula(scope: Scope, tokens: list[Token]) -> Formula:
-    """The formula of these words; raises ModelError where they make none or name nothing."""
+    """Returns the formula of these tokens; raises ModelError on a syntax error or an unknown name."""
     reader = _Reader(scope, tokens)
     formula = reader.connected()
     if reader.position < len(tokens):
         raise reader.error_here(
-            "a formula ends before this", "join formulas by `&&`, `||`, `->`, `<->`, `U` or `R`"
+            "expected an operator in the formula", "join formulas with `&&`, `||`, `->`, `<->`, `U` or `R`"
         )
     return formula
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Walks over the words; `position` is that of the next one."""
+    """A recursive-descent parser; `position` is that of the next token."""
 
     scope: Scope
     tokens: list[Token]
     position: int = 0
 
     def connected(self) -> Formula:
-        """Formulas joined by connectives."""
+        """Parses formulas joined by connectives."""
         return self._chain(_CONNECTIVES)
 
     def until(self) -> Formula:
-        """Formulas joined by U and R."""
+        """Parses formulas joined by U and R."""
         return self._chain(_UNTIL)
 
     def _chain(self, operators: dict[str, _Binary]) -> Formula:
@@ -81,7 +81,7 @@ class _Reader:
         return left
 
     def single(self) -> Formula:
-        """A proposition with the operators before it."""
+        """Parses a proposition or a parenthesised formula with its prefix operators."""
         start, word = self.position, self.peek()
         if word in _BEFORE:
             self.position += 1
@@ -92,14 +92,15 @@ class _Reader:
             inner = self.connected()
             if self.peek() != ")":
                 raise self.error_here(
-                    "a `)` is missing in the formula", "join formulas by `&&`, `||`, `->`, `U` or `R`"
+                    "expected `)` or an operator in the formula",
+                    "join formulas with `&&`, `||`, `->`, `<->`, `U` or `R`",
                 )
             self.position += 1
             return inner
         return self.proposition()
 
     def proposition(self) -> Formula:
-        """A condition or an event."""
+        """Parses a condition or an event."""
         word, start = self.peek(), self.position
         self.position += 1
         if word in {"true", "false"}:
@@ -112,7 +113,8 @@ class _Reader:
         if _WORD.fullmatch(word) is None or word in _UNTIL:
             self.position = start
             raise self.error_here(
-                "a condition or an event is missing in the formula", "as in `[] (request -> <> reply)`"
+                "expected a condition or an event in the formula",
+                "for example `[] (request -> <> reply)`",
             )
         return self._named(word, start)
 
@@ -149,18 +151,18 @@ class _Reader:
         return Holds(expand_value(self.scope, names.defines[name], (), span), span)
 
     def _indices(self, name: str) -> str:
-        """`[1][2]` of a channel in an array, as PAT shows it."""
+        """Parses the indices `[1][2]` of a channel; returns them as PAT prints them."""
         indices = ""
         while self.peek() == "[" and name in self.scope.names.channels:
             self.position += 1
             indices += f"[{self._argument()}]"
             if self.peek() != "]":
-                raise self.error_here("a `]` is missing in the formula")
+                raise self.error_here("expected `]` in the formula")
             self.position += 1
         return indices
 
     def _arguments(self) -> list[int]:
-        """`!1.2`, `?1.2` or `.1.2`; nothing may follow the `!` or `?` of a message without fields."""
+        """Parses `!1.2`, `?1.2` or `.1.2`, or `!` or `?` alone for a message without fields."""
         sign = self.peek()
         self.position += 1
         if sign != "." and not self._is_argument(self.position):
@@ -178,8 +180,8 @@ class _Reader:
     def _argument(self) -> int:
         word = self.peek()
         if not self._is_argument(self.position):
-            hint = "in a formula the arguments of events are numbers and constants"
-            raise self.error_here("only values can stand here", hint)
+            hint = "in a formula the arguments of events must be numbers or constants"
+            raise self.error_here("expected a value", hint)
         self.position += 1
         if word == "-":
             return -self._argument()
@@ -189,9 +191,9 @@ class _Reader:
 
     def _quoted(self, word: str, start: int) -> Formula:
         found = _QUOTED.fullmatch(word[1:-1])
-        hint = 'an event is quoted as in `"c!1"`, `"c?1.2"` or `"a.1"`'
+        hint = 'quote an event as in `"c!1"`, `"c?1.2"` or `"a.1"`'
         if found is None:
-            raise ModelError("this is no event", self.span(start), hint)
+            raise ModelError("this string is not an event", self.span(start), hint)
         name, indices, sign, rest = found[1], found[2], found[3] or "", found[4] or ""
         arguments = [self._text_value(part.strip(), start, hint) for part in rest.split(".") if rest]
         places = [
@@ -204,37 +206,41 @@ class _Reader:
         if re.fullmatch(r"-?\d+", text):
             return int(text)
         if text not in self.scope.names.constants:
-            raise ModelError(f"`{text}` is no value", self.span(start), hint)
+            raise ModelError(f"`{text}` is not a number or constant", self.span(start), hint)
         return self.scope.names.constants[text].value
 
     def _occurs(self, shown: str, arguments: tuple[int, ...], sign: str, start: int) -> Formula:
-        """The event, if there is one of that name; a rendezvous is one event, however it is written."""
+        """Returns the proposition of an event; a rendezvous is the same event with `!`, `?` or `.`.
+
+        Raises ModelError if the model has no such event.
+        """
         names, span = self.scope.names, self.span(start)
         name = shown.split("[", maxsplit=1)[0]
         channel = names.channels.get(name)
         if channel is None and name not in names.events:
             known = [*names.events, *names.channels, *names.defines]
-            hint = suggest(name, known, f"define a condition, `#define {name} ...;`, or perform the event")
-            raise ModelError(f"no event, channel or condition is called `{name}`", span, hint)
+            otherwise = f"define a condition, `#define {name} ...;`, or use the event in a process"
+            hint = suggest(name, known, otherwise)
+            raise ModelError(f"there is no event, channel or condition `{name}`", span, hint)
         if channel is not None and channel.capacity > 0 and sign in {"", "."} and name not in names.events:
             hint = f'write `"{name}!1"` for sending or `"{name}?1"` for receiving'
             raise ModelError(f"`{name}` is a buffered channel", span, hint)
         if sign in {"!", "?"} and channel is None:
-            raise ModelError(f"there is no channel `{name}`", span, f"an event is written `{name}.1`")
+            raise ModelError(f"there is no channel `{name}`", span, f"write an event as `{name}.1`")
         kept = sign if channel is not None and channel.capacity > 0 and sign in {"!", "?"} else ""
         return Occurs(shown, arguments, cast(Literal["", "!", "?"], kept), span)
 
     def peek(self) -> str:
-        """The next word; empty at the end."""
+        """Returns the next token without consuming it, or an empty string at the end."""
         return str(self.tokens[self.position]) if self.position < len(self.tokens) else ""
 
     def span(self, start: int) -> Span:
-        """From the word at `start` to the last one that was read."""
+        """Returns the span from the token at `start` to the last one consumed."""
         last = self.tokens[max(start, self.position - 1)]
         return self._join(self.scope.span(self.tokens[start]), self.scope.span(last))
 
     def error_here(self, message: str, hint: str = "") -> ModelError:
-        """A ModelError at the next word."""
+        """Returns a ModelError located at the next token."""
         where = self.tokens[min(self.position, len(self.tokens) - 1)]
         return ModelError(message, self.scope.span(where), hint)
 

@@ -1,4 +1,7 @@
-"""The declarations of a file and of the files it includes, in the order in which they stand."""
+"""Follows `#include`: collects the parsed declarations of a file and of all files it includes.
+
+It stands between the parser (`read_tree`), which sees one file, and `resolve`, which sees them all.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,17 @@ from veristream.source import Source, Span, read_source
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One declaration, as it was parsed, with the file it stands in."""
+    """The parse tree of one declaration and the file that contains it."""
 
     source: Source
     node: Node
 
 
 def gather(source: Source) -> list[Piece]:
-    """All declarations; a file that is included twice counts once. Raises ModelError."""
+    """Returns all declarations in textual order; a file that is included twice counts once.
+
+    Raises ModelError if a file cannot be read, includes itself or imports a C# library.
+    """
     return _gather(source, (_identity(Path(source.name)),), set())
 
 
@@ -38,8 +44,8 @@ def _gather(source: Source, path: tuple[Path, ...], seen: set[Path]) -> list[Pie
         file = Path(source.name).parent / str(token(node, 0))[1:-1].replace("\\", "/")
         identity = _identity(file)
         if identity in path:
-            hint = "move what both files need into a third one"
-            raise ModelError(f"`{file.name}` includes itself, directly or through others", span, hint)
+            hint = "move the declarations that both files need into a third file"
+            raise ModelError(f"`{file.name}` includes itself, directly or indirectly", span, hint)
         if identity not in seen:
             pieces += _gather(_read(file, span), (*path, identity), seen)
     return pieces
@@ -53,7 +59,7 @@ def _read(file: Path, span: Span) -> Source:
     try:
         return read_source(file)
     except OSError:
-        hint = f"it was looked for as {file}: the path is relative to the including file"
-        raise ModelError(f"there is no file `{file.name}` to include", span, hint) from None
+        hint = f"looked for {file}; paths are relative to the including file"
+        raise ModelError(f"cannot read the included file `{file.name}`", span, hint) from None
     except UnicodeDecodeError:
         raise ModelError(f"`{file.name}` is not UTF-8 text", span, "save it as UTF-8") from None

@@ -1,4 +1,7 @@
-"""The names of a file with what it includes, and what is known of them at a place in it."""
+"""Symbol tables: the names a model declares, and the scope at a place in it.
+
+`declarations` fills the tables; the `resolve_*` modules look names up in them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from veristream.source import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number with a name; `boolean` says that it is true or false."""
+    """A named number; `boolean` is set if it is a truth value."""
 
     value: int
     boolean: bool
@@ -22,7 +25,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Define:
-    """`#define name(parameters) body;`: text that stands for the name, kept as it was parsed."""
+    """`#define name(parameters) body;`: a definition or macro, kept as a parse tree until it is used."""
 
     name: str
     parameters: tuple[str, ...]
@@ -33,7 +36,7 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """All that is declared; the tables grow while declarations are read, in the order of need."""
+    """All declarations of a model; the tables are filled while the declarations are read."""
 
     kinds: dict[str, tuple[str, Span]] = field(default_factory=dict)
     constants: dict[str, Constant] = field(default_factory=dict)
@@ -47,11 +50,12 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean at a place.
+    """The meaning of names at a place in the model.
 
-    `bound` holds what a process or macro binds; `local` the local variables of a program, `arrays` the
-    arrays among them with their sizes. `taken` are the names that are bound around or in the program so
-    far: it is shared by all places of one program, so that each variable gets a name of its own.
+    `bound` holds the names that a process or macro binds, `local` the local variables of a program and
+    `arrays` the shapes of the arrays among them. `taken` is the set of names already bound in or around
+    the program; all scopes of one program share it, so that each local variable gets a unique name.
+    `expanding` lists the definitions being expanded, to detect circular ones.
     """
 
     names: Names
@@ -63,53 +67,53 @@ class Scope:
     expanding: tuple[str, ...] = ()
 
     def span(self, branch: Branch) -> Span:
-        """The characters that a part of the tree was read from."""
+        """Returns the source span of a part of the parse tree."""
         return span_of(self.source, branch)
 
     def error(self, branch: Branch, message: str, hint: str = "") -> ModelError:
-        """A ModelError at a part of the tree."""
+        """Returns a ModelError located at a part of the parse tree."""
         return ModelError(message, self.span(branch), hint)
 
     def binding(self, *names: str) -> Scope:
-        """The scope in which these names are bound too."""
+        """Returns this scope with more names bound."""
         return replace(self, bound={**self.bound, **{name: Bound(name) for name in names}})
 
 
 def declare(names: Names, name: str, kind: str, span: Span) -> None:
-    """Notes what a name is; raises ModelError where it is something already."""
+    """Records the kind of a name; raises ModelError if the name is already declared."""
     known = names.kinds.get(name)
     if known is not None and not (kind == known[0] == "macro"):
         before = known[1]
         place = f"line {before.line}" if before.source is span.source else before.place
         raise ModelError(
-            f"`{name}` is already the name of a {known[0]}, see {place}", span, "rename one of them"
+            f"`{name}` is already declared as a {known[0]}, see {place}", span, "rename one of them"
         )
     names.kinds[name] = (kind, span)
 
 
 def check_fresh(scope: Scope, branch: Branch, name: str, what: str) -> None:
-    """Raises ModelError where a name that is to be bound would hide another; PAT refuses that too."""
+    """Raises ModelError if binding a name would hide another, which PAT rejects too."""
     if name in scope.bound or name in scope.local:
-        raise scope.error(branch, f"`{name}` is bound here already", f"give this {what} another name")
+        raise scope.error(branch, f"`{name}` is already bound here", f"give this {what} another name")
     kind = scope.names.kinds.get(name, ("", None))[0]
     if kind in {"constant", "variable", "definition"}:
         raise scope.error(
-            branch, f"`{name}` is already the name of a {kind}", f"give this {what} another name"
+            branch, f"`{name}` is already declared as a {kind}", f"give this {what} another name"
         )
 
 
 def unknown(scope: Scope, branch: Branch, name: str) -> ModelError:
-    """The ModelError of a name that means nothing in an expression."""
+    """Returns the ModelError for a name that has no value in this scope."""
     names = scope.names
     if name in names.channels:
-        hint = f"a channel is asked by `call(ccount, {name})`, `call(cempty, {name})` and the like"
+        hint = f"query a channel with `call(ccount, {name})`, `call(cempty, {name})` and so on"
         return scope.error(branch, f"`{name}` is a channel, not a value", hint)
     if name in names.processes:
         return scope.error(
-            branch, f"`{name}` is a process, not a value", "processes stand after `->` or an operator"
+            branch, f"`{name}` is a process, not a value", "a process can only follow `->` or an operator"
         )
     if names.kinds.get(name, ("", None))[0] == "variable":
-        return scope.error(branch, f"`{name}` is declared only later", "declare it before it is used here")
+        return scope.error(branch, f"`{name}` is used before its declaration", "move its declaration up")
     candidates = [*scope.bound, *scope.local, *names.constants, *names.defines, *names.variables]
     hint = suggest(name, candidates, f"declare it: `var {name} = 0;` or `#define {name} 0;`")
-    return scope.error(branch, f"`{name}` is not known here", hint)
+    return scope.error(branch, f"cannot find `{name}` in this scope", hint)

@@ -1,4 +1,7 @@
-"""From the text of a CSP# file, with the files it includes, to its resolved syntax."""
+"""Reads a CSP# file and the files it includes into resolved syntax: the front half of the translation.
+
+`lower` calls it and turns the resulting Specification into Networks.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from veristream.source import Source, Span
 
 
 def read_specification(source: Source, constants: Mapping[str, int]) -> Specification:
-    """The specification of a file; `constants` replaces values of its `#define` constants.
+    """Returns the specification of a file; `constants` overrides values of its `#define` constants.
 
-    Raises ModelError, with the place and a hint, where the text is wrong.
+    Raises ModelError, with a span and a hint, if the file is not a valid model.
     """
     try:
         return resolve(source, gather(source), constants)
     except RecursionError:
-        hint = "define parts of it as processes or conditions of their own"
+        hint = "move parts of it into separate processes or definitions"
         raise ModelError("the model is nested too deeply", Span(source, 0, 0), hint) from None

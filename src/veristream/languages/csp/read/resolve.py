@@ -1,4 +1,8 @@
-"""From the declarations of a file to a specification in which every name is resolved."""
+"""Resolves names: from the parsed declarations of a model to a Specification.
+
+`declarations` handles constants, variables and channels; `resolve_process`, `resolve_program`,
+`resolve_expr` and `formula` the rest. Reading ends here; lowering starts from the result.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ from veristream.source import Source, Span
 
 
 def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -> Specification:
-    """The specification that the declarations make; raises ModelError."""
+    """Returns the specification that the declarations form; raises ModelError if it is invalid."""
     names = declare_all(pieces, constants)
     if not names.processes:
         hint = "define one: `P() = a -> P();`"
@@ -61,18 +65,18 @@ def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -
 
 
 def _find_alphabets(names: Names, pieces: list[Piece]) -> dict[str, Piece]:
-    """The `#alphabet` of each process that has one."""
+    """Maps each process with an `#alphabet` to that declaration."""
     found: dict[str, Piece] = {}
     for piece in pieces:
         if piece.node.data != "alphabet":
             continue
         scope, name = Scope(names, piece.source), token(piece.node, 0)
         if str(name) not in names.processes:
-            hint = suggest(str(name), list(names.processes), "an alphabet belongs to a defined process")
+            hint = suggest(str(name), list(names.processes), "`#alphabet` must name a defined process")
             raise scope.error(name, f"there is no process `{name}`", hint)
         if str(name) in found:
             raise scope.error(
-                name, f"`{name}` has an alphabet already", "write all its events into one `#alphabet`"
+                name, f"`{name}` already has an alphabet", "put all its events in one `#alphabet`"
             )
         found[str(name)] = piece
     return found
@@ -97,7 +101,7 @@ def _parameters(scope: Scope, nodes: list[Node]) -> list[Parameter]:
         name = token(node, 0)
         check_fresh(scope, name, str(name), "parameter")
         if any(str(name) == other.name for other in found):
-            raise scope.error(name, f"the parameter `{name}` is there twice", "rename one of them")
+            raise scope.error(name, f"duplicate parameter `{name}`", "rename one of them")
         low, high = range_of(scope, optional(node, 1))
         found.append(Parameter(str(name), low, high, scope.span(name)))
     return found
@@ -117,7 +121,7 @@ def _assertion(scope: Scope, node: Node) -> Assertion:
     written = scope.source.text[scope.span(process).start : span.end].rstrip().removesuffix(";")
     ref = resolve_ref(scope, process)
     if any(uses_globals(argument) for argument in ref.arguments):
-        raise scope.error(process, "the arguments of an asserted process are constants")
+        raise scope.error(process, "the arguments of an asserted process must be constants")
     return Assertion(ref, _claim(scope, claim), blank(written), span)
 
 
@@ -157,6 +161,6 @@ def _refines(scope: Scope, node: Node) -> Claim:
         case _:
             raise scope.error(
                 token(node, 0),
-                f"refinement `<{model}>` is unknown",
-                "there are `refines`, `<F>` and `<FD>`",
+                f"unknown refinement `<{model}>`",
+                "use `refines`, `refines<F>` or `refines<FD>`",
             )

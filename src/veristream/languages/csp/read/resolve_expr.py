@@ -1,4 +1,4 @@
-"""Expressions: names looked up, macros put in, indexed conditions written out."""
+"""Resolves expressions: looks up names, expands macros and indexed conditions; part of `resolve`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _INSTANCES_MAX = 100_000
 
 
 def resolve_expr(scope: Scope, node: Node) -> Expr:
-    """The expression that a part of the tree stands for; constant parts of it are worked out."""
+    """Returns the expression of a parse tree, with constant subexpressions folded."""
     match node.data:
         case "number":
             return Number(_number(token(node, 0)), scope.span(node))
@@ -65,16 +65,17 @@ def resolve_expr(scope: Scope, node: Node) -> Expr:
         case "call":
             name = token(node, 0)
             hint = f"write a macro, `#define {name}(x) ...;`, and `call({name}, ...)`"
-            raise scope.error(node, f"`{name}(...)` is no expression: there are no functions", hint)
+            raise scope.error(node, f"`{name}(...)` is not an expression: CSP# has no functions", hint)
         case "record":
-            raise scope.error(node, "an array cannot be passed", "pass its elements, or use a global array")
+            hint = "pass its elements, or use a global array"
+            raise scope.error(node, "an array cannot be passed as an argument", hint)
         case _:
             assert node.data == "expr", node.data
             return _row(scope, node)
 
 
 def resolve_constant(scope: Scope, node: Node, what: str) -> int:
-    """The value of an expression over constants."""
+    """Returns the value of a constant expression; raises ModelError, naming `what`, if it is not one."""
     value = evaluate(resolve_expr(scope, node), scope.names.variables)
     if value is None:
         raise scope.error(
@@ -84,19 +85,19 @@ def resolve_constant(scope: Scope, node: Node, what: str) -> int:
 
 
 def resolve_indices(scope: Scope, node: Node) -> tuple[Index, ...]:
-    """The indices before an `@`; none may hide another name."""
+    """Returns the indices before an `@`; raises ModelError if one hides another name."""
     found: list[Index] = []
     for index in children(node):
         name = token(index, 0)
         check_fresh(scope, name, str(name), "index")
         if any(str(name) == other.name for other in found):
-            raise scope.error(name, f"the index `{name}` is there twice", "give one of them another name")
+            raise scope.error(name, f"duplicate index `{name}`", "rename one of them")
         found.append(Index(str(name), _domain(scope, child(index, 1))))
     return tuple(found)
 
 
 def expand_value(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Expr:
-    """What a definition is worth with arguments put in."""
+    """Expands a definition with arguments into an expression; raises ModelError if it is a program."""
     inner = enter(scope, define, arguments, span)
     found = value_body(define.body)
     if found is None:
@@ -107,11 +108,13 @@ def expand_value(scope: Scope, define: Define, arguments: tuple[Expr, ...], span
 
 
 def enter(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Scope:
-    """The scope of a definition's body; raises ModelError where it uses itself."""
+    """Returns the scope of a definition's body; raises ModelError if the definition is circular."""
     if define.name in scope.expanding:
         here = Scope(scope.names, define.source)
         raise here.error(
-            define.body, f"`{define.name}` is defined by itself", "a definition may use earlier ones only"
+            define.body,
+            f"`{define.name}` is defined in terms of itself",
+            "a definition may only use earlier ones",
         )
     return Scope(
         scope.names,
@@ -123,7 +126,7 @@ def enter(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span)
 
 
 def value_body(body: Node) -> Node | None:
-    """The one expression that a definition consists of; None where it is a program."""
+    """Returns the expression that a definition consists of, or None if the body is a program."""
     parts = children(body)
     if body.data == "block":
         return value_body(parts[0]) if len(parts) == 1 else None
@@ -133,7 +136,7 @@ def value_body(body: Node) -> Node | None:
 
 
 def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[Expr, ...]]:
-    """The macro of a `call(m, ...)` and its arguments; raises ModelError where there is none."""
+    """Returns the macro and the arguments of `call(m, ...)`; raises ModelError if there is none."""
     name = token(node, 1)
     arguments = children(node)
     macros = scope.names.macros
@@ -152,12 +155,12 @@ def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[Expr, ...]]:
 
 
 def indices_of(scope: Scope, node: Node) -> tuple[Expr, ...]:
-    """The indices of `a[i][j]`."""
+    """Resolves the indices of `a[i][j]`."""
     return tuple(resolve_expr(scope, part) for part in children(node))
 
 
 def combine(op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr:
-    """The operator on two operands, worked out where both are numbers."""
+    """Applies an operator to two operands, folding it if both are numbers."""
     if isinstance(left, Number) and isinstance(right, Number):
         value = apply_binary(op, left.value, right.value)
         if value is not None:
@@ -204,22 +207,22 @@ def _element(scope: Scope, node: Node) -> Expr:
 
 
 def global_element(scope: Scope, node: Node) -> Global:
-    """`a[i]` or `a[i][j]` of a global array; one index reads the flattened array."""
+    """Resolves `a[i]` or `a[i][j]` of a global array; a single index addresses the flattened array."""
     name = str(token(node, 0))
     if name in scope.bound or name in scope.local or name in scope.names.constants:
-        raise scope.error(node, f"`{name}` is one value, not an array", "only global variables are arrays")
+        raise scope.error(node, f"`{name}` is a single value, not an array", "declare a global array")
     if name not in scope.names.variables:
         raise unknown(scope, token(node, 0), name)
     indices, shape = indices_of(scope, node), scope.names.variables[name].shape
     if not shape:
         raise scope.error(node, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
     if len(indices) not in {1, len(shape)}:
-        raise scope.error(node, f"`{name}` has {len(shape)} indices, not {len(indices)}")
+        raise scope.error(node, f"`{name}` takes {len(shape)} indices, not {len(indices)}")
     return Global(name, indices, scope.span(node))
 
 
 def _row(scope: Scope, node: Node) -> Expr:
-    """Operands and operators by their strength, to the left."""
+    """Groups a flat row of operands and operators by precedence; all operators associate to the left."""
     operands: list[Expr] = []
     operators: list[BinaryOp] = []
     starts: list[int] = []
@@ -262,7 +265,7 @@ def _prefixed(scope: Scope, prefixes: list[Token], node: Node) -> Expr:
 
 
 def _indexed(scope: Scope, node: Node) -> Expr:
-    """`&& i:{0..2}@c` as the conjunction over all values."""
+    """Expands `&& i:{0..2}@c` into the conjunction over all values."""
     op = cast(BinaryOp, str(token(node, 0)))
     indices = resolve_indices(scope, child(node, 1))
     values = [_values(scope, child(node, 1), index.domain) for index in indices]
@@ -278,7 +281,7 @@ def _values(scope: Scope, node: Node, domain: Domain) -> list[int]:
     bounds = [part for part in (domain.low, domain.high, *domain.values) if part is not None]
     known = [part.value for part in bounds if isinstance(part, Number)]
     if len(known) < len(bounds):
-        hint = "use numbers and constants; write the condition out where the range varies"
+        hint = "use numbers and constants; if the range varies, write the condition out by hand"
         raise scope.error(node, "the range of an indexed condition must be constant", hint)
     if domain.values:
         return known
@@ -292,14 +295,14 @@ def _domain(scope: Scope, node: Node) -> Domain:
     for part, written in zip(parts, children(node), strict=True):
         if uses_globals(part):
             hint = "use constants, parameters and received values"
-            raise scope.error(written, "what an index runs over cannot depend on variables", hint)
+            raise scope.error(written, "the values of an index cannot depend on variables", hint)
     span = scope.span(node)
     if node.data == "values":
         return Domain(values=parts, span=span)
     low, high = parts
     if isinstance(low, Number) and isinstance(high, Number) and low.value > high.value:
         raise scope.error(
-            node, f"the range {low.value}..{high.value} is empty", "the lower bound comes first"
+            node, f"the range {low.value}..{high.value} is empty", "write the lower bound first"
         )
     return Domain(low, high, span=span)
 
@@ -329,14 +332,14 @@ def _query(scope: Scope, node: Node, op: QueryOp) -> Expr:
     arguments = children(node)
     if len(arguments) != 1 or arguments[0].data not in {"name", "element_of"}:
         raise scope.error(
-            node, f"`{token(node, 1)}` asks one channel", f"write `call({token(node, 1)}, c)`"
+            node, f"`{token(node, 1)}` takes one channel", f"write `call({token(node, 1)}, c)`"
         )
     name, indices = resolve_channel(scope, token(arguments[0], 0), arguments[0])
     return Query(op, name, indices, scope.span(node))
 
 
 def resolve_channel(scope: Scope, name: Token, place: Branch) -> tuple[str, tuple[Expr, ...]]:
-    """A declared channel with its indices; `place` is all that is written, `c` or `c[i]`."""
+    """Returns a declared channel and its indices; `place` is the whole of `c` or `c[i]`."""
     channel = scope.names.channels.get(str(name))
     if channel is None:
         hint = suggest(str(name), list(scope.names.channels), f"declare it: `channel {name} 0;`")
@@ -345,6 +348,6 @@ def resolve_channel(scope: Scope, name: Token, place: Branch) -> tuple[str, tupl
     indices = indices_of(scope, cast(Node, place)) if has_indices else ()
     if len(indices) != len(channel.shape):
         written = "".join("[i]" for _ in channel.shape)
-        message = f"the channel `{name}` has {len(channel.shape)} indices, not {len(indices)}"
+        message = f"the channel `{name}` takes {len(channel.shape)} indices, not {len(indices)}"
         raise scope.error(place, message, f"write `{name}{written}`")
     return str(name), indices

@@ -1,4 +1,7 @@
-"""Processes: operators by their strength, names looked up, what inputs bind."""
+"""Resolves processes: groups operators by precedence, looks up names and binds the fields of inputs.
+
+Part of `resolve`; expressions and programs inside a process go to `resolve_expr` and `resolve_program`.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ _HEADS = {"prefix", "silent", "choice_of_events", "output", "input"}
 
 
 def resolve_process(scope: Scope, node: Node) -> Process:
-    """The process that a part of the tree stands for."""
+    """Returns the process of a parse tree; raises ModelError if it is invalid."""
     match node.data:
         case "process":
             return _row(scope, node.children)
@@ -75,11 +78,11 @@ def resolve_process(scope: Scope, node: Node) -> Process:
 
 
 def resolve_ref(scope: Scope, node: Node) -> Ref:
-    """A defined process with the right number of arguments."""
+    """Resolves a reference; raises ModelError if the process is undefined or takes other arguments."""
     written, arguments = token(node, 0), optional(node, 1)
     name, processes = str(written), scope.names.processes
     if name not in processes:
-        otherwise = f"define it: `{name}() = ...;`; an event needs a process after it: `{name} -> Skip`"
+        otherwise = f"define it: `{name}() = ...;`; if it is an event, add a process: `{name} -> Skip`"
         hint = suggest(name, [*processes, "Skip", "Stop"], otherwise)
         raise scope.error(written, f"there is no process `{name}`", hint)
     values = (
@@ -88,12 +91,12 @@ def resolve_ref(scope: Scope, node: Node) -> Ref:
     if len(values) != processes[name]:
         plural = "argument" if processes[name] == 1 else "arguments"
         message = f"`{name}` takes {processes[name]} {plural}, not {len(values)}"
-        raise scope.error(node, message, "the definition says which: give one value for each parameter")
+        raise scope.error(node, message, "pass one value for each parameter of its definition")
     return Ref(name, values, scope.span(node))
 
 
 def resolve_events(scope: Scope, node: Node) -> tuple[Events, ...]:
-    """The events of an alphabet or of a hidden set."""
+    """Resolves the events of an alphabet or of a hidden set."""
     found = []
     for part in children(node):
         if part.data == "event":
@@ -108,7 +111,7 @@ def resolve_events(scope: Scope, node: Node) -> tuple[Events, ...]:
 def _event(scope: Scope, node: Node) -> Event:
     if token(node, 0).type == "TAU":
         raise scope.error(
-            node, "`tau` has no arguments and is in no set of events", "give the event a name"
+            node, "`tau` takes no arguments and cannot be in a set of events", "give the event a name"
         )
     arguments = tuple(resolve_expr(scope, part) for part in children(node))
     return Event(str(token(node, 0)), arguments, scope.span(node))
@@ -121,13 +124,13 @@ def _copies(scope: Scope, node: Node) -> Process:
         count = resolve_expr(scope, written)
         if uses_globals(count) or (isinstance(count, Number) and count.value < 0):
             raise scope.error(
-                written, "the number of copies must be a constant of at least 0", "use `#define N 3;`"
+                written, "the number of copies must be a non-negative constant", "use `#define N 3;`"
             )
     return Copies(count, resolve_process(scope, child(node, 2)), scope.span(node))
 
 
 def _row(scope: Scope, parts: list[Branch]) -> Process:
-    """A row of terms and operators, split at the loosest operator."""
+    """Resolves a flat row of terms and operators by splitting it at the loosest operator."""
     for kind in _LOOSEST_FIRST:
         groups = _split(parts, kind)
         if len(groups) > 1:
@@ -150,14 +153,12 @@ def _join(kind: str, branches: tuple[Process, ...], span: Span) -> Process:
 
 
 def _hidden(scope: Scope, parts: list[Branch]) -> Process:
-    """`P; Q \\ {a}`: what is hidden is hidden in the whole sequence."""
+    """Resolves `P; Q \\ {a}`, which hides in the whole sequence."""
     hides = [part for part in parts if isinstance(part, Tree) and part.data == "hide"]
     sequence = parts[: len(parts) - len(hides)]
     misplaced = [part for part in sequence if isinstance(part, Tree) and part.data == "hide"]
     if misplaced:
-        raise scope.error(
-            misplaced[0], "what follows the hidden events is ambiguous", "write `(P \\ {a}); Q`"
-        )
+        raise scope.error(misplaced[0], "the scope of this hiding is ambiguous", "write `(P \\ {a}); Q`")
     process: Process | None = None
     for group in _split(sequence, "SEMI"):
         part = resolve_process(scope, cast(Node, group[0]))
@@ -183,7 +184,7 @@ def _span(scope: Scope, parts: list[Branch]) -> Span:
 
 
 def _term(scope: Scope, node: Node) -> Process:
-    """A chain of events up to the process that they lead to; a loop, since chains can be long."""
+    """Resolves a chain of events and the process at its end; a loop, since chains can be long."""
     chain: list[tuple[Head, ...]] = []
     while node.data in _HEADS:
         heads, scope, node = _heads(scope, node)
@@ -196,7 +197,7 @@ def _term(scope: Scope, node: Node) -> Process:
 
 
 def _heads(scope: Scope, node: Node) -> tuple[tuple[Head, ...], Scope, Node]:
-    """The events before an arrow, the scope after it and what stands there."""
+    """Returns the events before an arrow, the scope after it, and the parse tree of what follows it."""
     span, nothing = scope.span(node), Stop()
     last = child(node, -1)
     match node.data:
@@ -220,7 +221,7 @@ def _heads(scope: Scope, node: Node) -> tuple[tuple[Head, ...], Scope, Node]:
 
 
 def _performed(scope: Scope, node: Node) -> Event | None:
-    """The event of a prefix; None for tau."""
+    """Returns the event of a prefix, or None for tau."""
     if token(node, 0).type == "TAU" and len(node.children) == 1:
         return None
     event = _event(scope, node)
@@ -229,12 +230,12 @@ def _performed(scope: Scope, node: Node) -> Event | None:
 
 
 def _listed(scope: Scope, node: Node) -> Event | None:
-    """An event of `(a, b) -> P`, which was read as a process."""
+    """Resolves an event of `(a, b) -> P`, which was parsed as a process."""
     if node.data == "bare_event" or (node.data == "reference" and optional(node, 1) is None):
         written: list[Branch] = [token(node, 0), *children(node)]
         return _performed(scope, Tree("event", written, node.meta))
     raise scope.error(
-        node, "before `->` stands an event, not a process", "sequences of processes are written `P; Q`"
+        node, "expected an event before `->`, found a process", "write `P; Q` to run P before Q"
     )
 
 
@@ -253,7 +254,7 @@ def _channel_of(scope: Scope, node: Node) -> tuple[str, tuple[Expr, ...]]:
 
 
 def _input(scope: Scope, node: Node, then: Process) -> tuple[Input, Scope]:
-    """An input, and the scope in which what it binds is bound."""
+    """Resolves an input; returns it with the scope in which its fields are bound."""
     channel = _channel_of(scope, node)
     guard, written, block = optional(node, 2), optional(node, 3), optional(node, 4)
     fields: list[Binder | Expr] = []
@@ -264,7 +265,7 @@ def _input(scope: Scope, node: Node, then: Process) -> tuple[Input, Scope]:
             fields.append(resolve_expr(scope, part))
             continue
         if name in bound:
-            hint = f"give the second another name and compare: `?[{name} == y]{name}.y`"
+            hint = f"give the second field another name and compare: `?[{name} == y]{name}.y`"
             raise scope.error(part, f"this input binds `{name}` twice", hint)
         bound.append(name)
         fields.append(Binder(name, scope.span(part)))
@@ -275,7 +276,7 @@ def _input(scope: Scope, node: Node, then: Process) -> tuple[Input, Scope]:
 
 
 def _binds(scope: Scope, node: Node) -> str | None:
-    """The name that a field of an input binds; None where it demands a value."""
+    """Returns the name that a field of an input binds, or None if the field must match a value."""
     if node.data != "name":
         return None
     name = str(token(node, 0))
@@ -307,12 +308,14 @@ def _atom(scope: Scope, node: Node) -> Process:
         case "bare_element":
             raise scope.error(
                 node,
-                "a process is missing: this is no event",
-                "a channel sends `c[i]!x` or receives `c[i]?x`",
+                "expected a process, found an array element",
+                "to send or receive on a channel, write `c[i]!x` or `c[i]?x`",
             )
         case "bare_event":
             raise scope.error(
-                node, "an event is no process", "say what follows it: `-> Skip`, `-> Stop` or `-> P()`"
+                node,
+                "expected a process, found an event",
+                "add what follows it: `-> Skip`, `-> Stop` or `-> P()`",
             )
         case _:
             return resolve_process(scope, node)

@@ -1,4 +1,4 @@
-"""Programs: what an event does to the variables."""
+"""Resolves programs, the statements in braces that an event runs; part of `resolve`."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from veristream.languages.csp.syntax import (
 )
 from veristream.source import Span
 
-_NO_EFFECT = "a statement assigns, as in `x = x + 1;`, or calls a macro that does"
+_NO_EFFECT = "a statement must assign, as in `x = x + 1;`, or call a macro that does"
 
 
 def resolve_program(scope: Scope, block: Node | None) -> Program | None:
-    """The program of an event; None where it has none."""
+    """Returns the program of an event, or None if it has none."""
     if block is None:
         return None
     return _block(replace(scope, taken=set(scope.bound)), block)
 
 
 def check_define(scope: Scope, define: Define) -> None:
-    """Raises ModelError where the body of a definition is wrong, even if nothing uses it."""
+    """Raises ModelError if the body of a definition is invalid, even if nothing uses it."""
     arguments = tuple(Bound(name) for name in define.parameters)
     if value_body(define.body) is None or _is_program_name(scope, define.body):
         _expand(scope, define, arguments, define.span)
@@ -54,7 +54,7 @@ def check_define(scope: Scope, define: Define) -> None:
 
 
 def _is_program_name(scope: Scope, body: Node) -> bool:
-    """Whether the body is no more than the name or the call of a program."""
+    """Whether the body is just the name or the call of a program."""
     value = value_body(body)
     if value is None or value.data not in {"name", "invoke"}:
         return False
@@ -72,7 +72,7 @@ def _block(scope: Scope, node: Node) -> Program:
 
 
 def _statement(scope: Scope, node: Node) -> tuple[Program, Scope]:
-    """What a statement does, and the scope of those after it."""
+    """Resolves a statement; returns it with the scope of the statements after it."""
     match node.data:
         case "local":
             return _local(scope, node)
@@ -99,7 +99,7 @@ def _statement(scope: Scope, node: Node) -> tuple[Program, Scope]:
 
 
 def _assignments(scope: Scope, node: Node) -> Program:
-    """`x = y = e` assigns from the right; without an assignment it is a macro's program."""
+    """Resolves `x = y = e`, from the right; a statement without `=` must be a macro with a program."""
     *targets, value = children(node)
     if not targets:
         return _called(scope, node, value)
@@ -115,18 +115,18 @@ def _assignments(scope: Scope, node: Node) -> Program:
 
 
 def _is_array(scope: Scope, node: Node) -> bool:
-    """Whether this is the name of a whole global array."""
+    """Whether the node is the name of a global array without indices."""
     name = str(token(node, 0)) if node.data == "name" else ""
     hidden = name in scope.bound or name in scope.local
     return not hidden and name in scope.names.variables and bool(scope.names.variables[name].shape)
 
 
 def _copy(scope: Scope, node: Node, target: str, value: str) -> Program:
-    """`a = b` of arrays, element by element."""
+    """Expands `a = b` for arrays into assignments of the elements."""
     sizes = [len(scope.names.variables[name].initial) for name in (target, value)]
     if sizes[0] != sizes[1]:
         message = f"`{target}` has {sizes[0]} elements and `{value}` has {sizes[1]}"
-        raise scope.error(node, message, "only arrays of one size can be assigned")
+        raise scope.error(node, message, "only arrays of the same size can be assigned")
     span = scope.span(node)
     places = [(Number(place, span),) for place in range(sizes[0])]
     return tuple(Assign(Global(target, at, span), Global(value, at, span), span=span) for at in places)
@@ -142,7 +142,7 @@ def _called(scope: Scope, node: Node, value: Node) -> Program:
         macro, arguments = find_macro(scope, value)
         return _expand(scope, macro, arguments, scope.span(value))
     resolve_expr(scope, value)
-    raise scope.error(node, "this statement changes nothing", _NO_EFFECT)
+    raise scope.error(node, "this statement has no effect", _NO_EFFECT)
 
 
 def _expand(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Program:
@@ -193,7 +193,7 @@ def _check_assignable(scope: Scope, written: Token, name: str) -> None:
         )
     if name in names.defines:
         raise scope.error(
-            written, f"`{name}` is a condition and cannot be assigned", "assign its variables"
+            written, f"`{name}` is a condition and cannot be assigned", "assign the variables it uses"
         )
     if name not in names.variables:
         raise unknown(scope, written, name)
@@ -206,7 +206,7 @@ def _assign_local_element(scope: Scope, target: Node, value: Expr, span: Span) -
         raise scope.error(target, f"`{name}` is an array", f"assign an element: `{name}[0] = ...`")
     indices = indices_of(scope, target)
     if len(indices) not in {1, len(shape)}:
-        raise scope.error(target, f"`{name}` has {len(shape)} indices, not {len(indices)}")
+        raise scope.error(target, f"`{name}` takes {len(shape)} indices, not {len(indices)}")
     flat = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=False):
         flat = combine("+", combine("*", flat, Number(size), index.span), index, index.span)
@@ -214,7 +214,7 @@ def _assign_local_element(scope: Scope, target: Node, value: Expr, span: Span) -
 
 
 def _local(scope: Scope, node: Node) -> tuple[Program, Scope]:
-    """A local variable; it gets a name that nothing else bound in the program has."""
+    """Declares a local variable under a name that is unique in the program."""
     written, initial = token(node, 0), optional(node, 2)
     name = str(written)
     check_fresh(scope, written, name, "variable")
@@ -229,11 +229,12 @@ def _local(scope: Scope, node: Node) -> tuple[Program, Scope]:
     after = replace(scope, local={**scope.local, name: unique})
     if initial is not None and initial.data == "record":
         hint = f"declare `var {name}[n];` and assign its elements"
-        raise scope.error(initial, "a local array cannot be given its values at once", hint)
+        raise scope.error(initial, "a local array cannot have an initial value", hint)
     if not shape:
         value = Number(0, scope.span(written)) if initial is None else resolve_expr(scope, initial)
         return (Declare(unique, value, span=scope.span(node)),), after
     if initial is not None or min(shape) < 1:
-        raise scope.error(node, f"the array `{name}` needs a size of at least 1 and no single value")
+        message = f"the local array `{name}` needs a size of at least 1 and no initial value"
+        raise scope.error(node, message)
     after = replace(after, arrays={**scope.arrays, name: shape})
     return (Declare(unique, Number(0, scope.span(written)), prod(shape), scope.span(node)),), after

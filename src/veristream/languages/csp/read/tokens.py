@@ -1,8 +1,9 @@
-"""The words of a CSP# file, with what one symbol of lookahead cannot tell apart already told apart.
+"""The lexer of CSP#: the first stage, from text to the tokens that `read_tree` parses.
 
-A `;` both separates processes and ends declarations; a `(` after the name of a `#define` begins its
-parameters or its condition; a `!` sends or negates. All are decided here, by looking as far ahead as it
-takes. Brackets are paired first, so that one that is missing is reported where it was opened.
+The parser has one token of lookahead, which is too little for CSP#: a `;` separates processes or ends a
+declaration; a `(` after the name of a `#define` opens its parameters or its condition; a `!` sends or
+negates. The lexer looks further ahead and gives each of these tokens the right type. It pairs brackets
+first, so that a missing one is reported where it was opened.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ SYMBOLS = {
     "@": "_AT",
     "\\": "_HIDE",
 }
-"""What is not listed is an OPERATOR between two operands."""
+"""Every other symbol is an OPERATOR between two operands."""
 
 _TOKEN = re.compile(
     r"""(?P<skip>[\s\ufeff]+|//[^\n]*|/\*.*?\*/)
@@ -112,7 +113,10 @@ _NO_CSHARP = "write it as a macro, `#define f(x) ...;` with `call(f, 1)`, or as 
 
 
 def tokens_of(source: Source) -> list[Token]:
-    """All words of the text; raises ModelError where a character, bracket or C# feature does not fit."""
+    """Returns the tokens of a file.
+
+    Raises ModelError at an unexpected character, an unmatched bracket or an unsupported C# feature.
+    """
     tokens = _scan(source)
     _refuse_csharp(source, tokens)
     partner = _pair(source, tokens)
@@ -124,7 +128,6 @@ def tokens_of(source: Source) -> list[Token]:
 
 
 def span_of_token(source: Source, token: Token) -> Span:
-    """The characters of a word."""
     return Span(source, token.start_pos or 0, token.end_pos or 0)
 
 
@@ -155,8 +158,9 @@ def _type_of(source: Source, kind: str | None, found: re.Match[str]) -> str:
             if word not in DIRECTIVES:
                 close = get_close_matches(word.lower(), list(DIRECTIVES), n=1)
                 known = ", ".join(f"`#{name}`" for name in DIRECTIVES)
-                hint = f"did you mean `#{close[0]}`?" if close else f"there are {known}"
-                raise ModelError(f"`#{word}` is unknown", Span(source, found.start(), found.end()), hint)
+                hint = f"did you mean `#{close[0]}`?" if close else f"expected one of {known}"
+                span = Span(source, found.start(), found.end())
+                raise ModelError(f"unknown directive `#{word}`", span, hint)
             return DIRECTIVES[word]
         case _:
             return SYMBOLS.get(found[0], "OPERATOR")
@@ -166,14 +170,14 @@ def _strange_character(source: Source, position: int) -> ModelError:
     character = source.text[position]
     span = Span(source, position, position + 1)
     if character == "/":
-        return ModelError("this comment is never closed", span, "a comment ends with `*/`")
+        return ModelError("unterminated comment", span, "close it with `*/`")
     if character == '"':
-        return ModelError('this `"` is never closed', span, 'a text ends with `"` on the same line')
+        return ModelError("unterminated string", span, 'close it with `"` on the same line')
     if character == "$":
         return ModelError("fields of C# objects are not supported", span, "use a variable of the model")
     if character == "#":
         known = ", ".join(f"`#{name}`" for name in DIRECTIVES)
-        return ModelError("`#` without a word", span, f"there are {known}")
+        return ModelError("`#` without a directive", span, f"expected one of {known}")
     if character == "'":
         return ModelError("unexpected character `'`", span, "names consist of letters, digits and `_`")
     return ModelError(
@@ -197,11 +201,12 @@ def _refuse_csharp(source: Source, tokens: list[Token]) -> None:
                 f"methods of C# objects, such as `{token}`, are not supported", span, _NO_CSHARP
             )
         if token == "for" and after.type == "_LPAR" and before.type in {"_LBRACE", "SEMI", "_RBRACE"}:
-            raise ModelError("there is no `for`", span, "write `var i = 0; while (i < n) { ... i++; }`")
+            hint = "write `var i = 0; while (i < n) { ... i++; }`"
+            raise ModelError("`for` loops are not supported", span, hint)
 
 
 def _pair(source: Source, tokens: list[Token]) -> dict[int, int]:
-    """Where each bracket's partner is, both ways."""
+    """Maps the position of each bracket to that of its partner, in both directions."""
     partner: dict[int, int] = {}
     opened: list[int] = []
     for position, token in enumerate(tokens):
@@ -209,21 +214,21 @@ def _pair(source: Source, tokens: list[Token]) -> dict[int, int]:
             opened.append(position)
         elif token in _CLOSED_BY.values():
             if not opened:
-                hint = "remove it, or add the bracket that it closes"
-                raise ModelError(f"`{token}` closes nothing", span_of_token(source, token), hint)
+                hint = "remove it, or add the opening bracket"
+                raise ModelError(f"unmatched `{token}`", span_of_token(source, token), hint)
             if _CLOSED_BY[tokens[opened[-1]]] != token:
-                raise _not_closed(source, tokens[opened[-1]], f"before the `{token}` of line", token)
+                raise _not_closed(source, tokens[opened[-1]], f"before the `{token}` on line", token)
             partner[opened[-1]] = position
             partner[position] = opened.pop()
         elif opened and _begins_declaration(tokens, position, opened):
-            raise _not_closed(source, tokens[opened[-1]], "before the declaration of line", token)
+            raise _not_closed(source, tokens[opened[-1]], "before the declaration on line", token)
     if opened:
         raise _not_closed(source, tokens[opened[-1]], "", None)
     return partner
 
 
 def _begins_declaration(tokens: list[Token], position: int, opened: list[int]) -> bool:
-    """Whether the word begins a declaration although brackets are open: one of them was forgotten."""
+    """Whether a declaration begins while brackets are open, so that a closing one must be missing."""
     token = tokens[position]
     if token.type in DIRECTIVES.values() or token.type in {"_CHANNEL", "_ENUM"}:
         return True
@@ -242,12 +247,12 @@ def _not_closed(source: Source, opening: Token, before: str, where: Token | None
     return ModelError(
         f"this `{opening}` is not closed{line}",
         span_of_token(source, opening),
-        f"add `{closing}` where it ends",
+        f"add the missing `{closing}`",
     )
 
 
 def _heads_definition(tokens: list[Token], position: int) -> bool:
-    """Whether `P =` or `P(...) =` stands here."""
+    """Whether `P =` or `P(...) =` begins at the position."""
     position += 1
     if position < len(tokens) and tokens[position].type == "_LPAR":
         depth = 0
@@ -260,7 +265,7 @@ def _heads_definition(tokens: list[Token], position: int) -> bool:
 
 
 def _mark_ends(tokens: list[Token], partner: dict[int, int]) -> None:
-    """Gives every `;` that ends a declaration the type _END."""
+    """Changes the type of every `;` that ends a declaration to _END."""
     position, fresh, in_process = 0, True, False
     while position < len(tokens):
         token = tokens[position]
@@ -282,7 +287,7 @@ def _is_index(tokens: list[Token], position: int) -> bool:
 
 
 def _ends_here(tokens: list[Token], position: int) -> bool:
-    """Whether after a `;` at this place another declaration begins, rather than another process."""
+    """Whether a declaration, not a process, begins at the position, which follows a `;`."""
     if position >= len(tokens) or tokens[position].type in _BEGINNINGS:
         return True
     if tokens[position].type == "SEMI":
@@ -291,7 +296,7 @@ def _ends_here(tokens: list[Token], position: int) -> bool:
 
 
 def _mark_macros(tokens: list[Token], partner: dict[int, int]) -> None:
-    """Tells `#define m(i, j) ...` from `#define goal (x) ...`."""
+    """Distinguishes `#define m(i, j) ...` from `#define goal (x) ...`."""
     for position, token in enumerate(tokens):
         if token.type != "_DEFINE" or position + 2 >= len(tokens) or tokens[position + 2] != "(":
             continue
@@ -305,7 +310,7 @@ def _mark_macros(tokens: list[Token], partner: dict[int, int]) -> None:
 
 
 def _is_body(tokens: list[Token], position: int, adjacent: bool) -> bool:
-    """Whether a macro's body can begin here; a sign decides by whether `(` stood right after the name."""
+    """Whether the body of a macro can begin here; it can with a sign only if no blank preceded the `(`."""
     if position >= len(tokens):
         return False
     match tokens[position].type:
@@ -320,7 +325,7 @@ def _is_body(tokens: list[Token], position: int, adjacent: bool) -> bool:
 
 
 def _mark_assertions(tokens: list[Token]) -> None:
-    """Inside `#assert` the words of claims are keywords, and after `|=` all is the formula's."""
+    """Makes the claim words keywords inside `#assert`, and everything after `|=` part of the formula."""
     inside, formula = False, False
     for position, token in enumerate(tokens):
         if token.type in _BEGINNINGS:
@@ -337,7 +342,7 @@ def _mark_assertions(tokens: list[Token]) -> None:
 
 
 def _join_models(tokens: list[Token]) -> None:
-    """Makes `<F>` and `<FD>` after `refines` one word."""
+    """Joins `<F>` and `<FD>` after `refines` into one token."""
     for position in range(len(tokens) - 4, -1, -1):
         before, opening, model, closing = tokens[position : position + 4]
         if before.type == "_REFINES" and opening == "<" and closing == ">":
@@ -346,7 +351,7 @@ def _join_models(tokens: list[Token]) -> None:
 
 
 def _mark_outputs(tokens: list[Token]) -> None:
-    """A `!` after a name or an index sends, except in `#define p !b` and `case { a: P !b: Q }`."""
+    """Marks a `!` after a name or an index as sending, except in `#define p !b` and `case {a: P !b: Q}`."""
     for position, token in enumerate(tokens):
         if token.type != "NOT" or position == 0:
             continue
@@ -369,7 +374,7 @@ def _is_case_condition(tokens: list[Token], position: int) -> bool:
 
 
 def _without_empty_arguments(tokens: list[Token]) -> list[Token]:
-    """`Skip()` is `Skip`; and the `..` of `|||{..}@P` is a word of its own."""
+    """Turns `Skip()` into `Skip`, and gives the `..` of `|||{..}@P` a type of its own."""
     kept: list[Token] = []
     for token in tokens:
         if (
@@ -392,5 +397,5 @@ def _without_empty_arguments(tokens: list[Token]) -> list[Token]:
 
 
 def blank(text: str) -> str:
-    """The text without comments, its runs of blanks made single."""
+    """Removes comments and collapses each run of blanks into one."""
     return _SPACE.sub(" ", text).strip()

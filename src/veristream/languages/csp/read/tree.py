@@ -1,4 +1,8 @@
-"""From the text of one file to its parse tree, with errors in plain words."""
+"""The parser of CSP#: from the tokens of one file to its parse tree.
+
+The grammar is `grammar.lark`. Syntax errors get a hint that names the probable mistake. `include` calls
+the parser for each file; `resolve` turns the trees into syntax.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ _EXPECTED_MAX = 6
 _WORDS = {
     "NAME": "a name",
     "INT": "a number",
-    "STRING": 'a "text"',
+    "STRING": 'a "string"',
     "SIMPLE": "`deadlockfree`, `divergencefree`, `deterministic`, `nonterminating`",
     "EXTREME": "`min`, `max`",
     "MODEL": "`<F>`, `<FD>`",
@@ -87,7 +91,7 @@ def _parser() -> Lark:
 
 
 def parse(source: Source) -> Node:
-    """The parse tree of one file; raises ModelError at the first word that does not fit."""
+    """Returns the parse tree of one file; raises ModelError at the first unexpected token."""
     tokens = tokens_of(source)
     state = _parser().parse_interactive()
     before: Token | None = None
@@ -107,45 +111,45 @@ def _unexpected(source: Source, before: Token | None, found: Token, accepts: set
     if found.type == "$END":
         end = len(source.text.rstrip())
         hint = "declarations end with `;`" if "_END" in accepts else expected
-        return ModelError("the text ends too early", Span(source, max(end - 1, 0), end), hint)
+        return ModelError("unexpected end of file", Span(source, max(end - 1, 0), end), hint)
     hint = _hint_for(before, found, accepts) or expected
     return ModelError(f"unexpected `{found}`", span_of_token(source, found), hint)
 
 
 def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
-    """What was probably meant, or nothing."""
+    """Returns a hint about the probable mistake, or an empty string."""
     hint = _hint_for_sign(before, found, accepts) or _hint_for_word(before, found, accepts)
     if hint:
         return hint
     if found.type in {"OPERATOR", "_COLON"} and "_ARROW" in accepts:
-        return "a process is expected here, not a condition; no `;` stands between the branches of `case`"
+        return "expected a process, not a condition; do not separate the branches of `case` by `;`"
     if accepts >= _TERM and found.type in _BETWEEN | {"_END", "_RPAR", "_RBRACE"}:
         if before is not None and before.type == "_ARROW":
-            more = "; a choice goes in parentheses" if found.type not in {"_END", "SEMI", "_RPAR"} else ""
-            return f"after `->` stands a process: `a -> Skip`{more}"
+            more = "; put a choice in parentheses" if found.type not in {"_END", "SEMI", "_RPAR"} else ""
+            return f"a process must follow `->`: `a -> Skip`{more}"
         if before is not None and before.type == "SEMI" and found.type in {"_RPAR", "_RBRACE"}:
-            return f"a `;` joins two processes; none stands before `{found}`"
+            return f"`;` joins two processes; remove it, or add a process before `{found}`"
         return "a process is missing here"
     if accepts == {"_LBRACE"} and found.type in _TERM:
-        return "the branches of `if`, `ifa`, `ifb` and `atomic` stand in braces"
+        return "put the branches of `if`, `ifa`, `ifb` and `atomic` in braces"
     return ""
 
 
 def _hint_for_sign(before: Token | None, found: Token, accepts: set[str]) -> str:
     if found.type == "BECOMES":
-        return "assignments and definitions are written with `=`"
+        return "use `=` for assignments and definitions"
     if found.type == "CHANGE":
         return f"write `x = x {found[0]} 1` instead"
     if found.type == "_EQUALS" and accepts & {"OPERATOR", "_RPAR", "_RSQB", "_COLON"}:
-        return "comparison is `==`"
+        return "use `==` to compare"
     if found.type == "_EQUALS" and {"_COMMA", "_LSQB", "INT"} <= accepts:
-        return "the capacity of a channel stands without `=`: `channel c 3;`"
+        return "write the capacity of a channel without `=`: `channel c 3;`"
     if found == "==" and "_EQUALS" in accepts:
-        return "a definition is written with one `=`"
+        return "use a single `=` in a definition"
     if found.type == "_ARROW" and before is not None and before.type in {"_RPAR", "_RSQB"}:
-        return "before `->` stands an event; its arguments follow dots: `a.1.x -> P`"
+        return "expected an event before `->`; its arguments follow dots: `a.1.x -> P`"
     if found.type == "_ARROW" and before is not None and before.type in {"SKIP", "STOP"}:
-        return f"`{before}` ends a process; events have other names"
+        return f"`{before}` is a process, not an event; choose another name for the event"
     return ""
 
 
@@ -154,15 +158,15 @@ def _hint_for_word(before: Token | None, found: Token, accepts: set[str]) -> str
         close = get_close_matches(found.lower(), list(CLAIMS), n=1)
         return f"did you mean `{close[0]}`?" if close else ""
     if "_END" in accepts and found.type in _BEGINNINGS:
-        return "is a `;` missing before it?"
+        return "is a `;` missing before this?"
     if {"SEMI", "_RBRACE"} <= accepts and "_EQUALS" in accepts | {found.type} and _is_word(found):
         return "statements end with `;`"
     if "SEMI" in accepts and "BOX" not in accepts and "_RBRACE" in accepts and _is_word(found):
         return "statements end with `;`"
     if "NAME" in accepts and found in KEYWORDS and not accepts & {"OPERATOR", "BOX"}:
-        return f"`{found}` is a word of the language; choose another name"
+        return f"`{found}` is a keyword; choose another name"
     if found.type == "_ELSE" and before is not None and before.type in {"SEMI", "_END"}:
-        return "no `;` stands before `else`"
+        return "remove the `;` before `else`"
     return ""
 
 
@@ -171,7 +175,7 @@ def _is_word(found: Token) -> bool:
 
 
 def _expected(accepts: set[str]) -> str:
-    """What may stand here, in words; the most telling first, and not more than a few."""
+    """Describes what the parser accepts here: the most specific first, at most `_EXPECTED_MAX` items."""
     words, rest = [], set(accepts)
     if accepts >= _TERM:
         words.append("a process")
@@ -187,5 +191,5 @@ def _expected(accepts: set[str]) -> str:
     known = {_WORDS.get(kind, "") for kind in rest}
     words += sorted(known - {"", *words}, key=lambda word: (word[0] != "a", word[1:2].isalpha(), word))
     if len(words) > _EXPECTED_MAX:
-        words = [*words[:_EXPECTED_MAX], "or more"]
+        words = [*words[:_EXPECTED_MAX], "or another token"]
     return ", ".join(words)

@@ -1,6 +1,5 @@
-"""CSP#, the language of PAT's CSP module: from text to syntax, from syntax to Networks.
+"""CSP#, the language of PAT's CSP module, translated to Networks.
 
-Text to tokens (`tokens`), to a parse tree (`read_tree`, `include`), to resolved syntax (`resolve`);
-then to terms and their steps (`terms`, `steps`), to automata (`automata`) and to a Network
-(`components`, `lower`). `docs/csp.md` describes the language and the rules.
+`read` turns text into resolved syntax (`syntax`), `lower` turns syntax into Networks; `lower.network` is
+the entry point. `docs/csp.md` describes the language and its semantics.
 """

@@ -1,4 +1,4 @@
-"""Translates assertions to properties of a Network; `lower` attaches them.
+"""Translates assertions to properties of a Network; `network` attaches them.
 
 PAT evaluates a formula on pairs of a state and the event that led to it. Our formulas pair a state with
 the event that leaves it (see `ir.property`). `_now` and `_later` convert: no event led to the first state,
@@ -27,7 +27,7 @@ _FALSE = prop.Holds(ir.FALSE)
 
 
 def write_claim(claim: Claim, translator: Translator) -> prop.Claim:
-    """Translates a claim about one process; `lower` handles refinement, which needs a second Network."""
+    """Translates a claim about one process; `network` handles refinement, which needs a second Network."""
     match claim:
         case Simple(word="deadlockfree"):
             return prop.DeadlockFree()

@@ -1,7 +1,7 @@
-"""Writes automata as components of a Network, edge by edge: the last stage of lowering.
+"""Writes automata as components of a Network, edge by edge.
 
 `automata` decides which components, locations and arcs there are; this module translates them, with
-`channels` for the channels and `expressions` for guards and updates. `lower` assembles the result.
+`channels` for the channels and `expressions` for guards and updates. `network` assembles the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The entry point of CSP#: from a file to Networks, one for each process that assertions name.
 
-Reading (`parse`) yields a Specification. `automata` turns a process of it into automata, `components`
-into a Network, `ranges` narrows its variables, and `claims` translates the assertions.
+`read.parse` yields a Specification. `automata` turns a process of it into automata, `components` into a
+Network, `ranges` narrows its variables, and `claims` translates the assertions.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 CSP# numbers have 32 bits, but most variables stay in a small range, and every bit saved makes the state
 smaller. An interval analysis over all edges runs to a fixpoint; intervals that keep growing are widened,
-at worst to 32 bits. It is the last transformation of `lower`.
+at worst to 32 bits. `network` applies it last.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Follows `#include`: collects the parsed declarations of a file and of all files it includes.
 
-It stands between the parser (`read_tree`), which sees one file, and `resolve`, which sees them all.
+The parser (`tree`) sees one file at a time; `resolve` sees the declarations of all of them.
 """
 
 from __future__ import annotations

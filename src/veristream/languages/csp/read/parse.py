@@ -1,7 +1,4 @@
-"""Reads a CSP# file and the files it includes into resolved syntax: the front half of the translation.
-
-`lower` calls it and turns the resulting Specification into Networks.
-"""
+"""Reads a CSP# file and the files it includes into resolved syntax, which `lower.network` lowers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lexer of CSP#: the first stage, from text to the tokens that `read_tree` parses.
+"""The lexer of CSP#: the first stage, from text to the tokens that `tree` parses.
 
 The parser has one token of lookahead, which is too little for CSP#: a `;` separates processes or ends a
 declaration; a `(` after the name of a `#define` opens its parameters or its condition; a `!` sends or

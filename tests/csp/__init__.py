@@ -1,1 +1,1 @@
-"""CSP# held against a slow, obvious interpreter of its own."""
+"""CSP# compared with a slow, obvious interpreter."""

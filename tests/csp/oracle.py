@@ -1,7 +1,7 @@
-"""A slow, obvious interpreter of CSP#, as an oracle for tests.
+"""A slow, obvious interpreter of CSP#, the oracle of the tests.
 
-It rewrites terms of `syntax.Specification` step by step and shares nothing with the compiler that
-lowers CSP# to networks. The rules are in `oracle_steps`, the normal form of terms in `oracle_terms`,
+It rewrites terms of `syntax.Specification` step by step and shares no code with the compiler that
+lowers CSP# to Networks. The rules are in `oracle_steps`, the normal form of terms in `oracle_terms`,
 values in `oracle_values`; refinement and temporal formulas are in `oracle_claims`.
 """
 
@@ -48,9 +48,9 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What a full exploration found; `complete` is false where the limit ended it.
+    """The result of an exploration; `complete` is false if it stopped at the limit.
 
-    `deadlocks` are traces to at most five of the `dead` states that are deadlocks, shortest first.
+    `deadlocks` holds traces to at most five of the `dead` states that are deadlocks, shortest first.
     """
 
     states: int
@@ -64,7 +64,7 @@ class Exploration:
 
 @dataclass(slots=True)
 class Graph:
-    """The reachable states in breadth-first order with their steps; `parent` gives shortest traces."""
+    """The reachable states in breadth-first order with their steps; `parent` encodes shortest traces."""
 
     tables: Tables
     states: list[Configuration] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Graph:
     complete: bool = True
 
     def trace(self, state: int) -> Trace:
-        """The events of a shortest run to the state."""
+        """Returns the events of a shortest run to the state."""
         events: list[str] = []
         while (origin := self.parent[state]) is not None:
             state, event = origin
@@ -85,13 +85,13 @@ class Graph:
         return bool(self.value(condition, state))
 
     def value(self, expr: csp.Expr, state: int) -> int:
-        """The value of an expression on globals and channels in the state."""
+        """Evaluates an expression over globals and channels in the state."""
         found = self.states[state]
         return evaluate(expr, Memory(self.tables, found.values, found.buffers))
 
 
 def initial(spec: csp.Specification, process: csp.Ref) -> Configuration:
-    """The state that the process starts in."""
+    """Returns the initial state of the process."""
     tables = Tables(spec)
     return Configuration(
         activate(substitute(process, {}), tables), tables.initial_values(), tables.initial_buffers()
@@ -101,7 +101,7 @@ def initial(spec: csp.Specification, process: csp.Ref) -> Configuration:
 def steps(
     spec: csp.Specification, configuration: Configuration
 ) -> list[tuple[str, bool, bool, Configuration]]:
-    """The steps of a state as (event, atomic, data operation, next); atomic ones go before others."""
+    """Returns the steps of a state as (event, atomic, data operation, next); atomic ones take priority."""
     return next_steps(Tables(spec), configuration)
 
 
@@ -119,7 +119,7 @@ def next_steps(tables: Tables, now: Configuration) -> list[tuple[str, bool, bool
 
 
 def graph(spec: csp.Specification, process: csp.Ref, limit: int = 200_000) -> Graph:
-    """All reachable states, or the first `limit` of them and their steps among themselves."""
+    """Returns all reachable states, or the first `limit` of them and the steps between them."""
     found = Graph(Tables(spec))
     start = initial(spec, process)
     numbers = {start: 0}
@@ -141,12 +141,12 @@ def graph(spec: csp.Specification, process: csp.Ref, limit: int = 200_000) -> Gr
 
 
 def explore(spec: csp.Specification, process: csp.Ref, limit: int = 200_000) -> Exploration:
-    """The reachable states, counted, with the deadlocks among them."""
+    """Counts the reachable states and finds the deadlocks among them."""
     return summary(graph(spec, process, limit))
 
 
 def summary(found: Graph) -> Exploration:
-    """What an exploration reports of a graph."""
+    """Summarises a graph."""
     events = [event for out in found.steps for event, _ in out]
     stuck = deadlock_traces(found)
     return Exploration(
@@ -161,9 +161,9 @@ def summary(found: Graph) -> Exploration:
 
 
 def deadlock_traces(found: Graph) -> list[Trace]:
-    """Shortest runs to states without a step, their last step being no termination; shortest first.
+    """Returns shortest runs to states without a step that do not end with termination, shortest first.
 
-    A state that is reached both by termination and otherwise is a deadlock of the second run.
+    A state that is reached both by termination and otherwise is a deadlock by the second run.
     """
     stuck = {state for state, out in enumerate(found.steps) if not out}
     traces: dict[int, Trace] = {0: ()} if 0 in stuck else {}
@@ -175,7 +175,7 @@ def deadlock_traces(found: Graph) -> list[Trace]:
 
 
 def witness(found: Graph, condition: csp.Expr) -> Trace | None:
-    """A shortest run to a state where the condition holds."""
+    """Returns a shortest run to a state that satisfies the condition."""
     for state in range(len(found.states)):
         if found.holds(condition, state):
             return found.trace(state)
@@ -188,7 +188,7 @@ def reachable(spec: csp.Specification, process: csp.Ref, condition: csp.Expr) ->
 
 
 def nondeterminism(found: Graph) -> tuple[Trace, str] | None:
-    """A shortest run to a state where one event leads to different states, and that event."""
+    """Returns a shortest run to a state in which one event leads to different states, and that event."""
     for state, out in enumerate(found.steps):
         targets: dict[str, int] = {}
         for event, after in out:
@@ -203,13 +203,13 @@ def deterministic(spec: csp.Specification, process: csp.Ref) -> bool:
 
 
 def silent_cycles(found: Graph) -> set[int]:
-    """The states that lie on a cycle of taus."""
+    """Returns the states on a cycle of taus."""
     silent = [[after for event, after in out if event == TAU] for out in found.steps]
     return {state for state in range(len(silent)) if state in closure(silent, silent[state])}
 
 
 def closure(edges: list[list[int]], start: Iterable[int]) -> set[int]:
-    """What can be reached from the start states, themselves included."""
+    """Returns the states reachable from the start states, including these."""
     seen = set(start)
     pending = list(seen)
     while pending:
@@ -221,7 +221,7 @@ def closure(edges: list[list[int]], start: Iterable[int]) -> set[int]:
 
 
 def divergence(found: Graph) -> Trace | None:
-    """A shortest run to a state on a cycle of taus."""
+    """Returns a shortest run to a state on a cycle of taus."""
     cycle = min(silent_cycles(found), default=None)
     return None if cycle is None else found.trace(cycle)
 
@@ -232,7 +232,7 @@ def diverges(spec: csp.Specification, process: csp.Ref) -> bool:
 
 
 def traces(spec: csp.Specification, process: csp.Ref, depth: int) -> frozenset[Trace]:
-    """All sequences of at most `depth` visible events, termination included, with taus left out."""
+    """Returns all sequences of at most `depth` visible events, including termination, without taus."""
     tables = Tables(spec)
     found: set[Trace] = set()
     level: set[tuple[Trace, Configuration]] = {((), initial(spec, process))}

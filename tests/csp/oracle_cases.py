@@ -1,18 +1,18 @@
-"""The small models under `cases`, each with what is known of it.
+"""The small models under `cases`, each with its expected results.
 
-`NAME.csp` shows one construct and derives its counts in a comment. `NAME.toml` beside it says:
+`NAME.csp` demonstrates one construct and derives its counts in a comment. `NAME.toml` beside it contains:
 
 - `file`: the model;
-- `[[process]]`: `name` as it is written in an assertion; `states`, `transitions` and `deadlocks` (states
-  without a step that are reached otherwise than by termination) of its full exploration; or `fault`, a part
-  of the message of the run-time error that it ends in;
+- `[[process]]`: `name` as in an assertion; `states`, `transitions` and `deadlocks` (states without a step
+  that are not reached by termination) of its full exploration; or `fault`, a part of the message of its
+  run-time error;
 - `[[assertion]]`: `text` as in the file; `verdict`, *holds* or *violated* (for `reaches`, *holds* means
   reachable); `trace`, one shortest sequence of events; `value`, for `with min` and `with max`.
 
-A trace leads to the state that is stuck (deadlockfree, nonterminating), to the goal (reaches), or to a
-state on a cycle of taus (divergencefree). For `deterministic` its last event is the one that leads to
-different states. For `refines` it has visible events only: the first sequence after which the process
-does something, refuses something or diverges where the specification does not.
+A trace leads to the deadlocked state (deadlockfree, nonterminating), to the goal (reaches), or to a state
+on a cycle of taus (divergencefree). For `deterministic`, its last event is the one that leads to different
+states. For `refines`, it has visible events only: the first sequence after which the process performs an
+event, refuses one or diverges and the specification does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FOLDER = Path(__file__).parent / "cases"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of one process."""
+    """The expected results of one process."""
 
     process: csp.Ref
     states: int
@@ -42,7 +42,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is known of one assertion."""
+    """The expected result of one assertion."""
 
     text: str
     holds: bool
@@ -52,7 +52,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """One model with all that is known of it."""
+    """One model with its expected results."""
 
     name: str
     path: Path
@@ -62,12 +62,12 @@ class CaseFile:
 
 @cache
 def case_files() -> tuple[CaseFile, ...]:
-    """All cases in the order of their names."""
+    """Returns all cases, sorted by name."""
     return tuple(read_case(path) for path in sorted(FOLDER.glob("*.toml")))
 
 
 def read_case(path: Path) -> CaseFile:
-    """The case that a table describes; a key it does not know is an error."""
+    """Reads a case from a table; an unknown key is an error."""
     table = tomllib.loads(path.read_text(encoding="utf-8"))
     assert table.keys() <= {"file", "process", "assertion"}, path
     return CaseFile(
@@ -92,7 +92,7 @@ def expected(entry: dict[str, Any]) -> Expected:
 
 
 def reference(text: str) -> csp.Ref:
-    """`P(1, 2)` as a reference."""
+    """Parses a reference such as `P(1, 2)`."""
     match = re.fullmatch(r"(\w+)\(([^()]*)\)", text)
     assert match, text
     arguments = [int(part) for part in match[2].split(",") if part.strip()]

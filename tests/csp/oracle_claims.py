@@ -1,9 +1,9 @@
 """Refinement and temporal formulas on the oracle's graphs, by the textbook definitions.
 
-Refinement determinises the specification by sets of states and walks it beside the implementation.
-A formula is checked by its closure: a node is a state of the system with the set of subformulas that
-are to hold from there on, and a run that satisfies the formula is a path into a component in which
-every promised eventuality is kept.
+Refinement determinises the specification with sets of states and explores it together with the
+implementation. A formula is checked through its closure: a node is a state of the system with the set of
+subformulas that must hold from there on, and a run that satisfies the formula is a path into a component
+that fulfils every promised eventuality.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from veristream.languages.csp import syntax as csp
 
 
 class Normal:
-    """A graph seen as sets of states, one for every visible trace."""
+    """A graph determinised to sets of states, one for each visible trace."""
 
     def __init__(self, found: Graph) -> None:
         self.graph = found
@@ -37,7 +37,7 @@ class Normal:
         self.cycles = silent_cycles(found)
 
     def after(self, states: frozenset[int], event: str) -> frozenset[int]:
-        """Where the event leads, taus before and after it included."""
+        """Returns the states after the event, with taus before and after it."""
         targets = {to for state in states for shown, to in self.graph.steps[state] if shown == event}
         return frozenset(closure(self.silent, targets))
 
@@ -45,7 +45,7 @@ class Normal:
         return frozenset(closure(self.silent, [0]))
 
     def stable(self, states: frozenset[int]) -> list[frozenset[str]]:
-        """What the states without a tau offer."""
+        """Returns the events offered by each state without a tau."""
         return [self.offers(state) for state in states if not self.silent[state]]
 
     def offers(self, state: int) -> frozenset[str]:
@@ -58,17 +58,17 @@ class Normal:
 def refinement_failure(
     implementation: Graph, specification: Graph, model: Literal["T", "F", "FD"]
 ) -> Trace | None:
-    """A shortest visible trace after which the implementation does what the specification may not.
+    """Returns a shortest visible trace that shows a violation of the specification, or None.
 
-    For `T` its last event is the forbidden one; for `F` and `FD` it may end before a refusal or a
-    divergence that is not allowed.
+    For `T` its last event is the forbidden one; for `F` and `FD` it may end before a forbidden refusal or
+    divergence.
     """
     own, norm = Normal(implementation), Normal(specification)
     start = (0, norm.start())
     seen: dict[tuple[int, frozenset[int]], Trace] = {start: ()}
     pending = [start]
     while pending:
-        # Taus first, so that the visible traces come in the order of their lengths.
+        # Taus first, so that visible traces come in the order of their lengths.
         pending.sort(key=lambda node: len(seen[node]))
         state, allowed = node = pending.pop(0)
         trace = seen[node]
@@ -95,18 +95,18 @@ def refinement_failure(
 # --- Temporal formulas ------------------------------------------------------------------------------
 
 Position = tuple[int, str | None]
-"""A state with the event that led to it; None at the start and where a run that ended stays."""
+"""A state with the event that led to it; None at the start and when a finite run repeats its last state."""
 
 
 def occurs(formula: csp.Occurs, event: str | None) -> bool:
-    """Whether the event is the one that the formula names."""
+    """Whether the event is the one in the formula."""
     fields = ".".join(map(str, formula.arguments))
     joint = formula.channel or ("." if fields else "")
     return event == formula.name + joint + fields
 
 
 def positions(found: Graph) -> dict[Position, list[Position]]:
-    """The positions of all runs; a run that ends repeats its last state without an event."""
+    """Returns the positions of all runs; a finite run repeats its last state without an event."""
     following: dict[Position, list[Position]] = {}
     pending: list[Position] = [(0, None)]
     while pending:
@@ -120,7 +120,7 @@ def positions(found: Graph) -> dict[Position, list[Position]]:
 
 
 def subformulas(formula: csp.Formula) -> list[csp.Formula]:
-    """The formula's parts, inner ones first."""
+    """Returns the subformulas, innermost first."""
     match formula:
         case csp.TemporalUnary(_, operand):
             inner = subformulas(operand)
@@ -135,7 +135,7 @@ Chosen = frozenset[csp.Formula]
 
 
 def choices(formula: csp.Formula, found: Graph, position: Position) -> list[Chosen]:
-    """Every consistent set of subformulas that may be true at a position, whatever comes next."""
+    """Yields every consistent set of subformulas that may be true at a position."""
     parts = list(dict.fromkeys(subformulas(formula)))
     free = [part for part in parts if is_temporal(part)]
     sets = []
@@ -159,7 +159,7 @@ def is_temporal(formula: csp.Formula) -> bool:
 
 
 def true_now(formula: csp.Formula, true: set[csp.Formula], found: Graph, position: Position) -> bool:
-    """The truth of what does not look ahead."""
+    """Evaluates a subformula without temporal operators at its root."""
     match formula:
         case csp.Holds(condition):
             return found.holds(condition, position[0])
@@ -179,7 +179,7 @@ def true_now(formula: csp.Formula, true: set[csp.Formula], found: Graph, positio
 
 
 def consistent(now: Chosen, later: Chosen, temporal: list[csp.Formula]) -> bool:
-    """Whether the temporal parts agree with what is true next."""
+    """Whether the temporal subformulas are consistent with the next position."""
     for part in temporal:
         match part:
             case csp.TemporalUnary("X", operand):
@@ -200,7 +200,7 @@ def consistent(now: Chosen, later: Chosen, temporal: list[csp.Formula]) -> bool:
 
 
 def fulfilled(part: csp.Formula, component: list[Chosen]) -> bool:
-    """Whether a component keeps what the part promises, or shows that it was rightly denied."""
+    """Whether a component fulfils the eventuality of a subformula, or justifies its negation."""
     match part:
         case csp.TemporalUnary("<>", operand):
             return any(part not in true or operand in true for true in component)
@@ -214,7 +214,7 @@ def fulfilled(part: csp.Formula, component: list[Chosen]) -> bool:
 
 
 def satisfies(found: Graph, formula: csp.Formula) -> bool:
-    """Whether every run satisfies the formula: no run satisfies its negation."""
+    """Whether every run satisfies the formula, that is, no run satisfies its negation."""
     wanted = csp.TemporalUnary("!", formula)
     temporal = [part for part in dict.fromkeys(subformulas(wanted)) if is_temporal(part)]
     runs = positions(found)
@@ -239,7 +239,7 @@ def satisfies(found: Graph, formula: csp.Formula) -> bool:
 
 
 def components(edges: list[list[int]], reached: set[int]) -> list[list[int]]:
-    """The strongly connected components with a cycle, found by reachability both ways."""
+    """Returns the strongly connected components with a cycle, by reachability in both directions."""
     backwards: list[list[int]] = [[] for _ in edges]
     for at in reached:
         for after in edges[at]:
@@ -259,7 +259,7 @@ def components(edges: list[list[int]], reached: set[int]) -> list[list[int]]:
 
 
 def optimum(found: Graph, claim: csp.Reaches) -> int | None:
-    """The least or greatest value at the goal; None where there is no goal or no value is asked."""
+    """Returns the minimum or maximum at the goal; None if it is unreachable or the claim has no value."""
     if claim.value is None:
         return None
     goals = [state for state in range(len(found.states)) if found.holds(claim.condition, state)]
@@ -269,10 +269,10 @@ def optimum(found: Graph, claim: csp.Reaches) -> int | None:
 
 
 def judge(spec: csp.Specification, assertion: csp.Assertion) -> tuple[bool, Trace | None]:
-    """Whether the assertion holds, and a shortest run that shows it or refutes it, where there is one.
+    """Returns whether the assertion holds, with a shortest witness or counterexample if there is one.
 
-    For `reaches` the run leads to the goal, for deadlocks to the state that is stuck, for divergence to
-    the cycle, for determinism to the state and its event, for refinement it is the visible trace.
+    For `reaches` the run leads to the goal, for deadlocks to the deadlocked state, for divergence to the
+    cycle, for determinism to the state and its event; for refinement it is the visible trace.
     """
     found = graph(spec, assertion.process)
     assert found.complete, "the model is too large for the oracle"

@@ -1,8 +1,8 @@
-"""The step rules of CSP#, one function for each operator.
+"""The step rules of CSP# in the oracle, one function for each operator.
 
-A term makes *steps*, and it makes *offers*: an output or an input of a rendezvous channel that waits
-for its partner. An offer knows how the whole term looks once the offering part has gone on, so that
-any `|||` or `||` above can bring two offers of different branches together.
+A term has *steps* and *offers*: an offer is an output or an input on a rendezvous channel that waits for
+its partner. It can build the whole term after the offering part has advanced, so that any `|||` or `||`
+above can join two offers of different branches.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TERMINATE = "terminate"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; `data` says that its event never synchronises."""
+    """One step; `data` is set if its event never synchronises."""
 
     event: str
     atomic: bool
@@ -65,7 +65,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """An output or input that waits for a partner; `whole` puts what follows it in its place."""
+    """An output or input that waits for a partner; `whole` builds the term around its continuation."""
 
     node: csp.Output | csp.Input
     atomic: bool
@@ -76,7 +76,7 @@ Moves = tuple[list[Step], list[Offer]]
 
 
 def moves(term: Term, memory: Memory) -> Moves:
-    """All steps and offers of an active term, before atomic steps go first."""
+    """Returns all steps and offers of an active term, before atomic steps take priority."""
     match term:
         case csp.Stop():
             return [], []
@@ -116,12 +116,12 @@ def moves(term: Term, memory: Memory) -> Moves:
 
 
 def silent(memory: Memory, term: Term, event: str = TAU) -> Step:
-    """A step that changes no values."""
+    """Builds a step that changes no values."""
     return Step(event, False, False, term, memory.values, memory.buffers)
 
 
 def within(found: Moves, wrap: Callable[[Term], Term]) -> Moves:
-    """Moves of a part as moves of a whole that stays around it."""
+    """Lifts the moves of a subterm to moves of the term around it."""
     steps, offers = found
     return [replace(step, term=wrap(step.term)) for step in steps], [
         lifted(offer, wrap) for offer in offers
@@ -129,7 +129,7 @@ def within(found: Moves, wrap: Callable[[Term], Term]) -> Moves:
 
 
 def lifted(offer: Offer, wrap: Callable[[Term], Term]) -> Offer:
-    """An offer of a part as an offer of the whole."""
+    """Lifts an offer of a subterm to an offer of the term around it."""
     inner = offer.whole
     return replace(offer, whole=lambda term: wrap(inner(term)))
 
@@ -138,7 +138,7 @@ def lifted(offer: Offer, wrap: Callable[[Term], Term]) -> Offer:
 
 
 def prefix_step(term: csp.Prefix, memory: Memory) -> Step:
-    """The event with its arguments' values before the program."""
+    """A prefix: the arguments of the event are evaluated before the program runs."""
     then = activate(term.then, memory.tables)
     after = run(term.program, memory)
     data = term.program is not None
@@ -149,7 +149,7 @@ def prefix_step(term: csp.Prefix, memory: Memory) -> Step:
 
 
 def channel_moves(term: csp.Output | csp.Input, memory: Memory) -> Moves:
-    """An offer on a rendezvous channel, else at most one step."""
+    """A communication: an offer on a rendezvous channel, else at most one step."""
     slot, channel, shown = channel_slot(memory.tables, term.channel, term.indices, memory)
     if channel.capacity == 0:
         return [], [Offer(term, False, lambda then: then)]
@@ -173,7 +173,7 @@ def channel_moves(term: csp.Output | csp.Input, memory: Memory) -> Moves:
 def receive(
     term: csp.Input, message: Message, memory: Memory
 ) -> tuple[csp.Process, csp.Program | None] | None:
-    """What follows the input of this message, and its program; None where it does not take it."""
+    """Returns the continuation of an input for a message, and its program; None if it does not match."""
     if len(term.fields) != len(message):
         return None
     names: dict[str, int] = {}
@@ -191,7 +191,7 @@ def receive(
 def rendezvous(
     left: Iterable[Offer], right: Iterable[Offer], memory: Memory, join: Callable[[Term, Term], Term]
 ) -> Iterator[Step]:
-    """Every output of one side with every input of the other; `join` takes left and right."""
+    """Joins every output of one side with every input of the other; `join` takes left and right."""
     left, right = list(left), list(right)
     for one, other in product(left, right):
         if isinstance(one.node, csp.Output) and isinstance(other.node, csp.Input):
@@ -203,7 +203,7 @@ def rendezvous(
 def meeting(
     sender: Offer, receiver: Offer, memory: Memory, join: Callable[[Term, Term], Term]
 ) -> Iterator[Step]:
-    """The step of an output with an input, if they fit; the output's program runs first."""
+    """Returns the step of an output with an input, if they match; the output's program runs first."""
     output, wanted = sender.node, receiver.node
     assert isinstance(output, csp.Output) and isinstance(wanted, csp.Input)
     slot, _, shown = channel_slot(memory.tables, output.channel, output.indices, memory)
@@ -227,7 +227,7 @@ def meeting(
 
 
 def choice_moves(term: csp.Choice, memory: Memory) -> Moves:
-    """General: any step resolves it. External: a tau stays within. Internal: a tau to each branch."""
+    """General: any step resolves it. External: a tau does not. Internal: a tau to each branch."""
     if term.kind == "internal":
         return [silent(memory, activate(branch, memory.tables)) for branch in term.branches], []
     steps: list[Step] = []
@@ -244,7 +244,7 @@ def choice_moves(term: csp.Choice, memory: Memory) -> Moves:
 
 
 def conditional_moves(term: csp.Conditional | csp.Case | csp.Assert, memory: Memory) -> Moves:
-    """`if` and `case` decide by a tau, `ifa` without a step, `assert` is Skip or an error."""
+    """`if` and `case` decide with a tau, `ifa` without a step; `assert` is Skip or an error."""
     match term:
         case csp.Conditional(condition, then, otherwise, atomic):
             taken = activate(then if evaluate(condition, memory) else otherwise, memory.tables)
@@ -276,7 +276,7 @@ def sequence_moves(term: csp.Sequence, memory: Memory) -> Moves:
 
 
 def interrupt_moves(term: csp.Interrupt, memory: Memory) -> Moves:
-    """The first goes on within; the second takes over by a visible step."""
+    """The first process runs inside; the second takes over with a visible step."""
     own, own_offers = moves(term.process, memory)
     other, other_offers = moves(term.by, memory)
 
@@ -291,7 +291,7 @@ def interrupt_moves(term: csp.Interrupt, memory: Memory) -> Moves:
 
 
 def hidden_moves(term: Hidden, memory: Memory) -> Moves:
-    """Hidden events become tau; termination is shown and leads to a hidden Stop."""
+    """Hidden events become tau; termination stays visible and leads to a hidden Stop."""
     steps, offers = within(moves(term.process, memory), lambda inner: hidden(inner, term.names))
     return [replace(step, event=TAU) if step.event in term.names else step for step in steps], offers
 
@@ -300,12 +300,12 @@ def hidden_moves(term: Hidden, memory: Memory) -> Moves:
 
 
 def proper(steps: list[Step]) -> list[Step]:
-    """The steps that are no termination."""
+    """Returns the steps other than termination."""
     return [step for step in steps if step.event != TERMINATE]
 
 
 def common_end(found: list[list[Step]], memory: Memory) -> list[Step]:
-    """One termination for all, where every branch can terminate."""
+    """Returns the joint termination if every branch can terminate."""
     ends = [[step for step in steps if step.event == TERMINATE] for steps in found]
     if not all(ends):
         return []
@@ -314,7 +314,7 @@ def common_end(found: list[list[Step]], memory: Memory) -> list[Step]:
 
 
 def interleave_moves(term: Interleave, memory: Memory) -> Moves:
-    """Each branch alone, two by a rendezvous, all by termination."""
+    """Single branches step alone, two by rendezvous, all by termination."""
 
     def put(*places: tuple[int, Term]) -> Term:
         branches = dict(enumerate(term.branches)) | dict(places)
@@ -340,7 +340,7 @@ def interleave_moves(term: Interleave, memory: Memory) -> Moves:
 
 
 def bag_moves(term: Bag, memory: Memory) -> Moves:
-    """As an interleaving, equal branches contributing once."""
+    """Like an interleaving, but equal branches contribute once."""
     found = [(member, count, moves(member, memory)) for member, count in term.members]
     steps: list[Step] = []
     offers: list[Offer] = []
@@ -353,7 +353,7 @@ def bag_moves(term: Bag, memory: Memory) -> Moves:
         for other, _, (_, partners) in found[at if count == UNBOUNDED or count > 1 else at + 1 :]:
             rest = without(tuple(without(term.members, member)), other)
             join = partial(bag_with, rest)
-            if other == member:  # the two are alike: which of them sends makes no difference
+            if other == member:  # equal branches: it does not matter which of them sends
                 senders = [offer for offer in waiting if isinstance(offer.node, csp.Output)]
                 steps += rendezvous(senders, partners, memory, join)
             else:
@@ -363,12 +363,12 @@ def bag_moves(term: Bag, memory: Memory) -> Moves:
 
 
 def bag_with(rest: list[tuple[Term, int]], *added: Term) -> Term:
-    """The bag with branches put back."""
+    """Returns the bag with branches added."""
     return bag([*rest, *((term, 1) for term in added)])
 
 
 def barrier_moves(term: Barrier, memory: Memory) -> Moves:
-    """Shared events together, other steps alone, two by a rendezvous, all by termination."""
+    """Shared events are joint; other steps are single, by rendezvous of two, or by termination of all."""
     found = [moves(branch, memory) for branch in term.branches]
     steps: list[Step] = []
     offers: list[Offer] = []
@@ -391,7 +391,7 @@ def barrier_moves(term: Barrier, memory: Memory) -> Moves:
 
 
 def parties(term: Barrier, step: Step) -> list[int]:
-    """The branches that an event needs together; none where it is a step of one branch."""
+    """Returns the branches that must perform an event together; none if one branch performs it alone."""
     if step.event == TERMINATE:
         return list(range(len(term.branches)))
     if step.data or step.event == TAU:
@@ -401,7 +401,7 @@ def parties(term: Barrier, step: Step) -> list[int]:
 
 
 def together(term: Barrier, event: str, found: list[list[Step]]) -> Iterator[Step]:
-    """Every combination of steps with a shared event, one of each branch that must take part."""
+    """Yields every combination of steps with a shared event, one step from each branch involved."""
     ready = [[(at, step) for step in steps if step.event == event] for at, steps in enumerate(found)]
     chosen = [
         [(at, step) for at, step in options if at in parties(term, step)]

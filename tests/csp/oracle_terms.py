@@ -1,12 +1,12 @@
-"""Terms of CSP# as the oracle rewrites them: substitution, written form, alphabets.
+"""Terms of CSP# as the oracle rewrites them: substitution, normal form, alphabets.
 
 A *closed* process has numbers in place of all bound names. An *active* term is a closed process that
-has started: its operators are in normal form, so that two active terms are equal exactly when they
-are written alike. What stands behind a prefix has not started and stays as it was written.
+has started: its operators are in normal form, so that two active terms are equal exactly if PAT prints
+them alike. A process after a prefix has not started and keeps its form.
 
-One thing goes beyond the written form of PAT: an interleaving that left out a Stop remembers it.
-Without that `A ||| Stop` and `A ||| Skip` would be one state, though only the second can terminate.
-For the same reason the alphabets of a running `||` belong to the term.
+One thing goes beyond PAT's normal form: an interleaving that dropped a Stop remembers it. Otherwise
+`A ||| Stop` and `A ||| Skip` would be one state, though only the second can terminate. For the same
+reason the alphabets of a running `||` belong to the term.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from veristream.languages.csp import syntax as csp
 ALPHABET_REFERENCES_MAX = 5_000
 
 UNBOUNDED = -1
-"""The count of a branch of which there are as many as ever may be."""
+"""The count of a branch with an unlimited number of copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interleave:
-    """A running `|||` without its branches that are Skip or Stop; `stopped` where one was Stop."""
+    """A running `|||` without branches that are Skip or Stop; `stopped` is set if one was Stop."""
 
     branches: tuple[Term, ...]
     stopped: bool
@@ -41,14 +41,14 @@ class Interleave:
 
 @dataclass(frozen=True, slots=True)
 class Bag:
-    """A running `|||` that started with equal branches: sorted branches, each with its count."""
+    """A running `|||` that started with equal branches: sorted branches with counts."""
 
     members: tuple[tuple[Term, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """A running `||` with the alphabets that it started with."""
+    """A running `||` with the alphabets fixed at its start."""
 
     branches: tuple[Term, ...]
     alphabets: tuple[frozenset[str], ...]
@@ -56,7 +56,7 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """A running hiding; `P \\ A \\ B` is one."""
+    """A running hiding; nested ones, `P \\ A \\ B`, are merged."""
 
     process: Term
     names: frozenset[str]
@@ -72,7 +72,7 @@ SKIP = csp.Skip()
 
 
 def substitute(process: csp.Process, names: Mapping[str, int]) -> csp.Process:
-    """The process with numbers put in for bound names."""
+    """Substitutes numbers for the bound names of a process."""
     value = partial(substitute_expr, names=names)
     again = partial(substitute, names=names)
 
@@ -124,7 +124,7 @@ def substitute(process: csp.Process, names: Mapping[str, int]) -> csp.Process:
 
 
 def substitute_indices(indices: tuple[csp.Index, ...], names: Mapping[str, int]) -> tuple[csp.Index, ...]:
-    """The index sets with numbers put in."""
+    """Substitutes numbers in index sets."""
 
     def put(expr: csp.Expr | None) -> csp.Expr | None:
         return None if expr is None else substitute_expr(expr, names)
@@ -138,7 +138,7 @@ def substitute_indices(indices: tuple[csp.Index, ...], names: Mapping[str, int])
 
 
 def substitute_events(events: tuple[csp.Events, ...], names: Mapping[str, int]) -> tuple[csp.Events, ...]:
-    """The events of an alphabet or a hidden set with numbers put in."""
+    """Substitutes numbers in the events of an alphabet or a hidden set."""
     return tuple(
         csp.Events(
             csp.Event(part.event.name, tuple(substitute_expr(arg, names) for arg in part.event.arguments)),
@@ -149,7 +149,7 @@ def substitute_events(events: tuple[csp.Events, ...], names: Mapping[str, int]) 
 
 
 def environments(indices: tuple[csp.Index, ...]) -> Iterator[dict[str, int]]:
-    """Every choice of values for the indices, the last one fastest; a set may use an earlier index."""
+    """Yields every assignment of the indices, the last varying fastest; a set may use earlier indices."""
     if not indices:
         yield {}
         return
@@ -160,7 +160,7 @@ def environments(indices: tuple[csp.Index, ...]) -> Iterator[dict[str, int]]:
 
 
 def domain_values(domain: csp.Domain) -> Iterable[int]:
-    """The values that an index runs over; they must not depend on the state."""
+    """Returns the values of an index, which must not depend on the state."""
     if domain.low is not None and domain.high is not None:
         return range(evaluate(domain.low, None), evaluate(domain.high, None) + 1)
     return [evaluate(value, None) for value in domain.values]
@@ -170,12 +170,12 @@ def domain_values(domain: csp.Domain) -> Iterable[int]:
 
 
 def event_name(name: str, arguments: Iterable[int]) -> str:
-    """`a.1.2`, as PAT shows it."""
+    """Spells an event as PAT does: `a.1.2`."""
     return ".".join([name, *map(str, arguments)])
 
 
 def event_names(events: tuple[csp.Events, ...]) -> frozenset[str]:
-    """The evaluated names of a set of events."""
+    """Evaluates the names of a set of events."""
     found = set()
     for part in events:
         for names in environments(part.indices):
@@ -187,7 +187,7 @@ def event_names(events: tuple[csp.Events, ...]) -> frozenset[str]:
 
 
 def alphabet(process: csp.Process, tables: Tables, seen: set[csp.Ref] | None = None) -> frozenset[str]:
-    """The events that a branch of `||` must share with others."""
+    """Returns the alphabet of a branch of `||`."""
     seen = set() if seen is None else seen
     match process:
         case csp.Ref():
@@ -204,7 +204,7 @@ def alphabet(process: csp.Process, tables: Tables, seen: set[csp.Ref] | None = N
 
 
 def parts(process: csp.Process) -> tuple[csp.Process, ...]:
-    """The processes that a process is made of."""
+    """Returns the direct subprocesses."""
     match process:
         case csp.Output() | csp.Input():
             return (process.then,)
@@ -222,7 +222,7 @@ def parts(process: csp.Process) -> tuple[csp.Process, ...]:
 
 
 def union(processes: Iterable[csp.Process], tables: Tables, seen: set[csp.Ref]) -> frozenset[str]:
-    """The events of any of the processes."""
+    """Returns the union of the processes' alphabets."""
     found: frozenset[str] = frozenset()
     for process in processes:
         found |= alphabet(process, tables, seen)
@@ -230,16 +230,16 @@ def union(processes: Iterable[csp.Process], tables: Tables, seen: set[csp.Ref]) 
 
 
 def own_event(event: csp.Event) -> frozenset[str]:
-    """The evaluated event of a prefix."""
+    """Evaluates the event of a prefix."""
     if event.name == "tau":
         return frozenset()
     if not all(map(is_constant, event.arguments)):
-        raise OracleFault(f"the alphabet with {event.name} depends on the state; give it by #alphabet")
+        raise OracleFault(f"the alphabet with {event.name} depends on the state; declare it with #alphabet")
     return frozenset({event_name(event.name, [evaluate(part, None) for part in event.arguments])})
 
 
 def reference_alphabet(ref: csp.Ref, tables: Tables, seen: set[csp.Ref]) -> frozenset[str]:
-    """What `#alphabet` gives, else what the definition does; each reference is followed once."""
+    """Returns the `#alphabet` of a reference, else the events of its body; follows each reference once."""
     definition = tables.definitions[ref.name]
     fixed = all(map(is_constant, ref.arguments))
     if definition.alphabet is not None:
@@ -250,17 +250,17 @@ def reference_alphabet(ref: csp.Ref, tables: Tables, seen: set[csp.Ref]) -> froz
         }
         return event_names(substitute_events(definition.alphabet, names))
     if not fixed:
-        raise OracleFault(f"the alphabet of {ref.name} depends on the state; give it by #alphabet")
+        raise OracleFault(f"the alphabet of {ref.name} depends on the state; declare it with #alphabet")
     if ref in seen:
         return frozenset()
     seen.add(ref)
     if len(seen) > ALPHABET_REFERENCES_MAX:
-        raise OracleFault(f"the alphabet of {ref.name} has no end; give it by #alphabet")
+        raise OracleFault(f"the alphabet of {ref.name} is unbounded; declare it with #alphabet")
     return alphabet(unfold(ref, [evaluate(part, None) for part in ref.arguments], tables), tables, seen)
 
 
 def unfold(ref: csp.Ref, arguments: list[int], tables: Tables) -> csp.Process:
-    """The definition's body with the arguments' values put in."""
+    """Returns the body of the definition with the arguments substituted."""
     definition = tables.definitions[ref.name]
     names = [parameter.name for parameter in definition.parameters]
     return substitute(definition.body, dict(zip(names, arguments, strict=True)))
@@ -270,7 +270,7 @@ def unfold(ref: csp.Ref, arguments: list[int], tables: Tables) -> csp.Process:
 
 
 def activate(process: csp.Process, tables: Tables) -> Term:
-    """The normal form of a closed process that starts now."""
+    """Returns the normal form of a closed process that starts."""
     start = partial(activate, tables=tables)
     match process:
         case csp.Ref(name, arguments):
@@ -300,7 +300,7 @@ def activate(process: csp.Process, tables: Tables) -> Term:
 
 
 def expand(process: csp.Replicated) -> csp.Process:
-    """The n-ary operator over the instances."""
+    """Applies an n-ary operator to the instances."""
     instances = tuple(substitute(process.body, names) for names in environments(process.indices))
     match process.operator:
         case "parallel":
@@ -318,7 +318,7 @@ def expand(process: csp.Replicated) -> csp.Process:
 
 
 def is_skip(term: Term) -> bool:
-    """Whether a sequence goes on with its second part without a step."""
+    """Whether a sequence continues with its second process without a step."""
     match term:
         case csp.Skip():
             return True
@@ -332,7 +332,7 @@ def is_skip(term: Term) -> bool:
 
 
 def sequence(first: Term, second: csp.Process, tables: Tables) -> Term:
-    """`first; second`, first being active; nested to the right."""
+    """Builds `first; second` with an active first process, nested to the right."""
     if is_skip(first):
         return activate(second, tables)
     match first:
@@ -344,7 +344,7 @@ def sequence(first: Term, second: csp.Process, tables: Tables) -> Term:
 
 
 def choice(kind: csp.ChoiceKind, branches: list[Term]) -> Term:
-    """A choice of active branches: `[]` without Stops, `[*]` flat, sorted and without duplicates."""
+    """Builds a choice of active branches: `[]` without Stops, `[*]` flat, sorted and without duplicates."""
     if kind == "general":
         found = [branch for branch in branches if branch != STOP]
     else:
@@ -359,19 +359,19 @@ def choice(kind: csp.ChoiceKind, branches: list[Term]) -> Term:
 
 
 def hidden(process: Term, names: frozenset[str]) -> Term:
-    """A hiding; one around another is one of both."""
+    """Builds a hiding; nested hidings merge."""
     if isinstance(process, Hidden):
         return Hidden(process.process, process.names | names)
     return Hidden(process, names)
 
 
 def barrier(branches: tuple[Term, ...], alphabets: tuple[frozenset[str], ...]) -> Term:
-    """A `||` of active branches."""
+    """Builds a `||` of active branches."""
     return branches[0] if len(branches) == 1 else Barrier(branches, alphabets)
 
 
 def flatten(process: csp.Process, tables: Tables) -> list[tuple[Term, int]]:
-    """The branches of an interleaving that starts, nested ones laid flat, each with its count."""
+    """Returns the flattened branches of an interleaving at its start, with counts."""
     match process:
         case csp.Parallel(True, branches):
             return [item for branch in branches for item in flatten(branch, tables)]
@@ -385,14 +385,14 @@ def flatten(process: csp.Process, tables: Tables) -> list[tuple[Term, int]]:
 
 
 def interleaving(branches: list[tuple[Term, int]]) -> Term:
-    """A starting interleaving: a bag where branches are written alike, else a list."""
+    """Starts an interleaving: a bag if branches are equal, else a list."""
     terms = [term for term, _ in branches]
     alike = len(set(terms)) < len(terms) or any(count == UNBOUNDED for _, count in branches)
     return bag(branches) if alike else interleave(terms)
 
 
 def interleave(branches: Iterable[Term]) -> Term:
-    """A running interleaving of these branches in order, nested ones laid flat; a bag stays a branch."""
+    """Builds a running interleaving, flattened and in order; a bag stays a branch."""
     found: list[Term] = []
     stopped = False
     for branch in branches:
@@ -409,7 +409,7 @@ def interleave(branches: Iterable[Term]) -> Term:
 
 
 def bag(members: Iterable[tuple[Term, int]]) -> Term:
-    """A running bag of these branches; an interleaving among them is laid flat."""
+    """Builds a running bag; an interleaving among its branches is flattened."""
     counts: dict[Term, int] = {}
     for member, count in members:
         for part, times in bag_parts(member):
@@ -419,7 +419,7 @@ def bag(members: Iterable[tuple[Term, int]]) -> Term:
 
 
 def bag_parts(member: Term) -> list[tuple[Term, int]]:
-    """What a member of a bag is made of."""
+    """Returns the flattened branches of a member of a bag."""
     match member:
         case Bag(members):
             return list(members)
@@ -429,7 +429,7 @@ def bag_parts(member: Term) -> list[tuple[Term, int]]:
 
 
 def without(members: tuple[tuple[Term, int], ...], gone: Term) -> list[tuple[Term, int]]:
-    """The bag with one copy of a branch less."""
+    """Removes one copy of a branch from the bag."""
     found = []
     for member, count in members:
         if member == gone and count != UNBOUNDED:
@@ -440,6 +440,6 @@ def without(members: tuple[tuple[Term, int], ...], gone: Term) -> list[tuple[Ter
 
 
 def rebuilt(barrier_term: Barrier, at: int, branch: Term) -> Barrier:
-    """The `||` with one branch replaced."""
+    """Replaces one branch of a `||`."""
     branches = (*barrier_term.branches[:at], branch, *barrier_term.branches[at + 1 :])
     return replace(barrier_term, branches=branches)

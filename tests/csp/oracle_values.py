@@ -1,7 +1,6 @@
-"""Values, expressions and programs of CSP#, evaluated on the syntax itself.
+"""Values, expressions and programs of CSP# in the oracle, evaluated directly on the syntax.
 
-Part of the oracle: nothing here is shared with the compiler of CSP#. A run-time error of the model is
-an OracleFault.
+It shares no code with the compiler of CSP#. A run-time error of the model is an OracleFault.
 """
 
 from __future__ import annotations
@@ -16,22 +15,22 @@ from veristream.languages.csp import syntax as csp
 WHILE_ROUNDS_MAX = 100_000
 
 Values = tuple[tuple[int, ...], ...]
-"""The values of every global variable, in the order of their declarations; a scalar has one."""
+"""The values of each global variable, in the order of declaration; a scalar has one."""
 
 Message = tuple[int, ...]
 Buffers = tuple[tuple[Message, ...], ...]
-"""What every buffered channel holds, oldest message first; an array of channels is laid flat."""
+"""The contents of each buffered channel, oldest message first; an array of channels is flattened."""
 
 Locals = dict[str, list[int]]
 
 
-class OracleFault(Exception):  # noqa: N818 - it is the model that is at fault
-    """A run-time error of the model, or something that has no meaning."""
+class OracleFault(Exception):  # noqa: N818 - the model is at fault, not the program
+    """A run-time error of the model, or a construct without meaning."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """A specification with its names looked up once."""
+    """A specification with lookup tables."""
 
     specification: csp.Specification
 
@@ -45,7 +44,7 @@ class Tables:
 
     @cached_property
     def channels(self) -> Mapping[str, tuple[int, csp.Channel]]:
-        """Every channel with the place of its first element in the buffers."""
+        """Maps each channel to the position of its first element in the buffers."""
         places, at = {}, 0
         for channel in self.specification.channels:
             places[channel.name] = (at, channel)
@@ -61,7 +60,7 @@ class Tables:
 
 @dataclass(frozen=True)
 class Memory:
-    """What an expression reads: the globals, the channels, and a program's local variables."""
+    """The state that an expression reads: globals, channels, and a program's local variables."""
 
     tables: Tables
     values: Values
@@ -72,7 +71,7 @@ class Memory:
 
 
 def divide(left: int, right: int) -> int:
-    """Division towards zero."""
+    """Divides with truncation towards zero."""
     if right == 0:
         raise OracleFault("division by zero")
     quotient = abs(left) // abs(right)
@@ -80,7 +79,7 @@ def divide(left: int, right: int) -> int:
 
 
 def modulo(left: int, right: int) -> int:
-    """The remainder, never negative."""
+    """Returns the remainder, which is never negative."""
     if right == 0:
         raise OracleFault("division by zero")
     return left % abs(right)
@@ -106,7 +105,7 @@ STRICT: dict[str, Callable[[int, int], int]] = {
 
 
 def evaluate(expr: csp.Expr, memory: Memory | None, local: Locals | None = None) -> int:
-    """The expression's value; without a memory it must not depend on the state."""
+    """Evaluates an expression; without a memory it must not depend on the state."""
     match expr:
         case csp.Number(value):
             return value
@@ -133,7 +132,7 @@ def evaluate(expr: csp.Expr, memory: Memory | None, local: Locals | None = None)
 def read_variable(
     name: str, indices: tuple[csp.Expr, ...], memory: Memory | None, local: Locals | None
 ) -> int:
-    """A global, or an element of a local array of a program."""
+    """Reads a global, or an element of a program's local array."""
     places = tuple(evaluate(index, memory, local) for index in indices)
     if local is not None and name in local:
         return element(name, local[name], (len(local[name]),), places)
@@ -146,19 +145,19 @@ def read_variable(
 def element(
     name: str, cells: tuple[int, ...] | list[int], shape: tuple[int, ...], at: tuple[int, ...]
 ) -> int:
-    """One cell of an array; a variable without a shape is its only cell."""
+    """Reads one cell of an array; a scalar has one cell."""
     return cells[flat(name, shape, at)] if shape and at else single(name, cells)
 
 
 def single(name: str, cells: tuple[int, ...] | list[int]) -> int:
-    """The value of what is no array."""
+    """Returns the value of a scalar."""
     if len(cells) != 1:
-        raise OracleFault(f"the array {name} is no number")
+        raise OracleFault(f"the array {name} is not a number")
     return cells[0]
 
 
 def flat(name: str, shape: tuple[int, ...], at: tuple[int, ...]) -> int:
-    """The position in a flattened array; a single index counts the flattened cells."""
+    """Returns the position in a flattened array; a single index addresses it directly."""
     if len(at) == 1:
         shape = (prod(shape),)
     if len(at) != len(shape):
@@ -174,7 +173,7 @@ def flat(name: str, shape: tuple[int, ...], at: tuple[int, ...]) -> int:
 def channel_slot(
     tables: Tables, name: str, indices: tuple[csp.Expr, ...], memory: Memory
 ) -> tuple[int, csp.Channel, str]:
-    """Where a channel's messages are, the channel, and its name as an event shows it."""
+    """Returns the position of a channel's messages, the channel, and its name in events."""
     first, channel = tables.channels[name]
     at = tuple(evaluate(index, memory) for index in indices)
     offset = flat(name, channel.shape, at) if at else 0
@@ -184,7 +183,7 @@ def channel_slot(
 def query(
     op: str, name: str, indices: tuple[csp.Expr, ...], memory: Memory | None, local: Locals | None
 ) -> int:
-    """How a buffered channel stands."""
+    """Evaluates a query on a buffered channel."""
     if memory is None:
         raise OracleFault(f"{name} has no messages here")
     first, channel = memory.tables.channels[name]
@@ -205,7 +204,7 @@ def query(
 
 
 def is_constant(expr: csp.Expr) -> bool:
-    """Whether the value depends neither on the state nor on a name."""
+    """Whether the value depends on neither the state nor a bound name."""
     match expr:
         case csp.Number():
             return True
@@ -217,7 +216,7 @@ def is_constant(expr: csp.Expr) -> bool:
 
 
 def substitute_expr(expr: csp.Expr, names: Mapping[str, int]) -> csp.Expr:
-    """The expression with numbers put in for bound names, and computed as far as it can be."""
+    """Substitutes numbers for bound names and evaluates as far as possible."""
     again = partial(substitute_expr, names=names)
     match expr:
         case csp.Bound(name):
@@ -235,14 +234,14 @@ def substitute_expr(expr: csp.Expr, names: Mapping[str, int]) -> csp.Expr:
     try:
         return csp.Number(evaluate(expr, None))
     except OracleFault:
-        return expr  # a division by zero is an error only where it is evaluated
+        return expr  # a division by zero is an error only when it is evaluated
 
 
 # --- Programs ---------------------------------------------------------------------------------------
 
 
 def substitute_program(program: csp.Program, names: Mapping[str, int]) -> csp.Program:
-    """The program with numbers put in for bound names, except where it declares the name itself."""
+    """Substitutes numbers for bound names, except for names that the program declares."""
     known = dict(names)
     statements: list[csp.Statement] = []
     for statement in program:
@@ -266,7 +265,7 @@ def substitute_program(program: csp.Program, names: Mapping[str, int]) -> csp.Pr
 
 
 def run(program: csp.Program | None, memory: Memory) -> Values:
-    """The values of the globals after the program."""
+    """Returns the values of the globals after the program."""
     cells = [list(variable) for variable in memory.values]
     Machine(memory, cells).block(program or (), {})
     return tuple(map(tuple, cells))
@@ -274,7 +273,7 @@ def run(program: csp.Program | None, memory: Memory) -> Values:
 
 @dataclass(frozen=True)
 class Machine:
-    """A running program: it changes its own copy of the globals in place."""
+    """A running program; it modifies its own copy of the globals."""
 
     start: Memory
     cells: list[list[int]]
@@ -284,7 +283,7 @@ class Machine:
         return evaluate(expr, Memory(self.start.tables, now, self.start.buffers), local)
 
     def block(self, program: csp.Program, outer: Locals) -> None:
-        """Runs the statements; what they declare is known to the rest of the block alone."""
+        """Runs the statements; their declarations are visible only in the rest of the block."""
         local = dict(outer)
         for statement in program:
             match statement:
@@ -303,10 +302,10 @@ class Machine:
             if not self.value(condition, local):
                 return
             self.block(body, local)
-        raise OracleFault("a while loop does not end")
+        raise OracleFault("a while loop does not terminate")
 
     def assign(self, statement: csp.Assign, local: Locals) -> None:
-        """Stores a value; a global must stay within its range."""
+        """Stores a value; a global must stay in its range."""
         value, target = self.value(statement.value, local), statement.target
         if target.name in local:
             at = (statement.index,) if statement.index is not None else getattr(target, "indices", ())

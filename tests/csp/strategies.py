@@ -1,7 +1,7 @@
-"""Random specifications of CSP#, small enough to explore and never unboundedly parallel.
+"""Random CSP# specifications, small enough to explore and with bounded parallelism.
 
-A process may refer to itself or to an earlier one only after a prefix and in the last place, so no
-recursion makes ever more branches; to a later one it may refer anywhere.
+A process refers to itself or to an earlier one only after a prefix and in the last place, so recursion
+never creates more and more branches; it may refer to a later one anywhere.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Maker:
         return csp.Number(self.draw(st.integers(0, 2)))
 
     def known(self) -> csp.Expr:
-        """A number or something bound: what an alphabet can be computed from, where it is a number."""
+        """Draws a number or a bound name; an alphabet can be computed only from numbers."""
         if self.bound and self.chance(2):
             return csp.Bound(self.draw(st.sampled_from(self.bound)))
         return csp.Number(self.draw(st.integers(0, 1)))
@@ -141,7 +141,7 @@ class Maker:
 
 @st.composite
 def specifications(draw: st.DrawFn) -> csp.Specification:
-    """A specification with the processes P0 (the whole) to P3; those with odd numbers have a parameter."""
+    """Draws a specification with processes P0 (the root) to P3; those with odd numbers have a parameter."""
     definitions = []
     for number in range(DEFINITIONS):
         maker = Maker(draw, ("i",) if number % 2 else ())

@@ -1,4 +1,4 @@
-"""The product on every case: the verdicts, traces and counts that are known of them."""
+"""The product on every case: verdicts, traces and counts are as expected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_verdicts_and_traces(case: CaseFile) -> None:
             assert isinstance(result.verdict, Unknown | Holds | Violated)
             continue
         if case.name in WRITTEN_ALIKE and result.kind == "deterministic":
-            continue  # two ways to equal states, told apart here
+            continue  # two runs to states that PAT considers equal and we do not
         assert isinstance(result.verdict, Holds if expected.holds else Violated), (
             expected.text,
             result.verdict,

@@ -1,4 +1,4 @@
-"""The papers' systems in CSP#: every verdict that is known of them, and charts that name who acts."""
+"""The papers' systems in CSP#: all expected verdicts, and the processes named in charts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_verdict_is_the_expected_one(known: KnownModel) -> None:
 
 
 def who_acts(file: str, goal: str) -> set[str]:
-    """The processes that the witness of a goal names."""
+    """Returns the processes that act in the witness of a goal."""
     (result,) = vs.check(MODELS / file, [goal])
     assert isinstance(result.verdict, vs.Holds)
     assert result.verdict.trace is not None

@@ -1,6 +1,6 @@
 """The oracle's rules on terms built by hand, and the oracle on every file under `cases`.
 
-The counts of the first part are derived beside each test; the parser is not used there.
+Each test of the first part derives its counts in a comment and does not use the parser.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def parallel(*branches: csp.Process) -> csp.Parallel:
 
 
 def test_a_reference_is_a_state_of_its_own() -> None:
-    # S() -a-> T() -a-> T(): the body of S is written S() as long as it has made no step.
+    # S() -a-> T() -a-> T(): the body of S is written S() until its first step.
     spec = specification({"S": event("a", csp.Ref("T")), "T": event("a", csp.Ref("T"))})
     found = oracle.explore(spec, csp.Ref("S"))
     assert (found.states, found.transitions) == (2, 2)
@@ -99,7 +99,7 @@ def test_a_stop_reached_both_ways_is_a_deadlock() -> None:
 def test_a_sequence_goes_past_skip_without_a_step() -> None:
     # S() -a-> (Skip; b -> Stop), which is b -> Stop, -b-> Stop.
     assert counts(csp.Sequence(event("a", SKIP), event("b", STOP))) == (3, 2)
-    # A reference is no Skip: S() -a-> T(); b -> Stop -tau-> b -> Stop -b-> Stop.
+    # A reference is not Skip: S() -a-> T(); b -> Stop -tau-> b -> Stop -b-> Stop.
     spec = specification(
         {"S": csp.Sequence(event("a", csp.Ref("T")), event("b", STOP)), "T": SKIP},
     )
@@ -133,7 +133,7 @@ def test_equal_branches_are_a_bag() -> None:
     # S() = {2 A}; after a {A, Skip}; after a a {2 Skip}; Stop. Equal branches step once.
     assert counts(interleave(event("a", SKIP), event("a", SKIP))) == (4, 3)
     assert counts(csp.Copies(number(3), event("a", SKIP))) == (5, 4)
-    # A bag without a bound: S(), {unbounded A, Skip}, {unbounded A, 2 Skip}, ... has no end.
+    # An unbounded bag: S(), {unbounded A, Skip}, {unbounded A, 2 Skip}, ... is infinite.
     endless = specification({"S": csp.Copies(None, event("a", SKIP))})
     assert not oracle.explore(endless, csp.Ref("S"), limit=20).complete
 
@@ -146,7 +146,7 @@ def test_copies_without_a_number_return_to_one_state() -> None:
 
 
 def test_a_barrier_takes_every_combination() -> None:
-    # Both must do a; the left one has two ways: S() -a-> (b || Stop), S() -a-> (c || Stop), then b, c.
+    # Both must do a; the left one in two ways: S() -a-> (b || Stop), S() -a-> (c || Stop), then b, c.
     left = csp.Choice("general", (event("a", event("b", STOP)), event("a", event("c", STOP))))
     body = parallel(left, event("a", STOP))
     found = explored(body)
@@ -155,9 +155,9 @@ def test_a_barrier_takes_every_combination() -> None:
 
 
 def test_a_data_operation_never_synchronises() -> None:
-    # a{} is no event of the left alphabet: both go alone, 2 * 2 states.
+    # a{} is not in the left alphabet: both step alone, 2 * 2 states.
     assert counts(parallel(data("a", (), STOP), event("a", STOP))) == (4, 4)
-    # Without the program they go together.
+    # Without the program they step together.
     assert counts(parallel(event("a", STOP), event("a", STOP))) == (2, 1)
 
 
@@ -186,7 +186,7 @@ def test_buffered_channels_keep_order_and_capacity() -> None:
 
 
 def test_atomic_steps_go_first() -> None:
-    # S(): only a; then only b within atomic; then Skip is left out: c, Skip, Stop.
+    # S(): only a; then only b inside atomic; then Skip is dropped: c, Skip, Stop.
     body = interleave(csp.Atomic(event("a", event("b", SKIP))), event("c", SKIP))
     found = explored(body)
     # S() -a-> atomic{b} ||| c -b-> atomic{Skip} ||| c -c-> atomic{Skip} -terminate-> Stop
@@ -314,7 +314,7 @@ def test_verdicts(path: Path, claim: Expected) -> None:
 
 
 def follow(found: oracle.Graph, events: tuple[str, ...]) -> set[int]:
-    """The states that a run with these events may end in."""
+    """Returns the states in which a run with these events may end."""
     states = {0}
     for wanted in events:
         states = {after for state in states for shown, after in found.steps[state] if shown == wanted}
@@ -322,7 +322,7 @@ def follow(found: oracle.Graph, events: tuple[str, ...]) -> set[int]:
 
 
 def shows(found: oracle.Graph, claim: csp.Claim, trace: tuple[str, ...]) -> bool:
-    """Whether some run with the events of the trace ends as it must for the claim."""
+    """Whether some run with the events of the trace ends as the claim requires."""
     match claim:
         case csp.Simple("deadlockfree"):
             stuck = any(not found.steps[state] for state in follow(found, trace))

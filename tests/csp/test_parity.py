@@ -1,8 +1,7 @@
 """The compiler against the oracle: equal states, steps and deadlocks, on every case and at random.
 
-Two differences are known. We keep a state that terminated apart from one that is stuck, where PAT
-writes both as Stop. And PAT writes some terms alike that are different components here, or a term in
-two ways that is one here.
+There are two known differences. We distinguish a terminated state from a deadlocked one, where PAT writes
+both as Stop. And PAT writes some terms alike that are different components in our Networks, or vice versa.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ LIMIT = 5_000
 LIMIT_RANDOM = 150
 WRITTEN_ALIKE = {
     "interleave_flattened",  # one interleaving nested in two ways
-    "rendezvous_bag",  # members that keep what they received are not counted
+    "rendezvous_bag",  # members that keep received values are not counted
 }
 
 
 def ended_and_stuck(found: oracle.Graph) -> int:
-    """How many states without a step are reached both by termination and otherwise."""
+    """Counts the states without a step that are reached both by termination and otherwise."""
     ended = {after for out in found.steps for event, after in out if event == oracle.TERMINATE}
     other = {after for out in found.steps for event, after in out if event != oracle.TERMINATE}
     return sum(not found.steps[state] for state in ended & other)
 
 
 def compare(spec: csp.Specification, process: csp.Ref, limit: int) -> bool | None:
-    """Whether the counts are equal, None where not all was explored; the verdicts must agree."""
+    """Returns whether the counts are equal, or None if the exploration is partial; verdicts must agree."""
     network = lower(spec, process)
     verify(network)
     found = explore(network, limit)

@@ -1,7 +1,7 @@
 """The product's verdicts against the oracle's: random specifications, assertions of every kind.
 
-Where the states differ in number PAT writes terms alike that are different components here, or the
-other way round; then what `deterministic` says may differ too. See `test_parity`.
+State counts differ if PAT writes terms alike that are different components in our Networks, or vice versa;
+then the verdict of `deterministic` may differ too. See `test_parity`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from veristream.verdict import Holds, Result, word
 
 LIMIT = 150
 TEMPORAL_MAX = 4
-"""The oracle guesses the truth of every temporal part: 2 to the power of this for each position."""
+"""The oracle guesses the truth of every temporal subformula: 2 to the power of this at each position."""
 
 WHOLE = csp.Ref("P0")
 OTHERS = (csp.Ref("P2"), csp.Ref("P1", (csp.Number(0),)), csp.Ref("P3", (csp.Number(1),)))
@@ -51,7 +51,7 @@ CONDITIONS = st.builds(
 
 @st.composite
 def formulas(draw: st.DrawFn, depth: int) -> csp.Formula:
-    """A formula whose operators are nested at most `depth` times."""
+    """Draws a formula with operators nested at most `depth` deep."""
     kind = draw(st.sampled_from(("unary", "unary", "binary", "event", "condition"))) if depth else "event"
     match kind:
         case "unary":
@@ -94,7 +94,7 @@ CLAIMS: st.SearchStrategy[csp.Claim] = st.one_of(
 
 @st.composite
 def questions(draw: st.DrawFn) -> csp.Specification:
-    """A specification with two or three different assertions of its processes."""
+    """Draws a specification with two or three different assertions."""
     spec = draw(specifications())
     claims = draw(st.lists(CLAIMS, min_size=2, max_size=3, unique=True))
     process = draw(st.sampled_from((WHOLE, WHOLE, *OTHERS)))
@@ -104,7 +104,7 @@ def questions(draw: st.DrawFn) -> csp.Specification:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One assertion with what the product and the oracle say of it."""
+    """One assertion with the results of the product and the oracle."""
 
     assertion: csp.Assertion
     result: Result
@@ -112,21 +112,21 @@ class Answer:
     best: int | None
 
     def agree(self) -> bool:
-        """Whether the verdicts are equal, and the extreme values where they are asked for."""
+        """Whether the verdicts, and the extreme values if there are any, are equal."""
         if word(self.result.verdict) != ("holds" if self.holds else "violated"):
             return False
         return self.best is None or self.best == best_of(self.result)
 
 
 def best_of(result: Result) -> int | None:
-    """The extreme value that the result tells of."""
+    """Returns the extreme value of the result."""
     assert isinstance(result.verdict, Holds)
     found = re.search(r"-?\d+$", result.verdict.reason)
     return int(found[0]) if found else None
 
 
 def answers(spec: csp.Specification) -> list[Answer] | None:
-    """The assertions with both answers; None where the model is too large or fails at run time."""
+    """Returns the assertions with both results; None if the model is too large or fails at run time."""
     processes = {WHOLE: None} | {one.process: None for one in spec.assertions}
     named = [one.claim.specification for one in spec.assertions if isinstance(one.claim, csp.Refines)]
     same: dict[csp.Ref, bool] = {}

@@ -1,4 +1,4 @@
-"""docs/csp.md, typed in as a reader would: each run prints what the page says it prints."""
+"""The examples in docs/csp.md: each command prints the output on the page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TABLE = "table.csp"
 
 
 def edit(model: str, block: str) -> str:
-    """What the page tells the reader to do: a block that defines `Table()` replaces that line."""
+    """Edits the model as the page says: a block that defines `Table()` replaces that line."""
     repaired = re.sub(r"^Table\(\) = .*$", lambda _: block.rstrip(), model, flags=re.MULTILINE)
     if "Table() =" in block:
         assert repaired != model
@@ -47,7 +47,7 @@ def test_the_page_is_true(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_table_before_the_repair(run: Any, tmp_path: Path) -> None:
-    """It fails the specification that the repaired one meets, and deadlocks with five seats too."""
+    """It violates the specification that the repaired one meets, and deadlocks with five seats too."""
     first, _, specification, *_ = (block for language, block in BLOCKS if language == "csp")
     path = tmp_path / TABLE
     path.write_text(f"{first}\n{specification}", encoding="utf-8")

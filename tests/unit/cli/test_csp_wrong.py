@@ -1,4 +1,4 @@
-"""What a user sees of a CSP# file that is wrong: the place, the excerpt, a hint, exit 2."""
+"""Errors in CSP# files at the command line: location, excerpt, hint, exit code 2."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ WRONG = [
 @pytest.mark.parametrize(
     ("text", "line", "message", "more"), [w[1:] for w in WRONG], ids=[w[0] for w in WRONG]
 )
-def test_place_excerpt_hint_exit_2(tmp_path: Path, text: str, line: int, message: str, more: str) -> None:
+def test_location_excerpt_hint_exit_2(
+    tmp_path: Path, text: str, line: int, message: str, more: str
+) -> None:
     path = tmp_path / "wrong.csp"
     path.write_text(text + "\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(path)])
@@ -63,7 +65,7 @@ def test_place_excerpt_hint_exit_2(tmp_path: Path, text: str, line: int, message
     assert f"{line} | {text.splitlines()[line - 1]}" in result.output
 
 
-def test_a_file_that_only_defines_is_asked_about_its_last_process(tmp_path: Path) -> None:
+def test_without_assertions_the_last_process_is_checked_for_deadlocks(tmp_path: Path) -> None:
     path = tmp_path / "plain.csp"
     path.write_text("P() = a -> Stop;\nQ() = b -> P();\n", encoding="utf-8")
     result = CliRunner().invoke(app, ["check", str(path)])
@@ -71,7 +73,7 @@ def test_a_file_that_only_defines_is_asked_about_its_last_process(tmp_path: Path
     assert "no step is possible in the last state" in result.output
 
 
-def test_properties_are_found_by_a_word_and_whatever_the_blanks(tmp_path: Path) -> None:
+def test_properties_are_found_by_a_word_and_regardless_of_blanks(tmp_path: Path) -> None:
     path = tmp_path / "two.csp"
     path.write_text(
         "var x = 0;\n#define done x == 1;\n#define never x == 2;\nP() = a{x = 1;} -> Stop;\n"

@@ -100,7 +100,7 @@ def test_formulas(text: str, meant: Formula) -> None:
     assert formula(text) == meant
 
 
-def test_the_text_of_an_assertion_has_single_blanks() -> None:
+def test_blanks_in_the_text_of_an_assertion_are_collapsed() -> None:
     spec = read(f"{WORLD}\n#assert   A()  |=\n\t[] ( a ->\r\n <> b )  ;\n#assert A // why\n deadlockfree;")
     assert [claim.text for claim in spec.assertions] == ["A() |= [] ( a -> <> b )", "A deadlockfree"]
 

@@ -90,7 +90,7 @@ def test_constants() -> None:
     assert value("enum {a, b, c}; enum {d, e};", "e") == 1
 
 
-def test_constants_are_set_from_outside() -> None:
+def test_constants_can_be_overridden() -> None:
     text = "#define N 5; #define M N * 2;"
     assert value(text, "M", N=7) == 14
     assert value(text, "M", M=1) == 1
@@ -105,7 +105,7 @@ def test_parameters() -> None:
     assert spec.definitions[2].parameters == (Parameter("k", 1),)
 
 
-def test_alphabets_stand_before_or_after_the_process() -> None:
+def test_an_alphabet_may_precede_or_follow_its_process() -> None:
     spec = read("""
         #define N 2;
         #alphabet P {a, b.i, x:{0..N}@e.x, x:{0..1};y:{0,2}@e.x.y};
@@ -130,7 +130,7 @@ def test_alphabets_stand_before_or_after_the_process() -> None:
     assert read("P = a -> P;").definitions[0].alphabet is None
 
 
-def test_comments_marks_and_line_ends_mean_nothing() -> None:
+def test_comments_byte_order_marks_and_line_ends_are_ignored() -> None:
     text = (
         "\ufeff//@@Model@@\r\n/* two\r\nlines */ #define N 1; // end\r\nP() = /* a */ a.N ->\r\n\tStop; //"
     )
@@ -162,7 +162,7 @@ def error_of(main: Path) -> ModelError:
     return caught.value
 
 
-def test_a_wrong_included_file_is_shown_itself(tmp_path: Path) -> None:
+def test_an_error_in_an_included_file_is_located_there(tmp_path: Path) -> None:
     (tmp_path / "part.csp").write_text("Q = a -> Q;\n\nR = a -> S;\n")
     (tmp_path / "main.csp").write_text('#include "part.csp";\nP = Q;\n')
     wrong = error_of(tmp_path / "main.csp")
@@ -184,7 +184,7 @@ def test_files_that_cannot_be_included(tmp_path: Path) -> None:
     assert error_of(main).message == "`other.csp` is not UTF-8 text"
 
 
-def test_a_missing_file_is_named_where_it_was_looked_for() -> None:
+def test_the_hint_names_the_path_of_a_missing_file() -> None:
     with pytest.raises(ModelError) as caught:
         read_specification(Source("models/main.csp", '#include "../library/x.csp"; P = Skip;'), {})
     assert "models/../library/x.csp" in caught.value.hint

@@ -1,4 +1,4 @@
-"""Larger files, written as PAT's users write them: all are read, and mean what they look like."""
+"""Larger files in the style of PAT's users: all are read with the intended meaning."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ MODELS = [PHILOSOPHERS, PROTOCOL, READERS, BRIDGE, STACK, ELECTION, PETERSON, KE
 
 
 @pytest.mark.parametrize("seed", range(len(MODELS)))
-def test_a_mutant_is_read_or_is_an_error_of_its_user(seed: int) -> None:
+def test_a_mutant_is_read_or_raises_a_model_error(seed: int) -> None:
     random = Random(seed)
     words = re.findall(r"\w+|\s+|[^\w\s]", MODELS[seed])
     for _ in range(40):

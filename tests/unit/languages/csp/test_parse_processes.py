@@ -235,12 +235,12 @@ def test_case_with_a_negated_condition_after_a_name() -> None:
     assert [show for _, show in negated.branches] == [A, A]
 
 
-def test_an_input_demands_what_is_bound_already() -> None:
+def test_an_input_matches_a_name_that_is_already_bound() -> None:
     demanding = body("c?i.v -> A", "i")
     assert demanding == Input("c", (), (AN_I, Binder("v")), None, None, A)
 
 
-def test_what_an_input_binds_ends_with_its_chain() -> None:
+def test_the_scope_of_an_input_ends_with_its_chain() -> None:
     both = body("(c?v -> P(v)) [] (c?v -> P(v))")
     one = Input("c", (), (Binder("v"),), None, None, Ref("P", (Bound("v"),)))
     assert both == Choice("general", (one, one))
@@ -254,13 +254,13 @@ def test_a_long_chain_is_read() -> None:
     assert (count, process) == (1500, A)
 
 
-def test_a_semicolon_ends_a_definition_or_goes_on() -> None:
+def test_a_semicolon_ends_a_definition_or_joins_processes() -> None:
     spec = read("P = a -> Skip; Q; R(1);\nQ = b -> Skip;\nR(i) = Skip; case { i == 1: Q }; P;\nvar x;")
     assert [definition.name for definition in spec.definitions] == ["P", "Q", "R"]
     assert spec.definitions[0].body == Sequence(Sequence(prefix("a", Skip()), Ref("Q")), Ref("R", (ONE,)))
 
 
-def test_spans_are_those_of_the_text() -> None:
+def test_spans_cover_the_source_text() -> None:
     text = "P = a.1 -> b -> Skip;\nQ = P() ||| P();"
     first, second = read(text).definitions
 

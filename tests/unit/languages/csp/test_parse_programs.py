@@ -146,11 +146,11 @@ def test_expressions(text: str, meant: Expr) -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), FOLDED)
-def test_constant_expressions_are_worked_out(text: str, value: int) -> None:
+def test_constant_expressions_are_folded(text: str, value: int) -> None:
     assert expression(text) == Number(value)
 
 
-def test_a_division_by_zero_is_left_to_the_run() -> None:
+def test_a_division_by_zero_is_not_folded() -> None:
     assert expression("1 / 0 == 1") == Binary("==", Binary("/", ONE, ZERO), ONE)
 
 
@@ -199,7 +199,7 @@ def test_a_macro_with_parameters_is_a_program() -> None:
     )
 
 
-def test_the_variables_of_a_macro_do_not_catch_those_of_its_arguments() -> None:
+def test_local_variables_of_a_macro_do_not_capture_its_arguments() -> None:
     found = expand("#define swap(p) {var t = x; x = p; y = t;};", "var t = 1; call(swap, t);")
     assert found == (
         Declare("t", ONE),
@@ -209,14 +209,14 @@ def test_the_variables_of_a_macro_do_not_catch_those_of_its_arguments() -> None:
     )
 
 
-def test_the_variables_of_a_macro_do_not_catch_parameters() -> None:
+def test_local_variables_of_a_macro_do_not_capture_parameters() -> None:
     text = "var x; #define put(p) {var t = 1; x = p + t;}; P(t) = tau{call(put, t)} -> P(t);"
     prefix = read(text).definitions[0].body
     assert isinstance(prefix, Prefix)
     assert prefix.program == (Declare("t_2", ONE), Assign(X, Binary("+", Bound("t"), Bound("t_2"))))
 
 
-def test_macros_are_told_apart_by_the_number_of_their_arguments() -> None:
+def test_macros_are_overloaded_by_their_number_of_arguments() -> None:
     defines = "#define g(p) p + 1; #define g(p, q) p + q;"
     assert expand(defines, "x = call(g, i); x = call(g, i, y)") == (
         Assign(X, Binary("+", AN_I, ONE)),

@@ -1,4 +1,4 @@
-"""Wrong texts: words that do not fit where they stand."""
+"""Syntax errors: unexpected tokens, with message, hint and location."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "line", "message", "hint"), WRONG, ids=[row[0] for row in WRONG])
-def test_what_is_said_of_a_wrong_text(text: str, line: int, message: str, hint: str) -> None:
+def test_message_hint_and_line(text: str, line: int, message: str, hint: str) -> None:
     wrong = error(text)
     assert (wrong.message, wrong.hint) == (message, hint)
     assert wrong.span.line == line
 
 
-def test_the_error_shows_where_and_what() -> None:
+def test_the_error_shows_location_and_excerpt() -> None:
     wrong = error("var x;\nP = if (x = 1) {Skip};")
     assert wrong.render() == (
         "model.csp:2:11: error: unexpected `=`\n"
@@ -154,7 +154,7 @@ def test_the_error_shows_where_and_what() -> None:
     )
 
 
-def test_a_bracket_that_is_not_closed_is_shown_where_it_was_opened() -> None:
+def test_an_unclosed_bracket_is_reported_where_it_was_opened() -> None:
     wrong = error("P = a -> (b -> Skip [] c -> Skip;\nQ(i) = P;\nvar x;")
     assert wrong.message == "this `(` is not closed before the declaration on line 2"
     assert wrong.span.column == 10
@@ -164,5 +164,5 @@ def test_a_bracket_that_is_not_closed_is_shown_where_it_was_opened() -> None:
     assert wrong.message == "this `(` is not closed before the `]` on line 1"
 
 
-def test_a_text_that_is_nested_too_deeply() -> None:
+def test_a_model_that_is_nested_too_deeply() -> None:
     assert error("P = " + "(" * 400 + "Skip" + ")" * 400 + ";").message == "the model is nested too deeply"

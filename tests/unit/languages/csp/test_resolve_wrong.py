@@ -1,4 +1,4 @@
-"""Wrong texts: names and values that do not fit together."""
+"""Errors in well-formed text: unknown names, wrong arity, invalid values."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "line", "message", "hint"), WRONG, ids=[row[0] for row in WRONG])
-def test_what_is_said_of_a_wrong_text(text: str, line: int, message: str, hint: str) -> None:
+def test_message_hint_and_line(text: str, line: int, message: str, hint: str) -> None:
     wrong = error(text)
     assert (wrong.message, wrong.hint) == (message, hint)
     assert wrong.span.line == line

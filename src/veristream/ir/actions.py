@@ -1,8 +1,8 @@
-"""The actions of a Network: the fixed list that numbers every step.
+"""The actions of a Network: a fixed list that assigns a number to every kind of step.
 
-The interpreter and the kernel both enumerate steps by this list, so an action's index means the same
-in a kernel's output, a trace and a report. A rendezvous has an action for each pair of edges that can
-meet; a broadcast one for each sending edge; a barrier one for each vector and leading edge.
+The interpreter and the kernel enumerate steps in the order of this list, so an action's index means the
+same in a kernel's output, a trace and a report. A rendezvous has one action for each pair of edges that
+can synchronise, a broadcast one for each sending edge, a barrier one for each vector and leading edge.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from veristream.ir.network import (
 
 
 class Movement(PythonEnum):
-    """Who moves together in an action."""
+    """The components that move together in an action."""
 
     ALONE = "alone"  # no synchronisation, or a buffered channel
     PAIR = "pair"  # rendezvous: the leader sends, the one follower receives
-    BROADCAST = "broadcast"  # the leader sends, every component in `others` that can receives
-    BARRIER = "barrier"  # the leader and all components in `others` meet
+    BROADCAST = "broadcast"  # the leader sends, each component in `others` receives if it can
+    BARRIER = "barrier"  # the leader moves with all components in `others`
 
 
 DOTTED = (".", "!", "?")
-"""How the name of a label ends whose arguments are shown as CSP writes them."""
+"""The suffix of a label whose arguments are shown in the notation of CSP."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One entry of the list; components and edges are given by their positions in the Network."""
+    """One entry of the list; identifies components and edges by their positions in the Network."""
 
     movement: Movement
     leader: int
     edge: int
     follower: int = -1  # of a pair: the receiving component
     follower_edge: int = -1  # of a pair: its edge
-    others: tuple[int, ...] = ()  # of a broadcast or barrier, in the order they update
+    others: tuple[int, ...] = ()  # of a broadcast or barrier, in the order of their updates
     label: Label = Label("")
     label_of_follower: bool = False  # the label's arguments are in the follower's scope
     visible: bool = True
@@ -59,7 +59,7 @@ class Action:
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """The components that take part by their own choice, for process fairness."""
+        """The components that count as taking the step under process fairness."""
         match self.movement:
             case Movement.ALONE | Movement.BROADCAST:
                 return (self.leader,)
@@ -70,7 +70,7 @@ class Action:
 
 
 def list_actions(network: Network) -> tuple[Action, ...]:
-    """All actions, in the order of their leaders' edges; pairs whose fixed indices differ are left out."""
+    """Lists all actions in the order of the leaders' edges; omits pairs with different constant indices."""
     channels = {channel.name: channel for channel in network.channels}
     return tuple(
         action
@@ -83,7 +83,7 @@ def list_actions(network: Network) -> tuple[Action, ...]:
 def edges_on(
     network: Network, component: int, channel: str, kind: type[Send | Receive | Meet]
 ) -> tuple[int, ...]:
-    """Positions of the component's edges that send, receive or meet (`kind`) on the channel."""
+    """Returns the positions of the component's edges that send, receive or meet (`kind`) on the channel."""
     edges = network.components[component].edges
     return tuple(
         i for i, edge in enumerate(edges) if isinstance(edge.sync, kind) and edge.sync.channel == channel
@@ -91,7 +91,7 @@ def edges_on(
 
 
 def leaves_priority(network: Network, component: int, edge: int, kind: LocationKind) -> bool:
-    """Whether the edge leaves a location of the kind, and goes first for it."""
+    """Returns whether the edge leaves a location of the kind and therefore has priority."""
     owner = network.components[component]
     source = owner.edges[edge].source
     if kind is LocationKind.ATOMIC and owner.edges[edge].late:
@@ -201,7 +201,7 @@ def _can_match(send: Send, receive: Receive) -> bool:
 
 
 def choices(edge: Edge) -> Iterator[dict[str, int]]:
-    """Every choice of the edge's selected values, the last one turning fastest."""
+    """Yields every combination of the edge's selected values; the last one changes fastest."""
     names = [select.name for select in edge.select]
     ranges = [range(select.low, select.high + 1) for select in edge.select]
     for values in product(*ranges):
@@ -209,7 +209,7 @@ def choices(edge: Edge) -> Iterator[dict[str, int]]:
 
 
 def render_label(name: str, arguments: tuple[int, ...]) -> str:
-    """`name(1, 2)`; a name that ends as CSP writes events has its arguments after dots: `get.1.2`."""
+    """Formats a label as `name(1, 2)`, or as `get.1.2` if its name has the suffix of CSP events."""
     if name.endswith(DOTTED):
         return name + ".".join(map(str, arguments))
     return f"{name}({', '.join(map(str, arguments))})" if arguments else name

@@ -1,7 +1,7 @@
-"""Interval arithmetic over expressions: which values can one have?
+"""Interval arithmetic: the range of values that an expression can have.
 
-Two uses: `verify` refuses what might leave 64 bits, so that native code and Python's integers agree;
-the kernel leaves out the range checks that cannot fail.
+`verify` rejects expressions that might exceed 64 bits, so that native code and Python's integers agree.
+The kernel omits range checks that cannot fail.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ from veristream.ir.property import (
 WORD_LOW, WORD_HIGH = -(2**63), 2**63 - 1
 SHIFT_MAX = 62
 CLOCK_MAX = 2**28
-"""The largest magnitude of what a clock is compared with or set to."""
+"""The largest magnitude of a number that a clock is compared with or set to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Interval:
     high: int
 
     def within(self, low: int, high: int) -> bool:
-        """Whether all of it lies in low..high."""
+        """Returns whether the interval lies in low..high."""
         return low <= self.low and self.high <= high
 
 
@@ -94,7 +94,7 @@ BIT = Interval(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The types of all names that an expression can mention."""
+    """The types of all names that an expression can use."""
 
     variables: Mapping[str, Type]
     channels: Mapping[str, Channel]
@@ -102,12 +102,12 @@ class Names:
     locals: Mapping[str, Type]
 
     def add(self, name: str, type_: Type) -> Names:
-        """These names and one more local."""
+        """Returns these names and one more local."""
         return replace(self, locals={**self.locals, name: type_})
 
 
 def names_of(network: Network) -> Names:
-    """The names every scope of the network starts with."""
+    """Returns the names that are visible in every scope of the network."""
     return Names(
         {variable.name: variable.type for variable in all_variables(network)},
         {channel.name: channel for channel in network.channels},
@@ -117,7 +117,7 @@ def names_of(network: Network) -> Names:
 
 
 def edge_names(names: Names, edge: Edge) -> Names:
-    """The names of an edge's scope before its update: what it selects and receives."""
+    """Adds the names that an edge selects and receives."""
     for select in edge.select:
         names = names.add(select.name, Type(select.low, select.high))
     if isinstance(edge.sync, Receive):
@@ -129,7 +129,7 @@ def edge_names(names: Names, edge: Edge) -> Names:
 
 
 def interval(expr: Expr, names: Names) -> Interval:
-    """An interval that holds every value of the expression; raises ModelError past 64 bits."""
+    """Returns an interval that contains every value of the expression; raises ModelError past 64 bits."""
     match expr:
         case Const(value=value):
             return Interval(value, value)
@@ -172,9 +172,9 @@ def _join(left: Interval, right: Interval) -> Interval:
 def _fits(result: Interval, expr: Expr) -> Interval:
     if not result.within(WORD_LOW, WORD_HIGH):
         raise ModelError(
-            f"this may reach {max(abs(result.low), abs(result.high))}, more than 64 bits hold",
+            f"this may reach {max(abs(result.low), abs(result.high))}, which exceeds 64 bits",
             expr.span,
-            "give the operands smaller ranges",
+            "declare smaller ranges for the operands",
         )
     return result
 
@@ -248,7 +248,7 @@ def _bits(op: str, left: Interval, right: Interval) -> Interval:
 
 
 def check_overflow(network: Network) -> None:
-    """Raises ModelError at the first expression that might leave 64 bits."""
+    """Raises ModelError at the first expression that might exceed 64 bits."""
     names = names_of(network)
     for function in network.functions:
         scope = names
@@ -268,7 +268,7 @@ def check_overflow(network: Network) -> None:
 
 
 def _check(expr: Expr | None, names: Names) -> None:
-    """Visits every part of the expression, also those whose interval does not matter to the whole."""
+    """Checks every subexpression, including those that do not affect the interval of the whole."""
     if expr is None:
         return
     interval(expr, names)
@@ -315,14 +315,14 @@ def _check_clock(clock: ClockRef | None, names: Names) -> None:
 
 
 def _check_clock_limit(value: Expr, names: Names) -> None:
-    """Sums of a few such numbers must fit into the cells of a zone."""
+    """Limits the value so that sums of a few such numbers fit into the cells of a zone."""
     _check(value, names)
     found = interval(value, names)
     if not found.within(-CLOCK_MAX, CLOCK_MAX):
         raise ModelError(
-            f"this may reach {max(abs(found.low), abs(found.high))}, too much for a clock",
+            f"this may reach {max(abs(found.low), abs(found.high))}, which is too large for a clock",
             value.span,
-            f"keep it within {-CLOCK_MAX}..{CLOCK_MAX}: give the operands smaller ranges",
+            f"keep it within {-CLOCK_MAX}..{CLOCK_MAX}: declare smaller ranges for the operands",
         )
 
 
@@ -357,7 +357,7 @@ def _check_block(block: Block, names: Names) -> None:
 
 
 def _check_statement(statement: Statement, names: Names) -> Names:
-    """Checks the statement and gives the names known after it."""
+    """Checks the statement and returns the names visible after it."""
     match statement:
         case Assign(target=target, value=value):
             _check(target, names)

@@ -1,12 +1,12 @@
-"""How large the numbers are that each clock is still compared with, by location.
+"""The largest constants that each clock is compared with, by location.
 
-Beyond them the exact value of a clock does not matter, which makes finitely many zones of infinitely
-many. A location needs the constants of the tests that its component can come to before it sets the
-clock itself (Behrmann, Bouyer, Fleury, Larsen, "Static guard analysis in timed automata verification",
-TACAS 2003); those of lower bounds (`x > c`) are kept apart from those of upper bounds (`x < c`).
+Beyond them the exact value of a clock does not matter, so extrapolation leaves finitely many zones. A
+location needs the constants of the tests that its component can reach before it sets the clock
+(Behrmann, Bouyer, Fleury, Larsen, "Static guard analysis in timed automata verification", TACAS 2003).
+Constants of lower bounds (`x > c`) are separate from those of upper bounds (`x < c`).
 
-Differences of two clocks are kept as a list, for zones have to be cut along them first (Bengtsson and
-Yi, "On clock difference constraints and termination in reachability analysis of timed automata", 2003).
+Differences of two clocks are a list, because zones must be split along them first (Bengtsson and Yi, "On
+clock difference constraints and termination in reachability analysis of timed automata", 2003).
 """
 
 from __future__ import annotations
@@ -41,16 +41,19 @@ from veristream.ir.expr import (
 from veristream.ir.network import Component, Edge, Function, Network
 
 NEVER = -1
-"""Stands for a clock that is not compared with anything."""
+"""The bound of a clock without comparisons."""
 
 VALUES_MAX = 64
-"""How many values the bound of a difference may have."""
+"""The maximum number of values that the bound of a difference can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockBounds:
-    """Per location of all components, numbered through, and per clock number: the greatest constants
-    of lower and of upper bounds, `NEVER` where there is none. `differences` are what zones are cut by."""
+    """The largest constants of lower and of upper bounds, by location and clock number.
+
+    Locations are numbered across all components. `NEVER` marks a clock without comparisons. Zones are split
+    along `differences`.
+    """
 
     lower: NDArray[np.int32]
     upper: NDArray[np.int32]
@@ -66,7 +69,7 @@ class _Analysis:
 
 
 def clock_bounds(network: Network, asked: Sequence[ClockConstraint]) -> ClockBounds:
-    """The bounds of a network whose states are also asked for the given constraints."""
+    """Computes the bounds of a network; `asked` are the constraints of its properties."""
     functions = {function.name: function for function in network.functions}
     analysis = _Analysis(network, number_clocks(network), functions, count_clocks(network))
     names = names_of(network)
@@ -88,7 +91,7 @@ def clock_bounds(network: Network, asked: Sequence[ClockConstraint]) -> ClockBou
 def _of_component(
     analysis: _Analysis, component: Component, names: Names
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The tables of one component: what its edges and invariants ask, carried backwards."""
+    """Fills the tables of one component: propagates the constants of its edges and invariants backwards."""
     shape = (len(component.locations), analysis.count + 1)
     lower, upper = np.full(shape, NEVER, np.int32), np.full(shape, NEVER, np.int32)
     at = {location.name: i for i, location in enumerate(component.locations)}
@@ -121,7 +124,7 @@ def _note(
     lower: NDArray[np.int32],
     upper: NDArray[np.int32],
 ) -> None:
-    """Raises the tables' rows to the constant that a clock is compared with."""
+    """Raises the entries of the tables to the constant of a comparison."""
     if constraint.right is not None:
         return
     limit = max(0, interval(constraint.bound, names).high)
@@ -133,7 +136,7 @@ def _note(
 
 
 def _numbers(analysis: _Analysis, ref: ClockRef) -> list[int]:
-    """The clocks that the reference can mean."""
+    """Returns the numbers of the clocks that the reference can denote."""
     clock = analysis.numbers[ref.clock]
     at = [constant_value(index) for index in ref.indices]
     if any(index is None for index in at):
@@ -145,7 +148,7 @@ def _numbers(analysis: _Analysis, ref: ClockRef) -> list[int]:
 
 
 def _kept(analysis: _Analysis, edge: Edge) -> NDArray[np.bool_]:
-    """Per clock number, whether its value may survive the edge."""
+    """Returns, by clock number, whether the clock may keep its value along the edge."""
     keeps = np.ones(analysis.count + 1, np.bool_)
     for number in _surely_set(analysis, edge.update):
         keeps[number] = False
@@ -153,7 +156,7 @@ def _kept(analysis: _Analysis, edge: Edge) -> NDArray[np.bool_]:
 
 
 def _surely_set(analysis: _Analysis, block: Block) -> Iterable[int]:
-    """Clocks that the block sets whatever happens."""
+    """Yields the clocks that the block sets on every path."""
     for statement in block:
         match statement:
             case Reset(clock=ref):
@@ -164,12 +167,12 @@ def _surely_set(analysis: _Analysis, block: Block) -> Iterable[int]:
                 yield from _surely_set(analysis, analysis.functions[name].body)
             case Assign() | Let() | Evaluate():
                 pass
-            case _:  # a way out may be taken from here on
+            case _:  # the block may end early from here on
                 return
 
 
 def _set_values(analysis: _Analysis) -> Iterable[int]:
-    """The greatest value of each place where a clock is set."""
+    """Yields the largest value of each reset."""
     names = names_of(analysis.network)
     for function in analysis.network.functions:
         scope = names
@@ -200,7 +203,7 @@ def _values_in(block: Block, names: Names) -> Iterable[int]:
 
 
 def _differences(analysis: _Analysis, names: Names, asked: Sequence[ClockConstraint]) -> Iterable[Bound]:
-    """Every difference of two clocks that is compared with anything, once for each bound it may have."""
+    """Yields every compared difference of two clocks, once for each bound it can have."""
     for constraint in asked:
         yield from _difference(analysis, constraint, names)
     for component in analysis.network.components:
@@ -226,8 +229,8 @@ def _values(bound: Expr, names: Names) -> range:
     found = interval(bound, names)
     if found.high - found.low >= VALUES_MAX:
         raise ModelError(
-            f"the difference of two clocks is compared with any of {found.high - found.low + 1} values",
+            f"the bound of this clock difference has {found.high - found.low + 1} values",
             bound.span,
-            f"use a constant, or a variable of at most {VALUES_MAX} values",
+            f"use a constant, or a variable with at most {VALUES_MAX} values",
         )
     return range(found.low, found.high + 1)

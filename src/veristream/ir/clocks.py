@@ -1,7 +1,7 @@
-"""Clocks by number, and conditions that speak of them.
+"""Clocks by number, and constraints on them.
 
-Number 0 is the constant zero, so that `x < 3` and `x - y < 3` are one kind of constraint; the clocks of a
-network follow from 1 in their order, arrays row by row.
+Clock 0 is the constant zero, so that `x < 3` and `x - y < 3` are the same kind of constraint. The clocks of
+a network are numbered from 1 in their order, arrays row by row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from veristream.ir.network import Network
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """`left - right` is at most `limit`, or less than it where `strict`; clocks are given by number."""
+    """`left - right <= limit`, or `<` if `strict`; clocks are identified by number."""
 
     left: int
     right: int
@@ -24,8 +24,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class ClockEffect:
-    """What a step has to do with clocks: the bounds that they must satisfy before it, in the order of the
-    movers, and the values that it gives them, by number."""
+    """The bounds on clocks before a step, in the order of the movers, and its resets by clock number."""
 
     bounds: tuple[Bound, ...] = ()
     resets: tuple[tuple[int, int], ...] = ()
@@ -36,14 +35,14 @@ NO_CLOCKS = ClockEffect()
 
 @dataclass(frozen=True, slots=True)
 class NumberedClock:
-    """Where a clock, or an array of them, stands: the number of its first element."""
+    """A clock, or an array of clocks, with the number of its first element."""
 
     first: int
     shape: tuple[int, ...]
 
 
 def number_clocks(network: Network) -> dict[str, NumberedClock]:
-    """The numbers of all clocks."""
+    """Returns the numbers of all clocks by name."""
     numbered: dict[str, NumberedClock] = {}
     first = 1
     for clock in network.clocks:
@@ -53,12 +52,12 @@ def number_clocks(network: Network) -> dict[str, NumberedClock]:
 
 
 def count_clocks(network: Network) -> int:
-    """How many clocks there are, the constant zero not counted."""
+    """Returns the number of clocks without the constant zero."""
     return sum(prod(clock.shape) for clock in network.clocks)
 
 
 def list_clocks(network: Network) -> list[str]:
-    """The clocks' names by number, `x[1][0]` for elements of arrays; number 0 has none."""
+    """Returns the names of the clocks by number, `x[1][0]` for elements of arrays; clock 0 has no name."""
     names = [""]
     for clock in network.clocks:
         names += [clock.name + "".join(f"[{i}]" for i in at) for at in _places(clock.shape)]
@@ -72,7 +71,7 @@ def _places(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 
 
 def bounds_of(op: str, left: int, right: int, limit: int) -> tuple[Bound, ...]:
-    """`left - right op limit` as bounds."""
+    """Expresses `left - right op limit` as bounds."""
     match op:
         case "<" | "<=":
             return (Bound(left, right, limit, op == "<"),)

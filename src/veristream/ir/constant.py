@@ -1,4 +1,4 @@
-"""Values that are known without a state."""
+"""Constant expressions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NO_STATE = Environment(name_parts(Network("")), [], [], [])
 
 
 def constant_value(expr: Expr) -> int | None:
-    """The value of an expression made of numbers alone; None if it is not, or if it would fault."""
+    """Evaluates an expression of literals; returns None if it is not constant or would fault."""
     if isinstance(expr, Const):
         return expr.value
     if not _is_closed(expr):

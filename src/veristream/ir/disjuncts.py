@@ -1,7 +1,7 @@
 """Conditions on states and clocks as disjunctions of convex parts.
 
-A zone is convex, so a condition that mixes variables and clocks is asked of a zone part by part: one
-expression over variables alone, a conjunction of clock constraints, and whether a deadlock is meant.
+A zone is convex, so a condition that mixes variables and clocks is tested on a zone part by part: an
+expression over variables, a conjunction of clock constraints, and a test for deadlock.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NEGATED: dict[str, ClockOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 @dataclass(frozen=True, slots=True)
 class Disjunct:
-    """One convex part: all of it must hold. `deadlock` is None where nothing is said of it."""
+    """A convex part of a condition, a conjunction; `deadlock` is None if it does not test for deadlock."""
 
     condition: Expr = TRUE
     clocks: tuple[ClockConstraint, ...] = ()
@@ -43,28 +43,28 @@ class Disjunct:
 
 
 def split(condition: Expr) -> tuple[Disjunct, ...]:
-    """The condition as a disjunction; raises ModelError where it has too many parts."""
+    """Splits the condition into a disjunction; raises ModelError if it has too many parts."""
     return _split(condition, True)
 
 
 def negate(condition: Expr) -> tuple[Disjunct, ...]:
-    """What is true where the condition is not, as a disjunction."""
+    """Splits the negation of the condition into a disjunction."""
     return _split(condition, False)
 
 
-def speaks_of_clocks(node: object) -> bool:
-    """Whether a clock or a deadlock is mentioned anywhere in the expression."""
+def mentions_clocks(node: object) -> bool:
+    """Returns whether the expression contains a clock test or a test for deadlock."""
     if isinstance(node, ClockTest | Deadlocked):
         return True
     if isinstance(node, tuple):
-        return any(speaks_of_clocks(part) for part in node)
+        return any(mentions_clocks(part) for part in node)
     if is_dataclass(node):
-        return any(speaks_of_clocks(getattr(node, part.name)) for part in fields(node))
+        return any(mentions_clocks(getattr(node, part.name)) for part in fields(node))
     return False
 
 
 def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
-    if not speaks_of_clocks(expr):
+    if not mentions_clocks(expr):
         return (Disjunct(expr if wanted else Unary("not", expr)),)
     match expr:
         case ClockTest(constraint=constraint):
@@ -96,22 +96,24 @@ def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
             return _split(whole, wanted)
         case _:
             raise ModelError(
-                "a clock is compared inside a term that is not a condition",
+                "clock comparison inside a term that is not a condition",
                 expr.span,
-                "join comparisons of clocks by and, or, not, imply, forall and exists only",
+                "combine clock comparisons only with and, or, not, imply, forall and exists",
             )
 
 
 def _after(left: Expr, truth: bool, right: Expr, parts: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
-    """The parts of the right side, which is looked at only where the left one has the given truth; that
-    matters where it cannot be evaluated everywhere."""
+    """Guards the parts of the right side, which is evaluated only if the left side has the value `truth`.
+
+    The guard is needed only if the right side may fault.
+    """
     known = _known(left, truth) if _may_fail(right) else TRUE
     return tuple(replace(part, condition=_conjunction(known, part.condition)) for part in parts)
 
 
 def _known(expr: Expr, wanted: bool) -> Expr:
-    """What is sure of variables where the condition is as wanted."""
-    if not speaks_of_clocks(expr):
+    """Returns a condition on variables that is true whenever the expression has the value `wanted`."""
+    if not mentions_clocks(expr):
         return expr if wanted else Unary("not", expr)
     match expr:
         case Unary(op="not", operand=operand):
@@ -125,7 +127,7 @@ def _known(expr: Expr, wanted: bool) -> Expr:
 
 
 def _may_fail(node: object) -> bool:
-    """Whether something in the expression may have no value."""
+    """Returns whether the evaluation of the expression may fault."""
     if isinstance(node, tuple):
         return any(_may_fail(part) for part in node)
     if isinstance(node, Call | Peek) or (isinstance(node, Binary) and node.op in _PARTIAL):
@@ -154,14 +156,14 @@ def _both(expr: Expr, left: tuple[Disjunct, ...], right: tuple[Disjunct, ...]) -
         raise ModelError(
             f"the condition has more than {DISJUNCTS_MAX} convex parts",
             expr.span,
-            "ask about fewer clocks at once",
+            "use fewer clocks in one condition",
         )
     joined = (_join(one, other) for one, other in product(left, right))
     return tuple(part for part in joined if part is not None)
 
 
 def _join(one: Disjunct, other: Disjunct) -> Disjunct | None:
-    """Both parts at once; None where one asks for a deadlock and the other for none."""
+    """Returns the conjunction of both parts; None if their tests for deadlock contradict each other."""
     if None not in (one.deadlock, other.deadlock) and one.deadlock != other.deadlock:
         return None
     condition = _conjunction(one.condition, other.condition)
@@ -176,7 +178,7 @@ def _conjunction(one: Expr, other: Expr) -> Expr:
 
 
 def _substitute(node: Any, name: str, value: int) -> Any:
-    """The expression with a number for the name."""
+    """Replaces the name by a number."""
     if isinstance(node, Local) and node.name == name:
         return Const(value, node.span)
     if isinstance(node, Fold) and node.name == name:

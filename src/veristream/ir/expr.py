@@ -1,13 +1,11 @@
 """Expressions and statements of the IR.
 
-Every value is a whole number; a truth value is 0 or 1, and any value but 0 counts as true. There is
-no overflow: `verify` refuses an expression whose value might leave 64 bits, so Python's integers and
-the kernel's agree on all the others.
+Every value is an integer; a truth value is 0 or 1, and any nonzero value is true. There is no overflow:
+`verify` rejects an expression that might exceed 64 bits, so Python's integers and the kernel's agree.
 
-An expression is evaluated in a state and in a scope of local names (selected values, received
-fields, parameters, loop counters). It may *fault*: a division by zero, an index out of bounds, a
-value that leaves its declared range. `and`, `or`, `implies` and `Conditional` evaluate only what
-they need, so `i < n and a[i] > 0` is safe.
+An expression is evaluated in a state and in a scope of local names (selected values, received fields,
+parameters, loop counters). It may *fault*: a division by zero, an index out of bounds, a value outside its
+declared range. `and`, `or`, `implies` and `Conditional` short-circuit, so `i < n and a[i] > 0` is safe.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from veristream.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """The whole numbers from `low` to `high`, both included; `enum` names the enum that shows them."""
+    """The integers from `low` to `high`, both included; `enum` names the enum that displays them."""
 
     low: int
     high: int
@@ -29,22 +27,22 @@ class Type:
 
 BOOL = Type(0, 1, "bool")
 INT = Type(-(2**31), 2**31 - 1)
-"""The type of a local that was declared without one."""
+"""The type of a local declared without a type."""
 
 UnaryOp = Literal["-", "not", "~"]
 BinaryOp = Literal[
     "+",
     "-",
     "*",
-    "div",  # towards zero, as C does
-    "rem",  # the remainder that goes with div: the sign of the left side
-    "mod",  # never negative: (0 - 1) mod 3 is 2; the right side must be positive, else a fault
+    "div",  # truncates towards zero, as in C
+    "rem",  # the remainder of div: has the sign of the left operand
+    "mod",  # never negative: (0 - 1) mod 3 is 2; a right operand that is not positive is a fault
     "min",
     "max",
     "&",
     "|",
     "^",
-    "<<",  # of both shifts the right side must lie in 0..62, else a fault
+    "<<",  # for both shifts, a right operand outside 0..62 is a fault
     ">>",
     "==",
     "!=",
@@ -70,7 +68,7 @@ class Const:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A state variable, by its full name (`Component.x` for a component's own); faults out of bounds."""
+    """A state variable by its full name (`Component.x` for a component's own); faults out of bounds."""
 
     variable: str
     indices: tuple[Expr, ...] = ()
@@ -79,7 +77,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A name of the scope: selected, received, parameter, loop counter or local variable."""
+    """A name in scope: a selected or received value, parameter, loop counter or local variable."""
 
     name: str
     index: Expr | None = None
@@ -97,7 +95,7 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Two operands, left evaluated first; comparisons and connectives give 0 or 1."""
+    """A binary operation, the left operand evaluated first; comparisons and connectives are 0 or 1."""
 
     op: BinaryOp
     left: Expr
@@ -107,7 +105,7 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Conditional:
-    """`condition ? then : otherwise`; only the chosen side is evaluated."""
+    """`condition ? then : otherwise`; only the chosen branch is evaluated."""
 
     condition: Expr
     then: Expr
@@ -117,7 +115,7 @@ class Conditional:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """`all`, `any` or `sum` of the body for `name` from `low` to `high`, stopping early as `and` does."""
+    """`all`, `any` or `sum` of the body for `name` from `low` to `high`; `all` and `any` short-circuit."""
 
     op: FoldOp
     name: str
@@ -129,7 +127,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function's result; in guards and properties only functions that assign no state may be called."""
+    """A function call; guards and properties can call only functions that do not assign state."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -138,7 +136,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class AtLocation:
-    """Whether the component is at the location; never true of an idle component."""
+    """Tests whether the component is at the location; false for an idle component."""
 
     component: str
     location: str
@@ -147,7 +145,7 @@ class AtLocation:
 
 @dataclass(frozen=True, slots=True)
 class IsDone:
-    """Whether the component is at a final location."""
+    """Tests whether the component is at a final location."""
 
     component: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -155,7 +153,7 @@ class IsDone:
 
 @dataclass(frozen=True, slots=True)
 class IsIdle:
-    """Whether the component slot is idle: not started yet, joined or killed."""
+    """Tests whether the component slot is idle: not started, joined or killed."""
 
     component: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -163,7 +161,7 @@ class IsIdle:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """`len`, `empty` or `full` of a buffered channel; `indices` choose one of an array of channels."""
+    """`len`, `empty` or `full` of a buffered channel; `indices` select from an array of channels."""
 
     op: QueueOp
     channel: str
@@ -173,7 +171,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """Part `part` of the message at `position` (0 is the oldest); faults past the end of the queue."""
+    """Field `part` of the message at `position` (0 is the oldest); faults past the end of the queue."""
 
     channel: str
     position: Expr
@@ -184,7 +182,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class Primed:
-    """The operand in the state after the step; only in a `Transition` property, not nested."""
+    """The operand in the state after the step; allowed only in a `Transition` property, not nested."""
 
     operand: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -192,7 +190,7 @@ class Primed:
 
 @dataclass(frozen=True, slots=True)
 class ClockRef:
-    """A clock, or one of an array of clocks; faults out of bounds."""
+    """A clock, or an element of an array of clocks; faults out of bounds."""
 
     clock: str
     indices: tuple[Expr, ...] = ()
@@ -204,10 +202,9 @@ ClockOp = Literal["<", "<=", "==", ">=", ">"]
 
 @dataclass(frozen=True, slots=True)
 class ClockConstraint:
-    """`left - right` compared with `bound`; without `right` the clock alone.
+    """Compares `left - right` with `bound`, or only `left` without `right`.
 
-    Where `when` is given and does not hold, the constraint demands nothing, and its indices and bound
-    are not evaluated.
+    If `when` is given and false, the constraint is true, and its indices and bound are not evaluated.
     """
 
     left: ClockRef
@@ -220,7 +217,7 @@ class ClockConstraint:
 
 @dataclass(frozen=True, slots=True)
 class ClockTest:
-    """Whether the clocks satisfy the constraint; only in properties of a timed network."""
+    """Tests whether the clocks satisfy the constraint; only in properties of a timed network."""
 
     constraint: ClockConstraint
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -228,7 +225,7 @@ class ClockTest:
 
 @dataclass(frozen=True, slots=True)
 class ClockValue:
-    """What a clock shows; only as the value whose extreme a property of a timed network asks for."""
+    """The value of a clock; allowed only as the value to optimise in a property of a timed network."""
 
     clock: ClockRef
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -236,7 +233,7 @@ class ClockValue:
 
 @dataclass(frozen=True, slots=True)
 class Deadlocked:
-    """Whether no action is possible, now or after any delay; only in properties of a timed network."""
+    """Tests that no action is possible, now or after any delay; only in properties of a timed network."""
 
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -267,7 +264,7 @@ FALSE = Const(0)
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Stores the value; faults when it leaves the target's range or the index its bounds."""
+    """Stores the value; faults if it is outside the target's range or an index is out of bounds."""
 
     target: Load | Local
     value: Expr
@@ -276,9 +273,9 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """Declares a local, an array where `size` is set (every element starts at `value`).
+    """Declares a local, or an array if `size` is set; every element starts at `value`.
 
-    It is known to the statements after it in the same block; no name is declared twice in one scope.
+    It is visible to the following statements of the same block; a scope declares a name only once.
     """
 
     name: str
@@ -290,7 +287,7 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """One of two blocks."""
+    """Runs one of two blocks."""
 
     condition: Expr
     then: Block
@@ -300,7 +297,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """Repeats the block; faults when it would begin for the `limit` + 1st time."""
+    """Repeats the block while the condition holds; faults after `limit` iterations."""
 
     condition: Expr
     body: Block
@@ -321,7 +318,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Ends the function with a value; only in functions."""
+    """Returns a value; allowed only in functions."""
 
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -346,7 +343,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Sets a clock to a value that is not negative; only in timed networks."""
+    """Sets a clock to a non-negative value; only in timed networks."""
 
     clock: ClockRef
     value: Expr

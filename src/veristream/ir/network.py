@@ -1,50 +1,51 @@
-"""The Network: all that languages and engines share.
+"""The Network: the model that all languages compile to and all engines check.
 
 A Network is a set of components that move between locations along edges, read and write bounded
-variables, and synchronise over channels. One step of it is one *action*:
+variables, and synchronise over channels. Each step is one *action*:
 
 1. **Who.** An edge without synchronisation, or on a buffered channel, moves alone. On a rendezvous
    channel a sender moves with one receiver of another component. On a broadcast channel a sender
-   moves with every other component that has an enabled receiving edge (one edge each, every
-   combination is a step of its own; none at all is fine). On a barrier channel all components of one
-   of its vectors move together, one edge each. The sender, or the vector's first component, *leads*.
-2. **When.** All in the state before the step; the first test that fails ends the evaluation. First
-   each mover is at its edge's source and its join components are done. Then, for each choice of its
-   selected values, the leader: an edge that sends, meets or does not synchronise tests its guard,
-   then evaluates its channel indices, the room in the buffer (a full one disables the edge, or is a
-   fault where the channel says so) and the sent values (a fault outside the field's type); an edge
-   that receives from a buffer evaluates its indices, needs a message, compares what it demands
-   (`Match`) field by field, then tests its guard. Then each follower, for each choice of its selected
-   values: its indices agree with the leader's, what it demands is equal, its guard holds.
-3. **What.** In a copy of the state: movers go to their targets; the buffer gives or takes its message;
-   the movers' joined and killed components become idle, with their variables back at their initial
-   values; forked components start at the location that the fork names, else at their initial one,
-   with their initial values (a fault if one is not idle); then the leader's update runs, then the
-   followers' in the order of the components. A step whose result breaks the `invariant` of a location
-   that some component is at, tested in the order of the components, does not exist. Last, the label's
-   arguments are evaluated, in the state before the step.
+   moves with every other component that has an enabled receiving edge (one edge each; every
+   combination is a separate step; there may be no receiver). On a barrier channel all components of
+   one of its vectors move together, one edge each. The sender, or the vector's first component, *leads*.
+2. **When.** All tests are evaluated in the state before the step; the first test that fails ends the
+   evaluation. First, each mover is at its edge's source and its join components are done. Then the
+   leader is tested for each choice of its selected values. An edge that sends, meets or does not
+   synchronise tests its guard, then evaluates its channel indices, the free space of the buffer (a full
+   buffer disables the edge, or is a fault if the channel says so) and the sent values (a value outside
+   the field's type is a fault). An edge that receives from a buffer evaluates its indices, requires a
+   message, compares the fields with its `Match` patterns one by one, then tests its guard. Then each
+   follower is tested for each choice of its selected values: its indices equal the leader's, the
+   message matches its patterns, and its guard holds.
+3. **What.** The effects apply to a copy of the state. Movers go to their targets. The buffer stores or
+   releases its message. The joined and killed components of the movers become idle, and their
+   variables return to their initial values. Forked components start with their initial values at the
+   location that the fork names, or at their initial location (forking a component that is not idle is
+   a fault). Then the leader's update runs, then the followers' updates in the order of the components.
+   A step does not exist if its result violates the `invariant` of a component's location; the
+   invariants are tested in the order of the components. Last, the label's arguments are evaluated in
+   the state before the step.
 4. **Priority.** While a component is at a *committed* location, only steps that move a component out
-   of a committed location exist. Otherwise, if a step exists that moves a component out of an *atomic*
-   location, along an edge that is not *late*, only such steps exist.
+   of a committed location exist. Otherwise, if a step moves a component out of an *atomic* location
+   along an edge that is not *late*, only such steps exist.
 
-A fault (see `expr`) while an action is evaluated makes the action *fail*: it is not a step but a
-finding, and the search stops with the trace to it. The guard of a failing action is not relied on.
+A fault (see `expr`) during the evaluation of an action makes the action *fail*: it is not a step but a
+finding, and the search stops with the trace to it, whatever the guard of the failing action is.
 
-A *timed* network has clocks, which all begin at 0 and grow together while time passes:
+A *timed* network has clocks, which all start at 0 and advance together while time passes:
 
-5. **Delay.** Time passes as long as the clock invariants of all locations hold, never in a state where
-   a component is at an urgent or committed location, and never while a step on an urgent channel is
+5. **Delay.** Time can pass while the clock invariants of all locations hold, but not in a state where
+   a component is at an urgent or committed location, and not while a step on an urgent channel is
    enabled (its movers' tests hold).
 6. **Clock guards.** A mover's clock guard is evaluated right after its guard, in the state before the
-   step, and the clocks must satisfy it. Updates may set clocks (`Reset`); what else is said of updates
-   stays. The clock invariants of all locations in the state after the step must hold, with the clocks
-   as they were set, else the step does not exist.
-7. **Priorities.** A step has the priority of its channel (0 without one) and then the greatest of its
-   movers; a step is not possible at a moment where one of greater priority is.
+   step, and the clocks must satisfy it. Updates can also set clocks (`Reset`). A step does not exist if
+   its result, with the clocks after the updates, violates the clock invariant of a location.
+7. **Priorities.** Steps are ordered by the priority of their channel (0 without one), then by the
+   highest priority of their movers; a step is possible only if no step of higher priority is.
 
-A state without a step has *terminated* when every component is idle or at a final location, or when
-the network's `terminal` condition holds, else it is a *deadlock*. For temporal properties a state
-without a step repeats for ever, with no action.
+A state without steps has *terminated* if every component is idle or at a final location, or if the
+network's `terminal` condition holds; otherwise it is a *deadlock*. For temporal properties a state
+without steps repeats forever, with no action.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ from veristream.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Enumeration:
-    """Names for the numbers `low`, `low` + 1, ...; only for showing and reading values.
+    """Names for the numbers `low`, `low` + 1, ...; used only to display and read values.
 
-    With `of_set` a number is a mask: bit i says whether member i is in a set.
+    With `of_set` a number is a bit mask: bit i says whether the set contains member i.
     """
 
     name: str
@@ -73,9 +74,9 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Part of the state: one value, or an array of the given shape, row by row in `initial`.
+    """A state variable: a value, or an array of the given shape with its `initial` values row by row.
 
-    A struct is one variable a field, `s.f`; an array of structs has arrays as fields.
+    A struct has one variable per field, `s.f`; the fields of an array of structs are arrays.
     """
 
     name: str
@@ -86,7 +87,7 @@ class Variable:
 
 
 class ChannelKind(PythonEnum):
-    """How edges on a channel move together; see the module's text."""
+    """How edges on a channel synchronise; see the module's docstring."""
 
     RENDEZVOUS = "rendezvous"
     BUFFER = "buffer"
@@ -96,23 +97,23 @@ class ChannelKind(PythonEnum):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel, or an array of them; `fields` are the types of a message's parts."""
+    """A channel, or an array of channels; `fields` are the types of a message's fields."""
 
     name: str
     kind: ChannelKind
     fields: tuple[Type, ...] = ()
     shape: tuple[int, ...] = ()
     capacity: int = 0  # of a buffer, at least 1
-    overflow_faults: bool = False  # a send to a full buffer: a fault, or not enabled
-    vectors: tuple[tuple[str, ...], ...] = ()  # of a barrier: who moves together
-    urgent: bool = False  # no time passes while a step on it is possible
-    priority: int = 0  # of its steps; those without a channel have 0
+    overflow_faults: bool = False  # whether a send to a full buffer is a fault or is disabled
+    vectors: tuple[tuple[str, ...], ...] = ()  # of a barrier: the components that move together
+    urgent: bool = False  # time does not pass while a step on the channel is possible
+    priority: int = 0  # of its steps; steps without a channel have 0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """A clock, or an array of them; a component's own is named `Component.x`.
+    """A clock, or an array of clocks; a component's own is named `Component.x`.
 
     The clocks of a network are numbered from 1 in their order, arrays row by row.
     """
@@ -133,9 +134,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the model; it may read and assign state, and may not call itself.
+    """A function of the model; it can read and assign state but not call itself.
 
-    Without a `Return` it gives 0. Its result must lie in `result`, else a fault.
+    Without a `Return` it returns 0. A result outside the type `result` is a fault.
     """
 
     name: str
@@ -146,17 +147,17 @@ class Function:
 
 
 class LocationKind(PythonEnum):
-    """What a component at the location means for the others."""
+    """How a component at the location affects the others."""
 
     NORMAL = "normal"
-    URGENT = "urgent"  # no time passes; no meaning in untimed networks
+    URGENT = "urgent"  # time does not pass; ignored in untimed networks
     COMMITTED = "committed"  # the next step must leave a committed location
-    ATOMIC = "atomic"  # goes first where it can
+    ATOMIC = "atomic"  # moves first if it can
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a component can be; at a `final` one it has terminated properly."""
+    """A location of a component; a component at a `final` location has terminated."""
 
     name: str
     kind: LocationKind = LocationKind.NORMAL
@@ -168,7 +169,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """A non-deterministic choice of a value, known to the whole edge."""
+    """A nondeterministic choice of a value, visible in the whole edge."""
 
     name: str
     low: int
@@ -178,7 +179,7 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Sends one value a field."""
+    """Sends one value per field."""
 
     channel: str
     indices: tuple[Expr, ...] = ()
@@ -188,7 +189,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Gives the received field a name, known to the whole edge but its channel indices and matches."""
+    """Names the received field; the name is visible in the edge except in channel indices and matches."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -196,7 +197,7 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Demands that the received field equals the value."""
+    """Requires that the received field equals the value."""
 
     value: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -204,7 +205,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Receives one pattern a field; from a buffer the oldest message."""
+    """Receives a message, with one pattern per field; from a buffer, the oldest message."""
 
     channel: str
     indices: tuple[Expr, ...] = ()
@@ -226,7 +227,7 @@ Sync = Send | Receive | Meet
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """The name of an action, with arguments evaluated before the step in the leader's scope."""
+    """The name of an action; its arguments are evaluated before the step in the leader's scope."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
@@ -234,7 +235,7 @@ class Label:
 
 
 class FairnessMark(PythonEnum):
-    """What every run owes an edge: nothing, or weak or strong fairness of its actions."""
+    """The fairness that all runs must give an edge's actions: none, weak or strong."""
 
     NONE = "none"
     WEAK = "weak"
@@ -243,7 +244,7 @@ class FairnessMark(PythonEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Starts an idle component, at its initial location where none is named."""
+    """Starts an idle component at the location, or at its initial location if none is named."""
 
     component: str
     location: str | None = None
@@ -252,9 +253,9 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A possible move of a component; see the module's text for what happens in which order.
+    """A possible move of a component; see the module's docstring for the order of evaluation.
 
-    The scope holds the selected values, then the received fields, then what the update declares.
+    The scope contains the selected values, then the received fields, then the update's declarations.
     """
 
     source: str
@@ -268,39 +269,39 @@ class Edge:
     fork: tuple[Fork, ...] = ()
     join: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
-    visible: bool = True  # an invisible action is CSP's tau
+    visible: bool = True  # an invisible action is a tau of CSP
     fairness: FairnessMark = FairnessMark.NONE
-    actors: tuple[str, ...] = ()  # who is said to take the step, where it is not the component itself
-    late: bool = False  # out of an atomic location, but not one of the steps that go first
+    actors: tuple[str, ...] = ()  # reported as the movers instead of the component
+    late: bool = False  # leaves an atomic location without priority
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A process: locations and edges, with variables of its own named `Component.x`."""
+    """A process: locations, edges and its own variables, which are named `Component.x`."""
 
     name: str
     locations: tuple[Location, ...]
     edges: tuple[Edge, ...]
     initial: str
-    idle: bool = False  # a slot that an edge must fork first
+    idle: bool = False  # a slot that starts only when an edge forks it
     variables: tuple[Variable, ...] = ()
     priority: int = 0
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 class SymmetricValues(PythonEnum):
-    """What a permutation of a symmetry's instances does to the values of a variable."""
+    """How a permutation of a symmetry's instances changes the values of a variable."""
 
-    OTHER = "other"  # nothing
+    OTHER = "other"  # not at all
     ID = "id"  # a value is the number of an instance
-    SET = "set"  # a value is a mask of instances
+    SET = "set"  # a value is a bit mask of instances
 
 
 @dataclass(frozen=True, slots=True)
 class SymmetricVariable:
-    """A variable that a symmetry's permutations change: some of its dimensions count instances, or
-    its values stand for instances; `low` is the number of instance 0, smaller ones stand for none."""
+    """A variable that a symmetry's permutations change: instances index some of its dimensions, or are its
+    values. `low` is the number of instance 0; smaller numbers mean no instance."""
 
     variable: str
     dimensions: tuple[int, ...] = ()
@@ -310,7 +311,7 @@ class SymmetricVariable:
 
 @dataclass(frozen=True, slots=True)
 class Symmetry:
-    """Instances that the network cannot tell apart: permuting them permutes its states and steps."""
+    """Instances that the network does not distinguish: permuting them permutes its states and steps."""
 
     name: str
     size: int
@@ -320,8 +321,11 @@ class Symmetry:
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A bag: the first `length` items, each one element of every variable of `items`, are kept in
-    lexicographic order. Inner dimensions come last; all variables share the outer ones."""
+    """A bag: its first `length` items are in lexicographic order.
+
+    An item consists of one element of every variable of `items`. Inner dimensions come last; all variables
+    share the outer ones.
+    """
 
     length: str
     items: tuple[str, ...]
@@ -330,7 +334,7 @@ class Sorted:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A whole model; `verify` says whether it makes sense."""
+    """A complete model; `verify` checks that it is well-formed."""
 
     name: str
     enums: tuple[Enumeration, ...] = ()
@@ -340,21 +344,21 @@ class Network:
     functions: tuple[Function, ...] = ()
     components: tuple[Component, ...] = ()
     properties: tuple[Property, ...] = ()
-    terminal: Expr | None = None  # a state without a step where this holds has terminated properly
+    terminal: Expr | None = None  # a state without steps where this holds has terminated
     symmetries: tuple[Symmetry, ...] = ()
     bags: tuple[Sorted, ...] = ()
-    timed: bool = False  # time passes; only such a network has clocks, urgency and priorities
-    remark: str = ""  # what every verdict should say, such as a bound that the model was given
+    timed: bool = False  # only a timed network has clocks, urgency and priorities
+    remark: str = ""  # shown with every verdict, such as a bound on the model
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 def enum_range(enum: Enumeration) -> tuple[int, int]:
-    """The least and the greatest number that the enum shows."""
+    """Returns the smallest and the largest number of the enum."""
     count = len(enum.members)
     return (0, (1 << count) - 1) if enum.of_set else (enum.low, enum.low + count - 1)
 
 
 def all_variables(network: Network) -> tuple[Variable, ...]:
-    """The network's variables, then each component's, in order: the order of a state's values."""
+    """Returns the network's variables, then each component's: the order of a state's values."""
     own = tuple(v for component in network.components for v in component.variables)
     return network.variables + own

@@ -1,9 +1,9 @@
 """Properties of a Network.
 
-Linear temporal logic is read over infinite runs s0 a0 s1 a1 ...: `Holds(e)` is true at i when e
-holds in s_i, `Occurs(a)` when the action taken from s_i is called a (state/event LTL: Chaki, Clarke,
-Ouaknine, Sharygina, Sinha, "State/Event-Based Software Model Checking", IFM 2004). A run that ends
-repeats its last state for ever with no action.
+Linear temporal logic is interpreted over infinite runs s0 a0 s1 a1 ...: `Holds(e)` is true at i if e
+holds in s_i, `Occurs(a)` if the action taken in s_i is named a (state/event LTL: Chaki, Clarke, Ouaknine,
+Sharygina, Sinha, "State/Event-Based Software Model Checking", IFM 2004). A finite run repeats its last
+state forever with no action.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """A proposition of states."""
+    """A proposition about states."""
 
     condition: Expr
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -29,7 +29,7 @@ class Holds:
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """A proposition of actions: the label's name, and its arguments where given; None matches any."""
+    """A proposition about actions: the label's name and optional arguments; None matches any value."""
 
     name: str
     arguments: tuple[int | None, ...] | None = None
@@ -38,7 +38,7 @@ class Occurs:
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """A proposition of actions: the action is invisible (tau)."""
+    """A proposition about actions: the action is invisible (tau)."""
 
 
 UnaryTemporal = Literal["!", "X", "[]", "<>"]
@@ -56,7 +56,7 @@ class TemporalUnary:
 
 @dataclass(frozen=True, slots=True)
 class TemporalBinary:
-    """Connectives; `U` is until, `R` (also written `V`) release."""
+    """A binary connective; `U` is until, `R` (also written `V`) release."""
 
     op: BinaryTemporal
     left: Formula
@@ -69,40 +69,39 @@ Formula = Holds | Occurs | Silent | TemporalUnary | TemporalBinary
 
 @dataclass(frozen=True, slots=True)
 class DeadlockFree:
-    """Every reachable state has a step or has terminated properly."""
+    """Every reachable state has a step or has terminated."""
 
 
 @dataclass(frozen=True, slots=True)
 class DivergenceFree:
-    """No run ends in invisible actions for ever."""
+    """No run takes invisible actions forever from some point on."""
 
 
 @dataclass(frozen=True, slots=True)
 class NonTerminating:
-    """Every reachable state has a step, terminated properly or not."""
+    """Every reachable state has a step, even if it has terminated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deterministic:
-    """In no reachable state do two steps of one event lead to different states.
+    """No reachable state has two steps of one event that lead to different states.
 
-    Steps are of one event when they are shown alike: the same label with equal arguments. All
-    invisible steps are one event.
+    Steps belong to one event if they have the same label and arguments. All invisible steps are one event.
     """
 
 
 RefinementModel = Literal["T", "F", "FD"]
-"""Traces, stable failures, failures and divergences."""
+"""Traces; stable failures; failures and divergences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refines:
-    """The specification allows all that the network does, as the model of CSP observes it.
+    """The specification allows all behaviour of the network that the semantic model of CSP observes.
 
-    T: every trace of visible events. F: also every refusal of a state without invisible steps. FD:
-    also every divergence, and after a trace on which the specification may diverge it allows all
-    (Roscoe, "Understanding Concurrent Systems", 2010). Events are compared as they are shown: label
-    and arguments. Termination is whatever event the networks give it, and no other.
+    T: every trace of visible events. F: also every refusal of a state without invisible steps. FD: also
+    every divergence; after a trace on which the specification can diverge, it allows everything (Roscoe,
+    "Understanding Concurrent Systems", 2010). Events are compared by label and arguments. Termination is
+    only the event, if any, that the networks use for it.
     """
 
     specification: Network
@@ -118,7 +117,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True)
 class Reachable:
-    """The condition holds in some reachable state; `optimise` also asks for an extreme value there."""
+    """The condition holds in some reachable state; `optimise` also requests an optimal value there."""
 
     condition: Expr
     optimise: Optimise | None = None
@@ -126,9 +125,9 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True)
 class Optimise:
-    """The least or greatest value of an expression over the reachable states where a goal holds.
+    """The minimum or maximum of an expression over the reachable states where a goal holds.
 
-    Of a clock the infimum or supremum, which need not be attained.
+    For a clock, the infimum or supremum, which no state need attain.
     """
 
     direction: Literal["min", "max"]
@@ -137,21 +136,21 @@ class Optimise:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The condition holds of every reachable step; `Primed` speaks of the state after it."""
+    """The condition holds for every reachable step; `Primed` refers to the state after it."""
 
     condition: Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Temporal:
-    """The formula holds of every fair run."""
+    """The formula holds on every fair run."""
 
     formula: Formula
 
 
 @dataclass(frozen=True, slots=True)
 class LeadsTo:
-    """On every fair run, whenever `cause` holds, `effect` holds then or later."""
+    """On every fair run, whenever `cause` holds, `effect` holds at the same time or later."""
 
     cause: Expr
     effect: Expr
@@ -161,8 +160,8 @@ class LeadsTo:
 class Inevitable:
     """On every run of a timed network the condition holds at some moment (UPPAAL's `A<>`).
 
-    A run is maximal: it goes on for ever, in steps or in time, or ends where neither is possible. Runs
-    whose infinitely many steps take a finite time count too.
+    A run is maximal: it continues forever, by steps or by delays, or ends where neither is possible. Runs
+    with infinitely many steps in finite time count too.
     """
 
     condition: Expr
@@ -170,8 +169,7 @@ class Inevitable:
 
 @dataclass(frozen=True, slots=True)
 class PotentiallyAlways:
-    """On some run of a timed network, maximal in the same sense, the condition holds at every moment
-    (UPPAAL's `E[]`)."""
+    """On some maximal run of a timed network the condition holds at every moment (UPPAAL's `E[]`)."""
 
     condition: Expr
 
@@ -193,15 +191,14 @@ Claim = (
 
 
 class Fairness(PythonEnum):
-    """Which runs a temporal property speaks of, beside the edges' own marks.
+    """The fairness assumption of a temporal property, in addition to the marks of the edges.
 
-    Weak: what is enabled for ever from some point on is taken again and again. Strong: what is
-    enabled again and again is taken again and again. The unit is an action, by its name and those of
-    its arguments that are constants, or a process, that is a component that leads the step, receives
-    in a rendezvous or meets in a barrier (the receivers of a broadcast do not choose, so it counts
-    for its sender alone). Strong global: from a state that is visited again and again every single
-    step is taken again and again (Sun, Liu, Dong, Pang, "PAT: Towards Flexible Verification under
-    Fairness", CAV 2009).
+    Weak: what is continuously enabled from some point on is taken infinitely often. Strong: what is
+    enabled infinitely often is taken infinitely often. The unit is an action, identified by its name and
+    its constant arguments, or a process: a component that leads the step, receives in a rendezvous or meets
+    in a barrier (the receivers of a broadcast do not choose, so it counts only for its sender). Strong
+    global: every step of a state that is visited infinitely often is taken infinitely often (Sun, Liu,
+    Dong, Pang, "PAT: Towards Flexible Verification under Fairness", CAV 2009).
     """
 
     NONE = "none"

@@ -1,8 +1,8 @@
-"""How a person reads a state.
+"""Readable forms of states.
 
-Enum members stand by their names, arrays as lists, queues as lists of messages. Two habits of naming
-are understood: variables `x.len` and `x.item` (or `x.item.f`, ...) are one sequence `x`, and a variable
-`R.x` that is an array over components `R(0)`, `R(1)`, ... is theirs, each has its own `R(i).x`.
+Enum members are shown by name, arrays as lists, queues as lists of messages. Two naming conventions apply:
+variables `x.len` and `x.item` (or `x.item.f`, ...) form one sequence `x`, and a variable `R.x` that is an
+array over components `R(0)`, `R(1)`, ... is shown as `R(i).x` of each component.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 def show_state(network: Network, state: State) -> dict[str, Shown]:
-    """The state by name, for people; a component that can only be at one place is left out."""
+    """Returns the readable state by name; omits components with a single location."""
     members = {enum.name: enum for enum in network.enums}
     shown: dict[str, Shown] = {}
     values = iter(state.values)
@@ -43,7 +43,7 @@ def show_state(network: Network, state: State) -> dict[str, Shown]:
 
 
 def show_timed(network: Network, state: State, clocks: Sequence[Fraction]) -> dict[str, Shown]:
-    """The state by name, with what the clocks show; they are given by number, 0 included."""
+    """Returns the readable state by name, with its clocks; `clocks` are their values by number, with 0."""
     shown = show_state(network, state)
     for name, value in zip(list_clocks(network)[1:], clocks[1:], strict=True):
         shown[name] = int(value) if value.denominator == 1 else float(value)
@@ -84,7 +84,7 @@ def _nest(elements: Sequence[Shown], shape: tuple[int, ...]) -> Shown:
 
 
 def _gather(shown: dict[str, Shown], shapes: Shapes) -> tuple[dict[str, Shown], Shapes]:
-    """The same with `x.len` and `x.item...` as one list `x`."""
+    """Merges `x.len` and `x.item...` into one list `x`."""
     result: dict[str, Shown] = {}
     kept: dict[str, tuple[int, ...]] = {}
     for name, value in shown.items():
@@ -104,7 +104,7 @@ def _gather(shown: dict[str, Shown], shapes: Shapes) -> tuple[dict[str, Shown], 
 
 
 def _owners(name: str) -> list[str]:
-    """What the variable could be an item of."""
+    """Returns the names of sequences that the variable could be an item of."""
     return [name[:at] for at in range(len(name)) if name.startswith(".item", at)]
 
 
@@ -127,7 +127,7 @@ def _at(value: Shown, index: int) -> Shown:
 
 
 def _deal_out(network: Network, shown: dict[str, Shown], shapes: Shapes) -> dict[str, Shown]:
-    """The same with arrays over a role's instances given to each instance."""
+    """Splits arrays over a role's instances into one entry per instance."""
     names = {component.name for component in network.components}
     result: dict[str, Shown] = {}
     for name, value in shown.items():

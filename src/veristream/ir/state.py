@@ -1,7 +1,7 @@
-"""States of a Network as plain values.
+"""States of a Network.
 
-A State is flat so that it hashes fast and maps one to one onto the kernel's rows: the elements of
-all variables, one queue for each buffered channel, one location for each component.
+A State is flat, so that it hashes fast and maps one to one to the kernel's rows: the elements of all
+variables, one queue for each buffered channel, one location for each component.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Contents = tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One state: every variable's elements, every queue's messages, every component's location.
+    """The elements of all variables, the messages of all queues and the locations of all components.
 
-    `values` follows `all_variables`, arrays row by row. `queues` has one entry for each element of
-    each buffered channel, in the same manner, the oldest message first. A location is its position
-    in its component, or `IDLE`.
+    `values` follows `all_variables`, arrays row by row. `queues` has one entry for each element of each
+    buffered channel, in the same order; the oldest message is first. A location is its position in its
+    component, or `IDLE`.
     """
 
     values: tuple[int, ...]
@@ -44,9 +44,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Where each name of a network lives in its states: the position of its first element.
+    """The position of each name's first element in the states of a network.
 
-    The position of a channel that holds no messages means nothing.
+    The position of an unbuffered channel is meaningless.
     """
 
     network: Network
@@ -59,7 +59,7 @@ class Names:
 
 
 def name_parts(network: Network) -> Names:
-    """The positions of all names, looked up once for a network."""
+    """Computes the positions of all names."""
     variables: dict[str, tuple[int, Variable]] = {}
     position = 0
     for variable in all_variables(network):
@@ -85,7 +85,7 @@ def name_parts(network: Network) -> Names:
 
 
 def initial_state(network: Network) -> State:
-    """The state that every run begins in."""
+    """Returns the initial state."""
     values: list[int] = []
     for variable in all_variables(network):
         assert len(variable.initial) == prod(variable.shape), variable.name
@@ -98,5 +98,5 @@ def initial_state(network: Network) -> State:
 
 
 def start_location(component: Component, location: str | None = None) -> int:
-    """The position of the named location, or of the initial one."""
+    """Returns the position of the named location, or of the initial one."""
     return [place.name for place in component.locations].index(location or component.initial)

@@ -1,11 +1,10 @@
-"""Symmetry: states that differ only in which instance is which.
+"""Symmetry: states that are equal up to a permutation of instances.
 
-The instances of a symmetry form a scalarset (Ip and Dill, "Better verification through symmetry",
-1996): a permutation of them, applied to a state, gives a state with the same future up to the
-permutation. A search then needs only one state of each such *orbit*: its canonical one, here the one
-whose values are least in lexicographic order of the kernel's choosing. This module permutes states
-plainly; it is the oracle of the kernel's native version, and finds the way back from canonical states
-to a real run.
+The instances of a symmetry form a scalarset (Ip and Dill, "Better verification through symmetry", 1996):
+a permutation of them, applied to a state, yields a state with the same future up to the permutation. A
+search then needs only one state of each *orbit*: the canonical one, which is the least in a lexicographic
+order that the kernel chooses. This module permutes states in the simplest way. It is the oracle for the
+kernel's native version, and converts canonical states back to a real run.
 """
 
 from __future__ import annotations
@@ -20,20 +19,20 @@ from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.state import State
 
 Permutation = Mapping[str, tuple[int, ...]]
-"""For each symmetry, where each instance goes."""
+"""For each symmetry, the new number of each instance."""
 
 Values = dict[str, list[int]]
 
 
 def list_permutations(network: Network) -> list[Permutation]:
-    """All permutations of all symmetries together, the identity first."""
+    """Lists the combined permutations of all symmetries, the identity first."""
     names = [symmetry.name for symmetry in network.symmetries]
     choices = [list(permutations(range(symmetry.size))) for symmetry in network.symmetries]
     return [dict(zip(names, chosen, strict=True)) for chosen in product(*choices)]
 
 
 def permute(network: Network, state: State, permutation: Permutation) -> State:
-    """The state with its instances renamed."""
+    """Renames the instances in the state."""
     shapes = {variable.name: variable.shape for variable in all_variables(network)}
     values = _unpack(network, state)
     for symmetry in network.symmetries:
@@ -49,7 +48,7 @@ def permute(network: Network, state: State, permutation: Permutation) -> State:
 
 
 def orbit(network: Network, state: State) -> set[State]:
-    """All states that differ from this one only in which instance is which."""
+    """Returns all states that equal this one up to a permutation of instances."""
     return {permute(network, state, permutation) for permutation in list_permutations(network)}
 
 
@@ -106,9 +105,9 @@ def _sort(bag: Sorted, values: Values, shapes: Mapping[str, tuple[int, ...]]) ->
 
 
 def check_symmetry(network: Network, state_count_max: int) -> None:
-    """Raises ModelError where some of the first states show that instances can be told apart.
+    """Raises ModelError if some of the first states show that the network distinguishes instances.
 
-    The languages keep instances alike by construction; this looks at whether they succeeded.
+    The languages guarantee symmetry by construction; this function tests the guarantee.
     """
     if not network.symmetries:
         return
@@ -137,12 +136,12 @@ def _asymmetric(network: Network, permutation: Permutation) -> ModelError:
     return ModelError(
         f"the model treats the instances of {names} differently, so they are not symmetric",
         moved[0].span,
-        "remove `symmetric=True`, or the loop whose order of instances matters",
+        "remove `symmetric=True`, or the loop that depends on the order of the instances",
     )
 
 
 def real_run(network: Network, interpreter: Interpreter, canonical: list[State]) -> Iterator[State]:
-    """A run of the network itself whose states have the given canonical ones, in order."""
+    """Yields a run of the network with the given canonical states, in order."""
     state = interpreter.initial()
     yield state
     for wanted in canonical[1:]:

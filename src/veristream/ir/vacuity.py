@@ -1,11 +1,11 @@
-"""Vacuity: properties that are true for no good reason.
+"""Vacuity: properties that hold for a trivial reason.
 
-An implication whose left side never holds says nothing of its right side, and a goal that the initial
-state already meets says nothing of the actions (Beer, Ben-David, Eisner, Rodeh, "Efficient detection
-of vacuity in temporal model checking", FMSD 2001). What is asked here is sufficient for vacuity, not
-necessary. The conditions are made of parts of the property; each can be evaluated wherever the
-property can, except that in a state that violates the property a `Fold` may reach elements at which
-the property itself had stopped.
+If the left side of an implication never holds, the implication says nothing about its right side. If the
+initial state already satisfies a goal, the goal says nothing about the actions (Beer, Ben-David, Eisner,
+Rodeh, "Efficient detection of vacuity in temporal model checking", FMSD 2001). The conditions here are
+sufficient for vacuity, not necessary. They consist of parts of the property, and can be evaluated wherever
+the property can, with one exception: in a state that violates the property, a `Fold` may reach elements
+after the one where the property stopped.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ from veristream.ir.property import (
 
 
 def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
-    """Conditions that must each hold in some reachable state, else the property is vacuously true."""
+    """Returns conditions; if one of them holds in no reachable state, the property is vacuously true."""
     match property.claim:
         case Always(condition=condition):
             found = _premises(condition)
         case Transition(condition=condition):
-            found = (premise for premise in _premises(condition) if not _speaks_of_next(premise))
+            found = (premise for premise in _premises(condition) if not _mentions_next(premise))
         case LeadsTo(cause=cause):
             found = iter((cause,))
         case Temporal(formula=formula):
@@ -78,9 +78,9 @@ def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
 
 
 def initially(property: Property) -> Expr | None:  # noqa: A002
-    """A condition that makes the property true if the initial state meets it; None if there is none.
+    """Returns a condition that makes the property true if the initial state satisfies it, or None.
 
-    A goal with a value to optimise has none, for the best value may need actions.
+    A goal with a value to optimise has none, because the optimum may need actions.
     """
     match property.claim:
         case Reachable(condition=condition, optimise=None) | Inevitable(condition=condition):
@@ -92,17 +92,17 @@ def initially(property: Property) -> Expr | None:  # noqa: A002
 
 
 def sentence_never(expr_text: str) -> str:
-    """Says that a condition of `antecedents` holds nowhere."""
+    """Reports that a condition of `antecedents` never holds."""
     return f"the left side of the implication, `{expr_text}`, never holds"
 
 
 def sentence_initial(expr_text: str) -> str:
-    """Says that the condition of `initially` holds at once."""
-    return f"`{expr_text}` holds already in the initial state; no action is needed"
+    """Reports that the condition of `initially` holds in the initial state."""
+    return f"`{expr_text}` already holds in the initial state; no action is needed"
 
 
 def as_condition(formula: Formula) -> Expr | None:
-    """The formula as an expression, where it speaks of the present state only."""
+    """Returns the formula as an expression if it refers only to the present state, else None."""
     match formula:
         case Holds(condition=condition):
             return condition
@@ -124,7 +124,7 @@ def as_condition(formula: Formula) -> Expr | None:
                     return Binary("or", one, other, span)
                 case "->":
                     return Binary("implies", one, other, span)
-                case "<->":  # any number but 0 is true, so the numbers themselves may differ
+                case "<->":  # any nonzero number is true, so the numbers themselves may differ
                     return Binary("==", Unary("not", one, span), Unary("not", other, span), span)
                 case "U" | "R":
                     return None
@@ -135,7 +135,7 @@ def as_condition(formula: Formula) -> Expr | None:
 
 
 def _premises(condition: Expr) -> Iterator[Expr]:
-    """Left sides of the implications that a condition consists of."""
+    """Yields the left sides of the implications in a condition."""
     implication = _as_implication(condition)
     if implication is not None:
         left, right = implication
@@ -147,7 +147,7 @@ def _premises(condition: Expr) -> Iterator[Expr]:
         case Binary(op="and", left=left, right=right):
             yield from _premises(left)
             for premise in _premises(right):
-                # where the left side fails, the right one was never meant to be evaluated
+                # if the left side is false, the right one may not be evaluated
                 yield Binary("and", left, premise, premise.span) if _may_fault(premise) else premise
         case Fold(op="all", name=name, low=low, high=high, body=body, span=span):
             for premise in _premises(body):
@@ -157,7 +157,7 @@ def _premises(condition: Expr) -> Iterator[Expr]:
 
 
 def _as_implication(condition: Expr) -> tuple[Expr, Expr] | None:
-    """The two sides of `a implies b`, also where it is written `not a or b`."""
+    """Returns the two sides of `a implies b`, also if it is written `not a or b`."""
     match condition:
         case Binary(op="implies", left=left, right=right):
             return left, right
@@ -182,7 +182,7 @@ def _premises_of_run(formula: Formula) -> Iterator[Expr]:
 
 
 def _premises_at_all_times(formula: Formula, given: Expr | None) -> Iterator[Expr]:
-    """The premises of a formula that is claimed of every moment at which `given` holds."""
+    """Yields the premises of a formula that must hold at every moment where `given` holds."""
     condition = as_condition(formula)
     if condition is not None:
         yield from (_both(given, premise) for premise in _premises(condition))
@@ -196,7 +196,7 @@ def _premises_at_all_times(formula: Formula, given: Expr | None) -> Iterator[Exp
             yield from _premises_at_all_times(left, given)
             yield from _premises_at_all_times(right, given)
         case TemporalUnary(op="[]", operand=operand):
-            # of later moments too, at which `given` need not hold any more
+            # also at later moments, where `given` need not hold
             yield from _premises_at_all_times(operand, None)
         case _:
             return
@@ -215,7 +215,7 @@ def _both(given: Expr | None, premise: Expr) -> Expr:
 
 
 def _at_once(formula: Formula) -> Expr | None:
-    """A condition of the present state that makes the formula true whatever comes."""
+    """Returns a condition on the present state that makes the formula true on every run."""
     condition = as_condition(formula)
     if condition is not None:
         return condition
@@ -231,12 +231,12 @@ def _at_once(formula: Formula) -> Expr | None:
             return None
 
 
-def _speaks_of_next(expr: Expr) -> bool:
-    return isinstance(expr, Primed) or any(map(_speaks_of_next, _operands(expr)))
+def _mentions_next(expr: Expr) -> bool:
+    return isinstance(expr, Primed) or any(map(_mentions_next, _operands(expr)))
 
 
 def _may_fault(expr: Expr) -> bool:
-    """Whether an evaluation might fault, as far as the shape tells."""
+    """Returns whether an evaluation might fault, judged by the expression's form."""
     match expr:
         case Load(indices=indices) | Queue(indices=indices):
             return bool(indices)

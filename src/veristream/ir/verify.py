@@ -1,7 +1,7 @@
-"""Whether a Network makes sense, so that engines need not ask again.
+"""Checks that a Network is well-formed, so that engines need not check again.
 
-Every language's networks pass here. What can only be known at run time (an index out of bounds, a
-value that leaves its range) is a fault there; what is wrong in every run is an error here.
+The networks of all languages pass these checks. A mistake that depends on the run (an index out of bounds,
+a value outside its range) is a fault at run time; a mistake in every run is an error here.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ PERMUTATIONS_MAX = 5040
 
 
 def verify(network: Network) -> None:
-    """Raises ModelError at the first thing that makes no sense."""
+    """Raises ModelError at the first error."""
     _check_names(network)
     check_timed(network)
     declared = Declared(
@@ -118,7 +118,7 @@ def _check_symmetries(network: Network, declared: Declared) -> None:
         raise ModelError(
             f"the symmetric instances have {count} permutations",
             network.symmetries[0].span,
-            f"at most {PERMUTATIONS_MAX} are looked at: make fewer of them symmetric",
+            f"the limit is {PERMUTATIONS_MAX}; use fewer symmetric instances",
         )
     for symmetry in network.symmetries:
         for part in symmetry.variables:
@@ -129,9 +129,9 @@ def _check_symmetries(network: Network, declared: Declared) -> None:
             for dimension in part.dimensions:
                 if shapes[part.variable][dimension : dimension + 1] != (symmetry.size,):
                     raise ModelError(
-                        f"dimension {dimension} of `{part.variable}` has not {symmetry.size} elements",
+                        f"dimension {dimension} of `{part.variable}` must have {symmetry.size} elements",
                         symmetry.span,
-                        "a symmetric dimension has an element for each instance",
+                        "a symmetric dimension needs one element per instance",
                     )
     for bag in network.bags:
         for name in (bag.length, *bag.items):
@@ -171,9 +171,9 @@ def _check_enum(enum: Enumeration) -> None:
 
 def _check_shape(what: str, shape: tuple[int, ...], span: Span) -> None:
     if any(size < 1 for size in shape):
-        raise ModelError(f"{what} has no elements", span, "every dimension is at least 1")
+        raise ModelError(f"{what} has no elements", span, "every dimension must be at least 1")
     if prod(shape) > ELEMENTS_MAX:
-        raise ModelError(f"{what} has {prod(shape)} elements", span, f"at most {ELEMENTS_MAX} fit")
+        raise ModelError(f"{what} has {prod(shape)} elements", span, f"the limit is {ELEMENTS_MAX}")
 
 
 def _check_variable(variable: Variable, declared: Declared) -> None:
@@ -182,7 +182,7 @@ def _check_variable(variable: Variable, declared: Declared) -> None:
     count = prod(variable.shape)
     if len(variable.initial) != count:
         raise ModelError(
-            f"`{variable.name}` has {count} element(s) and {len(variable.initial)} initial value(s)",
+            f"`{variable.name}` has {count} element(s) but {len(variable.initial)} initial value(s)",
             variable.span,
             "give one value for each element",
         )
@@ -203,9 +203,9 @@ def _check_channel(channel: Channel, declared: Declared) -> None:
     is_buffer = channel.kind is ChannelKind.BUFFER
     if is_buffer and channel.capacity < 1:
         raise ModelError(
-            f"buffer `{channel.name}` holds no message",
+            f"buffer `{channel.name}` has no capacity",
             channel.span,
-            "give it room for at least one, or make it `rendezvous`",
+            "give it a capacity of at least 1, or make it `rendezvous`",
         )
     if not is_buffer and (channel.capacity or channel.overflow_faults):
         raise ModelError(f"only a buffer has a capacity, not `{channel.name}`", channel.span)
@@ -217,7 +217,7 @@ def _check_channel(channel: Channel, declared: Declared) -> None:
 
 def _check_vectors(channel: Channel, declared: Declared) -> None:
     if channel.fields:
-        raise ModelError(f"barrier `{channel.name}` passes no values", channel.span)
+        raise ModelError(f"barrier `{channel.name}` cannot pass values", channel.span)
     for vector in channel.vectors:
         if not vector:
             raise ModelError(f"a vector of `{channel.name}` is empty", channel.span)
@@ -227,12 +227,12 @@ def _check_vectors(channel: Channel, declared: Declared) -> None:
             raise ModelError(
                 f"a vector of `{channel.name}` names a component twice",
                 channel.span,
-                "a component meets others, not itself",
+                "a component cannot meet itself",
             )
 
 
 def _calls_and_effects(node: object) -> tuple[set[str], bool]:
-    """The functions called somewhere in the node, and whether it assigns state itself."""
+    """Returns the functions that the node calls, and whether the node itself assigns state."""
     called: set[str] = set()
     assigns = isinstance(node, Reset) or (isinstance(node, Assign) and isinstance(node.target, Load))
     if isinstance(node, Call):
@@ -274,7 +274,7 @@ def _check_recursion(declared: Declared) -> None:
 
 
 def _impure(declared: Declared) -> frozenset[str]:
-    """The functions that assign state, themselves or through what they call."""
+    """Returns the functions that assign state, directly or through calls."""
     found = {name: _calls_and_effects(part.body) for name, part in declared.functions.items()}
     impure = {name for name, (_, assigns) in found.items() if assigns}
     while True:
@@ -301,7 +301,7 @@ def _check_component(component: Component, declared: Declared) -> None:
             raise ModelError(
                 f"`{variable.name}` does not begin with its component's name",
                 variable.span,
-                f"call it `{prefix}{variable.name}`",
+                f"rename it to `{prefix}{variable.name}`",
             )
     _check_unique(
         f"location of `{component.name}`", ((part.name, part.span) for part in component.locations)
@@ -347,7 +347,7 @@ def _check_fork(fork: Fork, component: Component, edge: Edge) -> None:
     span = edge.span if fork.span is NOWHERE else fork.span
     if not component.idle:
         raise ModelError(
-            f"`{component.name}` cannot be forked: it runs from the start",
+            f"`{component.name}` cannot be forked: it is already running at the start",
             span,
             "declare it with `idle component`",
         )
@@ -365,7 +365,7 @@ def _check_slots(names: tuple[str, ...], edge: Edge, declared: Declared) -> None
 
 
 def _check_sync(edge: Edge, component: Component, place: Place) -> Place:
-    """Checks the synchronisation and gives the place that also knows the received fields."""
+    """Checks the synchronisation and returns the place with the received fields."""
     sync = edge.sync
     if sync is None:
         return place
@@ -381,11 +381,11 @@ def _check_sync(edge: Edge, component: Component, place: Place) -> Place:
                 raise ModelError(
                     f"no vector of `{channel.name}` names `{component.name}`",
                     span,
-                    "add the component to a vector, or leave the edge out",
+                    "add the component to a vector, or remove the edge",
                 )
             return place
         case Send() | Receive() if is_barrier:
-            raise ModelError(f"`{channel.name}` is a barrier", sync.span, "take part in it with `meet`")
+            raise ModelError(f"`{channel.name}` is a barrier", sync.span, "synchronise on it with `meet`")
         case Send(values=values, span=span):
             _check_count(channel, len(values), span)
             for field, value in zip(channel.fields, values, strict=True):
@@ -464,7 +464,7 @@ def _check_formula(formula: Formula, property_: Property, place: Place) -> None:
             raise ModelError(
                 f"property `{property_.name}` has {count} {kind} propositions",
                 property_.span,
-                f"at most {most} fit; split the property",
+                f"the limit is {most}; split the property",
             )
 
 

@@ -1,7 +1,7 @@
-"""Whether expressions and statements make sense where they stand.
+"""Checks that expressions and statements are well-formed in their context.
 
-A local name is known from its declaration to the end of its block, and is declared once in what
-encloses it: an inner name never hides an outer one, so engines may keep locals in one table.
+A local name is visible from its declaration to the end of its block. An inner name never shadows an outer
+one, so engines can keep locals in one table.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ BOUND_MAX = 2**62 - 1
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the network declares, by name; `impure` are the functions that assign state."""
+    """The declarations of the network by name; `impure` are the functions that assign state."""
 
-    enums: Mapping[str, tuple[int, int]]  # the numbers that they show
+    enums: Mapping[str, tuple[int, int]]  # their smallest and largest numbers
     variables: Mapping[str, Variable]
     channels: Mapping[str, Channel]
     clocks: Mapping[str, Clock]
@@ -80,40 +80,40 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an expression stands: the names it may use and what it may do."""
+    """The context of an expression: the visible names and the allowed constructs."""
 
     declared: Declared
     locals: Mapping[str, Known] = field(default_factory=dict)
-    pure: bool = True  # only functions that assign no state may be called
-    primes: bool = False  # `Primed` may be used
-    clocks: bool = False  # `ClockTest` and `Deadlocked` may be used
-    result: Type | None = None  # of the function, where `Return` may be used
+    pure: bool = True  # functions that assign state cannot be called
+    primes: bool = False  # `Primed` is allowed
+    clocks: bool = False  # `ClockTest` and `Deadlocked` are allowed
+    result: Type | None = None  # of the function; None outside of functions
 
     def declare(self, name: str, known: Known, span: Span) -> Place:
-        """The place with one more local name."""
+        """Returns the place with one more local name."""
         check_name(name, "a local name", span)
         if name in self.locals:
-            raise ModelError(f"`{name}` is declared already", span, "give this one a name of its own")
+            raise ModelError(f"`{name}` is already declared", span, "use another name")
         return replace(self, locals={**self.locals, name: known})
 
 
 def check_name(name: str, what: str, span: Span) -> None:
-    """Every name has at least one character."""
+    """Raises ModelError if the name is empty."""
     if not name:
         raise ModelError(f"{what} is empty", span, "give it a name")
 
 
 def unknown(kind: str, name: str, known: Iterable[str], span: Span, hint: str = "") -> ModelError:
-    """The error for a name that nothing of the kind has, with the nearest that something has."""
+    """Returns the error for an unknown name; suggests the closest known one."""
     close = get_close_matches(name, list(known), n=1)
     return ModelError(f"unknown {kind} `{name}`", span, f"did you mean `{close[0]}`?" if close else hint)
 
 
 def check_type(type_: Type, declared: Declared, span: Span) -> None:
-    """The range is not empty, fits, and lies within its enum."""
+    """Checks that the range is not empty, not too large and within its enum."""
     if type_.low > type_.high:
         raise ModelError(
-            f"the range {type_.low}..{type_.high} is empty", span, "the lower bound comes first"
+            f"the range {type_.low}..{type_.high} is empty", span, "write the lower bound first"
         )
     if type_.low < -BOUND_MAX or type_.high > BOUND_MAX:
         raise ModelError(
@@ -133,17 +133,17 @@ def check_type(type_: Type, declared: Declared, span: Span) -> None:
 
 
 def check_range(low: int, high: int, span: Span) -> Type:
-    """The type of a counter from `low` to `high`."""
+    """Checks a range and returns the type of a counter over it."""
     type_ = Type(low, high)
     if low > high:
-        raise ModelError(f"the range {low}..{high} is empty", span, "the lower bound comes first")
+        raise ModelError(f"the range {low}..{high} is empty", span, "write the lower bound first")
     if low < -BOUND_MAX or high > BOUND_MAX:
         raise ModelError(f"the range {low}..{high} is too large", span, "stay below 2 to the 62")
     return type_
 
 
 def check_value(expr: Expr, type_: Type, owner: str, place: Place, span: Span | None = None) -> None:
-    """The expression makes sense, and is not a constant that the owner's type cannot hold."""
+    """Checks the expression, and that it is not a constant outside the owner's type."""
     check_expr(expr, place)
     value = constant_value(expr)
     if value is not None and not type_.low <= value <= type_.high:
@@ -158,10 +158,10 @@ def check_value(expr: Expr, type_: Type, owner: str, place: Place, span: Span | 
 def check_indices(
     owner: str, shape: tuple[int, ...], indices: tuple[Expr, ...], place: Place, span: Span
 ) -> None:
-    """As many indices as dimensions, and no constant one out of bounds."""
+    """Checks the number of indices, and that no constant index is out of bounds."""
     if len(indices) != len(shape):
         form = owner + "".join(f"[{size}]" for size in shape)
-        message = f"`{owner}` has {len(shape)} dimension(s), and {len(indices)} index(es) are given"
+        message = f"`{owner}` has {len(shape)} dimension(s) but {len(indices)} index(es)"
         raise ModelError(
             message if shape else f"`{owner}` is not an array", span, f"it is declared as `{form}`"
         )
@@ -177,7 +177,7 @@ def check_indices(
 
 
 def find_channel(name: str, indices: tuple[Expr, ...], place: Place, span: Span) -> Channel:
-    """The channel, with its indices checked."""
+    """Returns the channel after checking its indices."""
     channel = place.declared.channels.get(name)
     if channel is None:
         raise unknown("channel", name, place.declared.channels, span, "declare it with `channel`")
@@ -186,7 +186,7 @@ def find_channel(name: str, indices: tuple[Expr, ...], place: Place, span: Span)
 
 
 def find_component(name: str, declared: Declared, span: Span) -> Component:
-    """The component of that name."""
+    """Returns the component; raises ModelError if it is unknown."""
     component = declared.components.get(name)
     if component is None:
         instance = next((known for known in declared.components if known.startswith(f"{name}(")), None)
@@ -197,7 +197,7 @@ def find_component(name: str, declared: Declared, span: Span) -> Component:
 
 
 def check_expr(expr: Expr, place: Place) -> None:
-    """All names in the expression are known and used as what they are."""
+    """Checks that all names in the expression are known and used correctly."""
     match expr:
         case Const(value=value, span=span):
             check_range(value, value, span)
@@ -230,42 +230,42 @@ def check_expr(expr: Expr, place: Place) -> None:
         case Primed(operand=operand, span=span):
             if not place.primes:
                 raise ModelError(
-                    "the state after a step has no meaning here",
+                    "primes are not allowed here",
                     span,
-                    "primes belong in `transition` properties, and are not nested",
+                    "use them only in `transition` properties, not nested",
                 )
             check_expr(operand, replace(place, primes=False))
         case ClockTest(constraint=constraint, span=span):
-            _check_speaks_of_time("a clock is not looked at here", place, span)
+            _check_timed_context("clock tests are not allowed here", place, span)
             check_constraint(constraint, replace(place, clocks=False))
         case Deadlocked(span=span):
-            _check_speaks_of_time("whether there is a deadlock is not asked here", place, span)
+            _check_timed_context("`deadlock` is not allowed here", place, span)
         case ClockValue(span=span):
             raise ModelError(
-                "what a clock shows is no number to reckon with",
+                "clock values cannot be used in arithmetic",
                 span,
-                "compare it, as in `clock(x < 3)`, or ask for its extreme: `reachable E maximise clock(x)`",
+                "compare the clock, as in `clock(x < 3)`, or optimise it: `reachable E maximise clock(x)`",
             )
         case _:
             assert_never(expr)
 
 
-def _check_speaks_of_time(message: str, place: Place, span: Span) -> None:
+def _check_timed_context(message: str, place: Place, span: Span) -> None:
     if not place.clocks:
-        raise ModelError(message, span, "it belongs in the properties of a `timed` network")
+        raise ModelError(message, span, "use it in the properties of a `timed` network")
 
 
 _COMPARISONS = ("<", "<=", "==", ">=", ">")
 
 
 def check_constraint(constraint: ClockConstraint, place: Place) -> None:
-    """Its clocks are known, and what they are compared with makes sense."""
+    """Checks the clocks and the bound of a constraint."""
     for clock in (constraint.left, constraint.right):
         if clock is not None:
             check_clock(clock, place, constraint.span)
     if constraint.op not in _COMPARISONS:
         raise ModelError(
-            f"a clock cannot be compared by `{constraint.op}`",
+            f"clocks cannot be compared with `{constraint.op}`",
             constraint.span,
             f"use one of {' '.join(_COMPARISONS)}",
         )
@@ -275,7 +275,7 @@ def check_constraint(constraint: ClockConstraint, place: Place) -> None:
 
 
 def check_clock(ref: ClockRef, place: Place, around: Span) -> None:
-    """The clock is known, and its indices fit."""
+    """Checks that the clock is known and its indices are valid."""
     span = around if ref.span is NOWHERE else ref.span
     clock = place.declared.clocks.get(ref.clock)
     if clock is None:
@@ -315,7 +315,7 @@ def _check_call(call: Call, place: Place) -> None:
         raise ModelError(
             f"`{call.function}` assigns variables and cannot be called here",
             call.span,
-            "only an update may change the state",
+            "only an update can change the state",
         )
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):
         check_value(argument, parameter.type, f"`{parameter.name}`", place, call.span)
@@ -325,28 +325,27 @@ def _check_queue(expr: Queue | Peek, place: Place) -> None:
     channel = find_channel(expr.channel, expr.indices, place, expr.span)
     if channel.kind is not ChannelKind.BUFFER:
         raise ModelError(
-            f"`{channel.name}` is a {channel.kind.value} channel and holds no messages",
+            f"`{channel.name}` is a {channel.kind.value} channel and stores no messages",
             expr.span,
-            "only a `buffer` has a length and messages to look at",
+            "only a `buffer` has a length and stored messages",
         )
     if isinstance(expr, Peek):
         check_expr(expr.position, place)
         if not 0 <= expr.part < len(channel.fields):
             raise ModelError(
-                f"a message of `{channel.name}` has no part {expr.part}",
+                f"a message of `{channel.name}` has no field {expr.part}",
                 expr.span,
                 f"it has {len(channel.fields)}, counted from 0",
             )
 
 
 def check_block(block: Block, place: Place) -> None:
-    """The statements make sense, one after the other."""
     for statement in block:
         place = _check_statement(statement, place)
 
 
 def _check_statement(statement: Statement, place: Place) -> Place:
-    """Checks the statement and gives the place after it."""
+    """Checks the statement and returns the place after it."""
     match statement:
         case Assign():
             _check_assign(statement, place)
@@ -359,18 +358,18 @@ def _check_statement(statement: Statement, place: Place) -> Place:
         case While(condition=condition, body=body, limit=limit, span=span):
             check_expr(condition, place)
             if not 0 <= limit <= BOUND_MAX:
-                raise ModelError(f"a loop cannot have the limit {limit}", span, "give it at least 1")
+                raise ModelError(f"the loop limit {limit} is too small", span, "it must be at least 1")
             check_block(body, place)
         case For(name=name, low=low, high=high, body=body, span=span):
             known = Known(check_range(low, high, span))
             check_block(body, place.declare(name, known, span))
         case Return(value=value, span=span):
             if place.result is None:
-                raise ModelError("`return` belongs in a function", span, "leave it out")
+                raise ModelError("`return` is allowed only in functions", span, "remove it")
             check_value(value, place.result, "the result", place, span)
         case Evaluate(value=value, span=span):
             if not isinstance(value, Call):
-                raise ModelError("this value is not used", span, "call a function, or assign")
+                raise ModelError("the value is not used", span, "call a function, or assign it")
             check_expr(value, place)
         case Check(condition=condition):
             check_expr(condition, place)
@@ -392,7 +391,9 @@ def _check_assign(statement: Assign, place: Place) -> None:
         case Local(name=name, span=span):
             known = _check_local(target, place)
             if not known.assignable:
-                raise ModelError(f"`{name}` cannot be assigned", span, "only what `let` declares can be")
+                raise ModelError(
+                    f"`{name}` cannot be assigned", span, "only names declared with `let` can be assigned"
+                )
             type_ = known.type
         case _:
             assert_never(target)

@@ -1,4 +1,4 @@
-"""What only timed networks have, and what they cannot have."""
+"""Checks of what only timed networks can contain, and what they cannot."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ from veristream.source import NOWHERE, Span
 
 _SAY_TIMED = "write `timed` after the network's name"
 _UNTIMED_ONLY = {
-    Temporal: "a formula of linear temporal logic",
-    Refines: "a refinement",
-    Deterministic: "determinism",
-    DivergenceFree: "freedom from divergence",
-    Transition: "a condition of steps",
-    NonTerminating: "freedom from termination",
+    Temporal: "linear temporal logic",
+    Refines: "refinement",
+    Deterministic: "determinism checks",
+    DivergenceFree: "divergence checks",
+    Transition: "transition properties",
+    NonTerminating: "termination checks",
 }
-_TIMED_CLAIMS = "ask with `always`, `reachable`, `inevitable`, `potentially`, `leadsto` or `deadlockfree`"
+_TIMED_CLAIMS = "use `always`, `reachable`, `inevitable`, `potentially`, `leadsto` or `deadlockfree`"
 
 
 def check_timed(network: Network) -> None:
-    """Raises ModelError where time has no meaning, or where what there is has none with time."""
+    """Raises ModelError for timed constructs in an untimed network, or unsupported ones in a timed one."""
     if not network.timed:
         _check_untimed(network)
         return
     alike: tuple[Symmetry | Sorted, ...] = network.symmetries + network.bags
     for part in alike:
-        raise ModelError("a timed network has no symmetries and no bags", part.span, "leave them out")
+        raise ModelError("a timed network cannot have symmetries or bags", part.span, "remove it")
     for channel in network.channels:
         if channel.kind is ChannelKind.BARRIER:
             raise ModelError(
-                f"`{channel.name}` is a barrier, and a timed network has none",
+                f"`{channel.name}` is a barrier, which a timed network cannot have",
                 channel.span,
                 "use `rendezvous` or `broadcast`",
             )
@@ -73,16 +73,16 @@ def _check_untimed(network: Network) -> None:
         if isinstance(claim, Inevitable | PotentiallyAlways):
             word = "inevitable" if isinstance(claim, Inevitable) else "potentially"
             raise ModelError(
-                f"`{word}` speaks of timed networks", property_.span, f"{_SAY_TIMED}, or ask with `ltl`"
+                f"`{word}` applies only to timed networks", property_.span, f"{_SAY_TIMED}, or use `ltl`"
             )
         if isinstance(claim, Refines) and claim.specification.timed:
             raise ModelError(
-                "a specification is not timed", property_.span, "refinement compares untimed networks"
+                "a specification cannot be timed", property_.span, "refinement compares untimed networks"
             )
 
 
 def _parts_of_time(network: Network) -> Iterator[tuple[str, Span]]:
-    """What only a timed network has; urgency elsewhere means nothing and does no harm."""
+    """Yields the constructs that require a timed network; urgency is harmless elsewhere."""
     for clock in network.clocks:
         yield f"`{clock.name}` is a clock", clock.span
     parts: tuple[Channel | Component, ...] = network.channels + network.components
@@ -94,14 +94,14 @@ def _parts_of_time(network: Network) -> Iterator[tuple[str, Span]]:
 def _check_component(component: Component, urgent: frozenset[str]) -> None:
     if component.idle:
         raise ModelError(
-            f"`{component.name}` is idle, and a timed network starts no components",
+            f"`{component.name}` is idle, but a timed network cannot start components",
             component.span,
-            "let it wait at a location of its own instead",
+            "let it wait at an extra location instead",
         )
     for location in component.locations:
         if location.kind is LocationKind.ATOMIC:
             raise ModelError(
-                f"`{location.name}` is atomic, which has no meaning in a timed network",
+                f"`{location.name}` is atomic, which a timed network does not support",
                 location.span,
                 "make it `committed`",
             )
@@ -112,18 +112,18 @@ def _check_component(component: Component, urgent: frozenset[str]) -> None:
 def _check_edge(edge: Edge, urgent: frozenset[str]) -> None:
     if edge.fork or edge.join or edge.kill:
         raise ModelError(
-            "a timed network neither starts nor ends components", edge.span, "synchronise over a channel"
+            "a timed network cannot start or end components", edge.span, "synchronise over a channel"
         )
     if edge.fairness is not FairnessMark.NONE:
         raise ModelError(
-            "the runs of a timed network are not fair", edge.span, "bound its delays by clock invariants"
+            "timed networks do not support fairness", edge.span, "bound its delays by clock invariants"
         )
     if edge.clock_guard and edge.sync is not None and edge.sync.channel in urgent:
         span = edge.clock_guard[0].span
         raise ModelError(
-            f"`{edge.sync.channel}` is urgent, so its edges cannot wait for clocks",
+            f"`{edge.sync.channel}` is urgent, so its edges cannot have clock guards",
             edge.span if span is NOWHERE else span,
-            "leave out the clock guard, or make the channel not urgent",
+            "remove the clock guard, or remove `urgent` from the channel",
         )
 
 
@@ -132,15 +132,15 @@ def _check_priorities(network: Network) -> None:
     for component in network.components:
         if component.priority and casts:
             raise ModelError(
-                f"`{component.name}` has a priority, and there is a broadcast channel",
+                f"`{component.name}` has a priority, but the network has a broadcast channel",
                 component.span,
-                "priorities of components are not supported together with broadcast channels",
+                "component priorities cannot be combined with broadcast channels",
             )
 
 
 def _check_property(property_: Property) -> None:
     if property_.fairness is not Fairness.NONE:
-        raise ModelError("the runs of a timed network are not fair", property_.span, "leave out `under`")
+        raise ModelError("timed networks do not support fairness", property_.span, "remove `under`")
     what = _UNTIMED_ONLY.get(type(property_.claim))
     if what is not None:
-        raise ModelError(f"{what} is not asked of a timed network", property_.span, _TIMED_CLAIMS)
+        raise ModelError(f"timed networks do not support {what}", property_.span, _TIMED_CLAIMS)

@@ -53,14 +53,14 @@ WRONG = {
     "initial invariant with a lower bound": Wrong(
         process("clock x;", place="state s { x >= 2 };"),
         "m.xta:1:1",
-        "the clock invariants of the initial locations do not hold at first",
-        "all clocks begin at 0",
+        "the initial state violates the clock invariants of its locations",
+        "all clocks start at 0",
     ),
     "initial invariant with a difference": Wrong(
         process("clock x, y;", place="state s { x - y >= 2 };"),
         "m.xta:1:1",
-        "the clock invariants of the initial locations do not hold at first",
-        "all clocks begin at 0",
+        "the initial state violates the clock invariants of its locations",
+        "all clocks start at 0",
     ),
     "invariant that is not convex": Wrong(
         process("clock x, y;", place="state s { x <= 2 || y <= 3 };"),

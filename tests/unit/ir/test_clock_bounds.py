@@ -172,5 +172,5 @@ def test_a_difference_with_a_variable_is_listed_for_each_value() -> None:
     assert found == tuple(Bound(X, Y, limit) for limit in range(VALUES_MAX))
     with pytest.raises(ModelError) as caught:
         bounds_of(text.format(VALUES_MAX))
-    assert caught.value.message == "the difference of two clocks is compared with any of 65 values"
-    assert caught.value.hint == "use a constant, or a variable of at most 64 values"
+    assert caught.value.message == "the bound of this clock difference has 65 values"
+    assert caught.value.hint == "use a constant, or a variable with at most 64 values"

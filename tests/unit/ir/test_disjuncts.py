@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veristream.errors import ModelError
-from veristream.ir.disjuncts import DISJUNCTS_MAX, Disjunct, negate, speaks_of_clocks, split
+from veristream.ir.disjuncts import DISJUNCTS_MAX, Disjunct, mentions_clocks, negate, split
 from veristream.ir.expr import (
     TRUE,
     Binary,
@@ -145,14 +145,14 @@ def test_too_many_parts_are_an_error_with_a_hint() -> None:
 def test_a_clock_within_a_term_is_an_error_with_a_hint() -> None:
     with pytest.raises(ModelError) as caught:
         split(Binary("<", Binary("+", compare("<", 1), Const(1)), Const(2)))
-    assert caught.value.message == "a clock is compared inside a term that is not a condition"
+    assert caught.value.message == "clock comparison inside a term that is not a condition"
     assert caught.value.hint
 
 
 def test_where_clocks_are_mentioned() -> None:
-    assert speaks_of_clocks(Fold("any", "k", 0, 1, no(compare("<", 1))))
-    assert speaks_of_clocks(DEADLOCK)
-    assert not speaks_of_clocks(Fold("any", "k", 0, 1, no(is_at(1))))
+    assert mentions_clocks(Fold("any", "k", 0, 1, no(compare("<", 1))))
+    assert mentions_clocks(DEADLOCK)
+    assert not mentions_clocks(Fold("any", "k", 0, 1, no(is_at(1))))
 
 
 def test_what_the_left_side_keeps_from_being_looked_at_is_not_looked_at() -> None:

@@ -261,5 +261,5 @@ def test_a_goal_of_actions_has_no_condition() -> None:
 
 def test_sentences() -> None:
     assert sentence_never("x > 0") == "the left side of the implication, `x > 0`, never holds"
-    initial = "`x == 0` holds already in the initial state; no action is needed"
+    initial = "`x == 0` already holds in the initial state; no action is needed"
     assert sentence_initial("x == 0") == initial

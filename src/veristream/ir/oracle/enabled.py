@@ -1,7 +1,7 @@
-"""Who can move in a state: the tests of an action, for the interpreter.
+"""Which components can move in a state: the tests of an action, for the interpreter.
 
-These are the parts *who* and *when* of the text of `network`; `interpret` does the rest. All tests
-are made in the state before the step.
+This module implements the items *Who* and *When* of the semantics in `network`; `interpret` implements the
+others. All tests are evaluated in the state before the step.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from veristream.ir.state import Message
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """A component on its edge with its selected values and what it received, and what its clock guard
-    demands."""
+    """A component on an edge, with its selected and received values and the bounds of its clock guard."""
 
     component: int
     position: int
@@ -44,7 +43,7 @@ class Mover:
 
 @dataclass(frozen=True, slots=True)
 class Lead:
-    """The leader with what its tests found: the channel's indices and the message sent."""
+    """The leader, the evaluated indices of its channel and the message it sends."""
 
     mover: Mover
     indices: tuple[int, ...] = ()
@@ -53,27 +52,27 @@ class Lead:
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """Movers that pass all tests, the followers in the order of their updates."""
+    """Movers that pass all tests; the followers are in the order of their updates."""
 
     lead: Lead
     followers: tuple[Mover, ...]
 
     @property
     def movers(self) -> tuple[Mover, ...]:
-        """All of them, the leader first."""
+        """Returns all movers, the leader first."""
         return (self.lead.mover, *self.followers)
 
 
 @dataclass(frozen=True, slots=True)
 class Faulted:
-    """A choice of the leader's values with which a test faults, its own or a follower's."""
+    """A choice of the leader's values for which a test of the leader or a follower faults."""
 
     choice: Scope
     fault: ModelFault
 
 
 def list_enabled(action: Action, before: Environment) -> Iterator[Enabled | Faulted]:
-    """Every set of movers with which the action can happen, and every choice that faults."""
+    """Yields every set of movers that can take the action, and every choice that faults."""
     edge = _edge(action.leader, action.edge, before)
     followers = _ready_followers(action, before)
     if not _is_ready(action.leader, action.edge, before) or followers is None:
@@ -92,7 +91,7 @@ def list_enabled(action: Action, before: Environment) -> Iterator[Enabled | Faul
 
 
 def list_possible(action: Action, before: Environment) -> tuple[int, ...]:
-    """The components that might move in the action by where they are, the leader first."""
+    """Returns the components that might move in the action, judged by their locations, the leader first."""
     if action.movement is Movement.ALONE:
         return (action.leader,)
     if action.movement is Movement.PAIR:
@@ -110,7 +109,7 @@ def _edge(component: int, position: int, env: Environment) -> Edge:
 
 
 def _partners(action: Action, component: int, env: Environment) -> tuple[int, ...]:
-    """The component's edges that can follow the leader of a broadcast or barrier."""
+    """Returns the component's edges that can follow the leader of a broadcast or barrier."""
     sync = _edge(action.leader, action.edge, env).sync
     assert sync is not None
     kind = Meet if action.movement is Movement.BARRIER else Receive
@@ -123,13 +122,13 @@ def _is_at(component: int, position: int, env: Environment) -> bool:
 
 
 def _is_ready(component: int, position: int, env: Environment) -> bool:
-    """Whether the component is at the edge's source and the edge's join components are done."""
+    """Returns whether the component is at the edge's source and the edge's join components are done."""
     joined = (env.names.components[name] for name in _edge(component, position, env).join)
     return _is_at(component, position, env) and all(is_done(env, other) for other in joined)
 
 
 def _ready_followers(action: Action, before: Environment) -> dict[int, list[int]] | None:
-    """The ready edges of each component that follows; None if one that must follow has none."""
+    """Returns the ready edges of each follower; None if a component that must follow has none."""
     if action.movement is Movement.ALONE:
         return {}
     if action.movement is Movement.PAIR:
@@ -152,7 +151,7 @@ def _select(edge: Edge, choice: Mapping[str, int]) -> Scope:
 
 
 def _lead(action: Action, edge: Edge, scope: Scope, before: Environment) -> Lead | None:
-    """The leader, if it is enabled with the selected values in the scope."""
+    """Returns the leader if it is enabled with the selected values in the scope."""
     if isinstance(edge.sync, Receive):
         return _lead_receive(action, edge, edge.sync, scope, before)
     bounds = _guard(edge, scope, before)
@@ -176,7 +175,7 @@ def _lead(action: Action, edge: Edge, scope: Scope, before: Environment) -> Lead
 
 
 def _guard(edge: Edge, scope: Scope, before: Environment) -> tuple[Bound, ...] | None:
-    """What the clock guard demands, or None where the guard does not hold."""
+    """Returns the bounds of the clock guard, or None if the guard is false."""
     if edge.guard is not None and not evaluate(edge.guard, before, scope):
         return None
     demands = (evaluate_constraint(constraint, before, scope) for constraint in edge.clock_guard)
@@ -194,7 +193,7 @@ def _sent(sync: Send, channel: Channel, before: Environment, scope: Scope) -> Me
 def _lead_receive(
     action: Action, edge: Edge, sync: Receive, scope: Scope, before: Environment
 ) -> Lead | None:
-    """The leader that takes the oldest message from a buffer, if that is enabled."""
+    """Returns the leader that receives the oldest message of a buffer, if it is enabled."""
     position, channel = before.names.channels[sync.channel]
     indices = evaluate_indices(channel.name, channel.shape, sync.indices, before, scope)
     contents = before.queues[position + flatten(channel.shape, indices)]
@@ -206,7 +205,7 @@ def _lead_receive(
 
 
 def _receive(sync: Receive, message: Message, scope: Scope, before: Environment) -> Scope | None:
-    """The scope with the received fields, or None where the message is not the one demanded."""
+    """Adds the received fields to the scope; returns None if the message does not match."""
     _, channel = before.names.channels[sync.channel]
     received = dict(scope)
     for type_, pattern, value in zip(channel.fields, sync.patterns, message, strict=True):
@@ -220,7 +219,7 @@ def _receive(sync: Receive, message: Message, scope: Scope, before: Environment)
 def _options(
     action: Action, lead: Lead, followers: Mapping[int, list[int]], before: Environment
 ) -> list[list[Mover]] | None:
-    """What each follower can do; None if one that must move cannot, and then no later one is tested."""
+    """Returns the moves of each follower; stops with None at one that must move but cannot."""
     options: list[list[Mover]] = []
     for component, edges in followers.items():
         enabled = [mover for position in edges for mover in _follow(lead, component, position, before)]
@@ -232,7 +231,7 @@ def _options(
 
 
 def _follow(lead: Lead, component: int, position: int, before: Environment) -> Iterator[Mover]:
-    """The follower on its edge, once for each choice of its values that its tests allow."""
+    """Yields the follower's move along an edge for each choice of values that passes its tests."""
     edge = _edge(component, position, before)
     assert isinstance(edge.sync, Receive | Meet)
     for choice in choices(edge):

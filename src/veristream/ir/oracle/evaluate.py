@@ -1,9 +1,9 @@
-"""Evaluates expressions and runs statements, slowly and obviously.
+"""Evaluates expressions and runs statements, in the simplest way.
 
-The semantics is the text of `expr`. Where that leaves an order open, it is this: indices from left
-to right, each checked against its bounds before the next is evaluated; a call's arguments likewise;
-of an assignment, and of a `Reset`, the value first, then the target's indices, then the check of the
-range. Of a clock's constraint first `when`, then the indices of both clocks, then the bound.
+The semantics is that of `expr`. This module fixes the order of evaluation: indices from left to right,
+each checked against its bounds before the next is evaluated; the arguments of a call likewise; in an
+assignment and a `Reset`, the value, then the target's indices, then the range check; in a clock constraint,
+`when`, then the indices of both clocks, then the bound.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ from veristream.source import Span
 SHIFT_MAX = 62
 
 
-class ModelFault(Exception):  # noqa: N818 - it speaks of the model, not of us
-    """A run-time error of the model, on its way to becoming a `Fault` in somebody's result."""
+class ModelFault(Exception):  # noqa: N818 - an error of the model, not of the program
+    """A run-time error of the model; callers turn it into a `Fault`."""
 
     def __init__(self, message: str, span: Span) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ class ModelFault(Exception):  # noqa: N818 - it speaks of the model, not of us
 
 @dataclass(slots=True)
 class Cell:
-    """A local name's storage; `size` is set for an array."""
+    """The storage of a local name; `size` is set for an array."""
 
     type: Type
     values: list[int]
@@ -73,13 +73,13 @@ class Cell:
 
 
 Scope = Mapping[str, Cell]
-"""The local names that are known; an inner block copies the mapping and shares the cells."""
+"""The visible local names; an inner block copies the mapping and shares the cells."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What properties of a timed network see beside the state: what the clocks show, by number (0 is
-    always 0), and whether no action is possible any more."""
+    """What properties of a timed network see besides the state: the clock values by number (clock 0 is
+    always 0), and whether the state is a deadlock."""
 
     clocks: tuple[Fraction, ...]
     is_deadlocked: Callable[[], bool]
@@ -87,9 +87,9 @@ class Moment:
 
 @dataclass(slots=True)
 class Environment:
-    """A state that statements may change; `after` is what `Primed` speaks of, where there is one.
+    """A mutable state; `after` is the state that `Primed` refers to, if there is one.
 
-    `resets` are the values that statements gave to clocks, by number.
+    `resets` are the values that statements have assigned to clocks, by number.
     """
 
     names: Names
@@ -102,22 +102,22 @@ class Environment:
 
 
 def thaw(names: Names, state: State) -> Environment:
-    """A changeable copy of the state."""
+    """Returns a mutable copy of the state."""
     return Environment(names, list(state.values), list(state.queues), list(state.locations))
 
 
 def freeze(env: Environment) -> State:
-    """The state that the environment has reached."""
+    """Returns the current state of the environment."""
     return State(tuple(env.values), tuple(env.queues), tuple(env.locations))
 
 
 def copy_scope(scope: Scope) -> dict[str, Cell]:
-    """A scope of its own: assignments to the copy's cells do not reach the original."""
+    """Copies the scope with its cells, so that assignments do not affect the original."""
     return {name: Cell(cell.type, list(cell.values), cell.size) for name, cell in scope.items()}
 
 
 def check_range(value: int, type_: Type, owner: str, span: Span) -> int:
-    """The value, if the type holds it; else a fault that names the owner."""
+    """Returns the value if it is within the type; otherwise raises ModelFault with the owner's name."""
     if not type_.low <= value <= type_.high:
         raise ModelFault(f"{value} is outside the range {type_.low}..{type_.high} of {owner}", span)
     return value
@@ -126,7 +126,7 @@ def check_range(value: int, type_: Type, owner: str, span: Span) -> int:
 def evaluate_indices(
     owner: str, shape: tuple[int, ...], indices: tuple[Expr, ...], env: Environment, scope: Scope
 ) -> tuple[int, ...]:
-    """The indices' values, each within the bounds of its dimension, else a fault."""
+    """Evaluates the indices; raises ModelFault if one is out of bounds."""
     values = []
     for size, index in zip(shape, indices, strict=True):
         value = evaluate(index, env, scope)
@@ -137,7 +137,7 @@ def evaluate_indices(
 
 
 def flatten(shape: tuple[int, ...], indices: tuple[int, ...]) -> int:
-    """The position of an element in its array, row by row."""
+    """Returns the position of an element in its array, row by row."""
     position = 0
     for size, index in zip(shape, indices, strict=True):
         position = position * size + index
@@ -145,12 +145,12 @@ def flatten(shape: tuple[int, ...], indices: tuple[int, ...]) -> int:
 
 
 def show_element(owner: str, indices: tuple[int, ...]) -> str:
-    """`a[1][2]`, as messages call an element."""
+    """Formats an element as `a[1][2]`."""
     return owner + "".join(f"[{index}]" for index in indices)
 
 
 def evaluate(expr: Expr, env: Environment, scope: Scope) -> int:
-    """The expression's value; raises ModelFault."""
+    """Evaluates the expression; raises ModelFault."""
     match expr:
         case Const(value=value):
             return value
@@ -191,13 +191,13 @@ def evaluate(expr: Expr, env: Environment, scope: Scope) -> int:
             assert env.moment is not None, "deadlock outside of a timed network's property"
             return int(env.moment.is_deadlocked())
         case ClockValue():
-            raise AssertionError("a clock shows no whole number")
+            raise AssertionError("clock values are not integers")
         case _:
             assert_never(expr)
 
 
 def evaluate_constraint(constraint: ClockConstraint, env: Environment, scope: Scope) -> tuple[Bound, ...]:
-    """What the constraint demands of the clocks; raises ModelFault."""
+    """Evaluates the constraint to bounds on clocks; raises ModelFault."""
     if constraint.when is not None and not evaluate(constraint.when, env, scope):
         return ()
     left = evaluate_clock(constraint.left, env, scope)
@@ -206,20 +206,20 @@ def evaluate_constraint(constraint: ClockConstraint, env: Environment, scope: Sc
 
 
 def evaluate_clock(ref: ClockRef, env: Environment, scope: Scope) -> int:
-    """The number of the clock; raises ModelFault."""
+    """Returns the number of the clock; raises ModelFault."""
     clock = env.names.clocks[ref.clock]
     place = evaluate_indices(ref.clock, clock.shape, ref.indices, env, scope)
     return clock.first + flatten(clock.shape, place)
 
 
 def satisfies(clocks: tuple[Fraction, ...], bounds: Iterable[Bound]) -> bool:
-    """Whether what the clocks show, by number, keeps within the bounds."""
+    """Returns whether the clock values satisfy the bounds."""
     differences = ((clocks[bound.left] - clocks[bound.right], bound) for bound in bounds)
     return all(d < bound.limit or (d == bound.limit and not bound.strict) for d, bound in differences)
 
 
 def is_done(env: Environment, component: int) -> bool:
-    """Whether the component is at a final location; an idle one is not."""
+    """Returns whether the component is at a final location; an idle one is not."""
     location = env.locations[component]
     return location != IDLE and env.names.network.components[component].locations[location].final
 
@@ -304,7 +304,7 @@ def _total(expr: Binary, left: int, right: int) -> int:
 
 
 def _partial(expr: Binary, left: int, right: int) -> int:
-    """The operators that fault for some right sides."""
+    """Evaluates the operators that fault for some right operands."""
     if expr.op in ("<<", ">>"):
         if not 0 <= right <= SHIFT_MAX:
             raise ModelFault(f"a shift by {right} is outside 0..{SHIFT_MAX}", expr.span)
@@ -315,7 +315,7 @@ def _partial(expr: Binary, left: int, right: int) -> int:
         if right < 0:
             raise ModelFault(f"mod by {right}, which is not positive", expr.span)
         return left % right
-    # Python rounds down where C cuts off, so the division is done on the magnitudes.
+    # Python rounds down and C truncates, so divide the magnitudes.
     quotient = abs(left) // abs(right)
     if (left < 0) != (right < 0):
         quotient = -quotient
@@ -356,7 +356,7 @@ def _call(expr: Call, env: Environment, scope: Scope) -> int:
 def _queue_at(
     channel: str, indices: tuple[Expr, ...], env: Environment, scope: Scope
 ) -> tuple[str, Contents, int]:
-    """The name of one queue, its messages and its capacity."""
+    """Returns the name of one queue, its messages and its capacity."""
     position, declared = env.names.channels[channel]
     place = evaluate_indices(channel, declared.shape, indices, env, scope)
     contents = env.queues[position + flatten(declared.shape, place)]
@@ -388,8 +388,8 @@ def _peek(expr: Peek, env: Environment, scope: Scope) -> int:
 
 
 def run(block: Block, env: Environment, scope: Scope) -> int | None:
-    """Runs the statements; gives the value of a `Return` if one ended them. Raises ModelFault."""
-    inner = dict(scope)  # what the block declares is not known outside of it
+    """Runs the statements; returns the value of a `Return`, or None at their end. Raises ModelFault."""
+    inner = dict(scope)  # declarations of the block are not visible outside of it
     for statement in block:
         returned = _run_statement(statement, env, inner)
         if returned is not None:

@@ -1,18 +1,17 @@
-"""The interpreter: the oracle that kernels and searches are tested against.
+"""The interpreter: the oracle for tests of kernels and searches.
 
-It follows the text of `network` step by step, for one state at a time, and is meant to be read, not
-to be fast. Where that text leaves something open, it is this:
+It follows the semantics in `network` literally, one state at a time; it is written for clarity, not for
+speed. It also fixes what that text leaves open:
 
-- A fault fails one choice of the leader's values if a test faults, one combination of movers if what
-  they do faults. Each failure is a finding of its own; the other choices still give their steps.
-- A follower's indices are compared with the leader's one after the other; one out of bounds simply
-  never agrees.
-- Priority speaks of steps, so a failure neither creates nor lifts it, and a failing action that it
-  would exclude is no failure. Where a test faults, nobody knows yet who would have moved: the leader
-  counts, and every other component that is at the source of an edge with which it might follow.
+- A fault in a test fails one choice of the leader's values; a fault in an effect fails one combination of
+  movers. Each failure is a separate finding; the other choices still produce their steps.
+- A follower's indices are compared with the leader's one by one; an index out of bounds never matches.
+- Priority applies to steps, so a failure neither creates nor cancels it, and a failing action that
+  priority excludes is not a failure. If a test faults, the movers are not known yet: the leader counts, and
+  every other component at the source of an edge that might follow.
 
-Of a timed network these are the steps as far as the state alone decides; each says what it demands of
-the clocks and does to them. The text's items 5 to 7 are the matter of `timed`.
+For a timed network it computes the steps that the state alone allows, each with its clock bounds and
+resets. `timed` implements items 5 to 7.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from veristream.verdict import Fault
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A step: its action's position in `list_actions`, who moved along which edge, and where to.
+    """A step: its action's position in `list_actions`, the movers with their edges, and the next state.
 
     `process` names the movers, the leader first; `movers` are pairs of component and edge.
     """
@@ -63,9 +62,9 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An action that faulted; `components` are those that moved, or could have.
+    """An action that faulted; `components` are those that moved or could have moved.
 
-    `clocks` has the bounds of the movers where it was not a test that faulted, and no resets.
+    `clocks` has the movers' bounds, unless a test faulted, and no resets.
     """
 
     action: int
@@ -78,14 +77,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """All that can happen in a state, by action, then the leader's choices, then the followers'."""
+    """The steps and failures of a state, by action, then the leader's choices, then the followers'."""
 
     steps: tuple[Taken, ...]
     failures: tuple[Failed, ...]
 
 
 class Interpreter:
-    """Expands the states of one network; nothing but the network is remembered."""
+    """Expands the states of one network, without a cache."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -93,19 +92,19 @@ class Interpreter:
         self._names = name_parts(network)
 
     def initial(self) -> State:
-        """The state that every run begins in."""
+        """Returns the initial state."""
         return initial_state(self.network)
 
     def steps(self, state: State) -> list[Taken]:
-        """The steps out of the state."""
+        """Returns the steps of the state."""
         return list(self.expand(state).steps)
 
     def failures(self, state: State) -> list[Failed]:
-        """The actions that fault in the state."""
+        """Returns the actions that fault in the state."""
         return list(self.expand(state).failures)
 
     def expand(self, state: State) -> Expansion:
-        """The steps and the failures of the state, priorities applied."""
+        """Returns the steps and the failures of the state after applying priorities."""
         steps: list[Taken] = []
         failures: list[Failed] = []
         before = thaw(self._names, state)
@@ -118,23 +117,23 @@ class Interpreter:
         return self._prioritise(state, steps, failures)
 
     def value(self, expr: Expr, state: State) -> int:
-        """The expression's value in the state; raises ModelFault."""
+        """Evaluates the expression in the state; raises ModelFault."""
         return evaluate(expr, thaw(self._names, state), {})
 
     def holds(self, expr: Expr, state: State, moment: Moment | None = None) -> bool:
-        """Whether the condition holds in the state, and at the moment if it is timed; raises ModelFault."""
+        """Evaluates the condition in the state, and at the moment if it is timed; raises ModelFault."""
         env = thaw(self._names, state)
         env.moment = moment
         return evaluate(expr, env, {}) != 0
 
     def holds_step(self, expr: Expr, before: State, after: State) -> bool:
-        """Whether the condition, which may be primed, holds of the step; raises ModelFault."""
+        """Evaluates the condition, which may contain primes, on the step; raises ModelFault."""
         env = thaw(self._names, before)
         env.after = thaw(self._names, after)
         return evaluate(expr, env, {}) != 0
 
     def occurs(self, proposition: Occurs | Silent, taken: Taken) -> bool:
-        """Whether the proposition is true of the step; the name of an invisible action counts too."""
+        """Returns whether the step satisfies the proposition; names of invisible actions match too."""
         action = self.actions[taken.action]
         match proposition:
             case Silent():
@@ -150,15 +149,14 @@ class Interpreter:
                 assert_never(proposition)
 
     def is_terminated(self, state: State) -> bool:
-        """Whether every component is idle or at a final location, or the terminal condition holds."""
+        """Returns whether all components are idle or at final locations, or `terminal` holds."""
         env = thaw(self._names, state)
         if self.network.terminal is not None and evaluate(self.network.terminal, env, {}):
             return True
         return all(at == IDLE or is_done(env, i) for i, at in enumerate(state.locations))
 
     def invariant_bounds(self, state: State) -> tuple[Bound, ...]:
-        """What the clock invariants of all locations demand, in the order of the components; raises
-        ModelFault."""
+        """Returns the bounds of all clock invariants, in the order of the components; raises ModelFault."""
         env = thaw(self._names, state)
         return tuple(
             bound
@@ -168,11 +166,11 @@ class Interpreter:
         )
 
     def bounds(self, constraint: ClockConstraint, state: State) -> tuple[Bound, ...]:
-        """What the constraint demands of the clocks in the state; raises ModelFault."""
+        """Returns the constraint's bounds on clocks in the state; raises ModelFault."""
         return evaluate_constraint(constraint, thaw(self._names, state), {})
 
     def may_delay(self, state: State) -> bool:
-        """Whether time may pass, as far as the state alone decides."""
+        """Returns whether the state, without its clocks, allows time to pass."""
         for kind in (LocationKind.URGENT, LocationKind.COMMITTED):
             if self._components_at(state, kind):
                 return False
@@ -189,7 +187,7 @@ class Interpreter:
         return sync is not None and self._names.channels[sync.channel][1].urgent
 
     def _attempt(self, index: int, before: Environment) -> Iterator[Taken | Failed]:
-        """What the action comes to, before priority."""
+        """Yields the steps and failures of the action before priority."""
         action = self.actions[index]
         for outcome in list_enabled(action, before):
             if isinstance(outcome, Enabled):
@@ -197,10 +195,10 @@ class Interpreter:
             else:
                 yield self._fail_test(index, outcome, before)
 
-    # What: the effects, in a copy of the state.
+    # Effects, on a copy of the state.
 
     def _perform(self, index: int, enabled: Enabled, before: Environment) -> Iterator[Taken | Failed]:
-        """The step of these movers, its failure, or nothing if an invariant forbids it."""
+        """Yields the step of these movers or its failure; nothing if an invariant forbids the step."""
         action = self.actions[index]
         movers = enabled.movers
         components = tuple(mover.component for mover in movers)
@@ -228,13 +226,13 @@ class Interpreter:
         yield Taken(index, label, process, freeze(after), arguments, edges, effect)
 
     def _fail_test(self, index: int, faulted: Faulted, before: Environment) -> Failed:
-        """The failure of a test; a broadcast is blamed on its leader alone."""
+        """Returns the failure of a test; for a broadcast, only the leader counts."""
         action = self.actions[index]
         possible = list_possible(action, before)
         blamed = possible[:1] if action.movement is Movement.BROADCAST else possible
         receives = isinstance(self.network.components[action.leader].edges[action.edge].sync, Receive)
         label = action.label.name
-        if not receives and not action.label_of_follower:  # else the scope lacks what is received
+        if not receives and not action.label_of_follower:  # otherwise the scope lacks the received values
             label = _label_of_failure(action, before, faulted.choice)
         return Failed(index, label, self._process(blamed), _as_data(faulted.fault), possible)
 
@@ -244,7 +242,7 @@ class Interpreter:
             after.locations[mover.component] = target
 
     def _exchange(self, lead: Lead, after: Environment) -> None:
-        """Puts the message sent into its buffer, or takes the oldest one out."""
+        """Appends the sent message to its buffer, or removes the oldest one."""
         sync = lead.mover.edge.sync
         if sync is None:
             return
@@ -258,7 +256,7 @@ class Interpreter:
             after.queues[queue] = after.queues[queue][1:]
 
     def _stop_and_start(self, movers: tuple[Mover, ...], after: Environment) -> None:
-        """Joins and kills of all movers come before the forks of any."""
+        """Performs the joins and kills of all movers, then their forks."""
         for mover in movers:
             for name in (*mover.edge.join, *mover.edge.kill):
                 component = self._names.components[name]
@@ -310,7 +308,7 @@ class Interpreter:
         return any(i in atomic and not self.network.components[i].edges[e].late for i, e in step.movers)
 
     def _fails_first(self, failure: Failed, atomic: frozenset[int]) -> bool:
-        """Whether a mover of the failing action would go first; of its leader we know the edge."""
+        """Returns whether a mover of the failing action has priority; only the leader's edge is known."""
         action = self.actions[failure.action]
         late = self.network.components[action.leader].edges[action.edge].late
         return bool(atomic.intersection(failure.components) - ({action.leader} if late else set()))
@@ -332,7 +330,7 @@ def _arguments(action: Action, before: Environment, scope: Scope) -> tuple[int, 
 
 
 def _label_of_failure(action: Action, before: Environment, scope: Scope) -> str:
-    """The label with its arguments, or its bare name where they fault themselves."""
+    """Returns the label with its arguments, or only its name if the arguments fault."""
     try:
         return render_label(action.label.name, _arguments(action, before, scope))
     except ModelFault:
@@ -345,11 +343,10 @@ def _as_data(fault: ModelFault) -> Fault:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """What a whole search found; `complete` unless the bound on states stopped it.
+    """The result of a search; `complete` unless the limit on states stopped it.
 
-    `depth` is the greatest distance of a state from the initial one. Only states that were expanded
-    count for `transitions` and `failures`. A state with a failure is neither a deadlock nor
-    terminated.
+    `depth` is the largest distance of a state from the initial one. Only expanded states count for
+    `transitions` and `failures`. A state with a failure is neither a deadlock nor terminated.
     """
 
     states: set[State]
@@ -362,7 +359,7 @@ class Exploration:
 
 
 def explore(network: Network, state_count_max: int) -> Exploration:
-    """Every state that can be reached, breadth first, past failures too, up to the bound."""
+    """Explores the reachable states breadth first, continuing after failures, up to the limit."""
     interpreter = Interpreter(network)
     start = interpreter.initial()
     found = Exploration({start}, 0, 0, set(), set(), [], True)

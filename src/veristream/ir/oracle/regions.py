@@ -1,18 +1,17 @@
-"""Regions: sets of clock values that no constraint of a network can tell apart, now or later.
+"""Regions: sets of clock valuations that no constraint of a network can distinguish, now or later.
 
-Two valuations are in one region when every clock has the same whole part and the fractions of all clocks
-are in the same order, those that are 0 included; of a clock beyond the greatest constant that any clock is
-compared with, only that matters (Alur and Dill, "A theory of timed automata", 1994). Each region is
-given by one valuation in it, its fractions spread evenly, so that everything that can be done with
-valuations can be done with regions.
+Two valuations are in one region if every clock has the same integer part and the fractions of all clocks
+have the same order, including which are 0; for a clock beyond the largest constant that any clock is
+compared with, only that fact matters (Alur and Dill, "A theory of timed automata", 1994). Each region is
+represented by one valuation with evenly spread fractions, so every operation on valuations also works on
+regions.
 
-Differences such as `x - y < 3` tell such clocks apart even beyond the greatest constant. Sort those
-clocks by what they show, the constant zero with them: where the gap between two neighbours is larger
-than any constant and any value that a clock is set to, how much larger makes no difference, so it is
-made smaller by a whole number.
+Differences such as `x - y < 3` distinguish clocks even beyond the largest constant. Sort those clocks and
+the constant zero by value: if the gap between two neighbours exceeds every constant and every value that a
+clock is set to, its exact size does not matter, so it is reduced by an integer.
 
-A grid of a fixed unit would not do in place of regions where bounds are strict: n rounds that all take
-time, and together less than one unit, need a grid finer than 1/n.
+A grid of a fixed unit cannot replace regions if bounds are strict: n rounds that all take time, and
+together less than one unit, need a grid finer than 1/n.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from veristream.ir.expr import ClockConstraint, ClockRef, Fold, For, Let, Reset,
 from veristream.ir.network import Bind, Network, Parameter, Receive, Select
 
 Valuation = tuple[Fraction, ...]
-"""What the clocks show, by number; number 0 shows 0."""
+"""Clock values by number; clock 0 is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,11 @@ class Regions:
     """The regions of one network."""
 
     ceiling: int  # no clock is compared with a larger constant
-    gap: int  # between clocks that are compared with each other, no larger difference matters
-    linked: frozenset[int]  # clocks that are compared with others
+    gap: int  # larger differences between compared clocks are equivalent
+    linked: frozenset[int]  # clocks that are compared with other clocks
 
     def representative(self, clocks: Valuation) -> Valuation:
-        """The one valuation that stands for the region of this one."""
+        """Returns the valuation that represents the region."""
         values = self._close_gaps(clocks)
         relevant = self._relevant(clocks)
         ranks = sorted({value % 1 for i, value in enumerate(values) if i in relevant} - {0})
@@ -53,7 +52,7 @@ class Regions:
         return (Fraction(0), *shown)
 
     def until_next(self, clocks: Valuation) -> Fraction:
-        """After how long another region is entered, and is not left yet; where none ever is, 1."""
+        """Returns a delay that leads into the next region; 1 if there is none."""
         fractions = [clocks[i] % 1 for i in self._relevant(clocks)]
         if not fractions:
             return Fraction(1)
@@ -61,7 +60,7 @@ class Regions:
         return rest / 2 if 0 in fractions else rest
 
     def _relevant(self, clocks: Valuation) -> frozenset[int]:
-        """The clocks whose values still matter."""
+        """Returns the clocks with values that still matter."""
         small = (i for i in range(1, len(clocks)) if clocks[i] <= self.ceiling)
         return self.linked.union(small)
 
@@ -70,7 +69,7 @@ class Regions:
         shift, last = 0, Fraction(0)
         for number in sorted(self.linked, key=lambda i: clocks[i]):
             excess = clocks[number] - last - self.gap
-            # What is left of the gap is larger than `gap`, by one unit at most.
+            # The remaining gap exceeds `gap` by at most one unit.
             shift += max(0, ceil(excess) - 1)
             last = clocks[number]
             values[number] -= shift
@@ -78,7 +77,7 @@ class Regions:
 
 
 def regions_of(network: Network) -> Regions:
-    """The regions that all constraints of the network and its properties need."""
+    """Returns the regions for all constraints of the network and its properties."""
     names = _with_locals(network)
     clocks = number_clocks(network)
     largest, greatest_reset = 0, 0
@@ -97,7 +96,7 @@ def regions_of(network: Network) -> Regions:
 
 
 def _walk(node: object) -> Iterator[object]:
-    """The node and everything in it."""
+    """Yields the node and all its descendants."""
     if isinstance(node, tuple):
         for part in node:
             yield from _walk(part)
@@ -109,7 +108,7 @@ def _walk(node: object) -> Iterator[object]:
 
 
 def _with_locals(network: Network) -> Names:
-    """All names, local ones too; those of one name in different scopes share the widest type."""
+    """Returns all names, including locals; equal names in different scopes get the widest type."""
     names = names_of(network)
     for node in _walk(network):
         for name, type_ in _declares(node, names):

@@ -1,13 +1,14 @@
-"""Timed networks with clock values of their own for every state: the oracle of searches with zones.
+"""Timed networks with explicit clock values: the oracle for zone searches.
 
-`TimedInterpreter` follows items 5 to 7 of the text of `network` for one valuation of the clocks at a
-time. `explore_timed` visits every region that can be reached (see `regions`), letting time pass from one
-to the next, so that nothing is jumped over: along a delay a condition is asked at every moment. It is
-exact, for strict bounds and differences of clocks too, and slow.
+`TimedInterpreter` follows items 5 to 7 of the semantics in `network` for one clock valuation at a time.
+`explore_timed` visits every reachable region (see `regions`). It lets time pass from each region to the
+next without skipping one, so it tests conditions at every moment of a delay. It is slow, and exact also for
+strict bounds and clock differences.
 
-A run of regions is one of the network: it goes on for ever in steps, or in time (once no clock matters any
-more, the next region is the same one), or ends where no step is possible and time cannot leave the region.
-The last includes a region that an invariant such as `x < 3` closes although time never stops in it.
+A run of regions corresponds to a run of the network: it continues forever by steps or by delays (once no
+clock matters, the next region is the same one), or ends where no step is possible and time cannot leave the
+region. The latter includes a region that an invariant such as `x < 3` bounds although time never stops in
+it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from veristream.ir.state import State
 
 @dataclass(frozen=True, slots=True)
 class TimedState:
-    """A state, and what the clocks show in it, by number; number 0 always shows 0."""
+    """A state and its clock values by number; clock 0 is always 0."""
 
     state: State
     clocks: Valuation
@@ -51,14 +52,14 @@ class TimedState:
 
 @dataclass(frozen=True, slots=True)
 class TimedStep:
-    """A step that the clocks allow, and where it leads."""
+    """A step that the clocks allow, and the next state."""
 
     taken: Taken
     target: TimedState
 
 
 class TimedInterpreter:
-    """Expands the timed states of one network; what depends on the state alone is remembered."""
+    """Expands the timed states of one network; caches what depends only on the state."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -70,55 +71,55 @@ class TimedInterpreter:
         self._channels = {channel.name: channel for channel in network.channels}
 
     def initial(self) -> TimedState:
-        """The state that every run begins in; raises ModelError where its clock invariants do not hold."""
+        """Returns the initial state; raises ModelError if it violates its clock invariants."""
         clocks = (Fraction(0),) * (count_clocks(self.network) + 1)
         start = TimedState(self.untimed.initial(), clocks)
         if not satisfies(clocks, self._invariant(start.state)):
             raise ModelError(
-                "the clock invariants of the initial locations do not hold at first",
+                "the initial state violates the clock invariants of its locations",
                 self.network.span,
-                "all clocks begin at 0",
+                "all clocks start at 0",
             )
         return start
 
     def steps(self, now: TimedState) -> list[TimedStep]:
-        """The steps that are possible at this very moment."""
+        """Returns the steps that are possible at this moment."""
         found = [self._step(taken, now) for taken in self._expand(now.state).steps]
         steps = [step for step in found if step is not None]
         greatest = max((self._priority(step.taken) for step in steps), default=None)
         return [step for step in steps if self._priority(step.taken) == greatest]
 
     def failures(self, now: TimedState) -> list[Failed]:
-        """The actions that fault at this very moment."""
+        """Returns the actions that fault at this moment."""
         failures = self._expand(now.state).failures
         return [failed for failed in failures if satisfies(now.clocks, failed.clocks.bounds)]
 
     def delay(self, now: TimedState, duration: Fraction) -> TimedState | None:
-        """Where time leads, if it may pass for so long."""
+        """Returns the state after the delay; None if time cannot pass for that long."""
         assert duration >= 0
         if duration == 0:
             return now
         clocks = (now.clocks[0], *(clock + duration for clock in now.clocks[1:]))
-        # What invariants allow is convex, so that they hold in between if they do at both ends.
+        # Invariants are convex: if they hold at both ends, they hold in between.
         if not self._may_delay(now.state) or not satisfies(clocks, self._invariant(now.state)):
             return None
         return TimedState(now.state, clocks)
 
     def next_region(self, now: TimedState) -> TimedState | None:
-        """A moment in the region that time leads to next, if it may pass."""
+        """Returns a state in the next region; None if time cannot pass."""
         return self.delay(now, self.regions.until_next(now.clocks))
 
     def representative(self, now: TimedState) -> TimedState:
-        """The state that stands for all with clocks in the same region."""
+        """Returns the representative of all states with clocks in the same region."""
         return TimedState(now.state, self.regions.representative(now.clocks))
 
     def holds(self, condition: Expr, now: TimedState) -> bool:
-        """Whether the condition holds at this very moment; raises ModelFault."""
+        """Evaluates the condition at this moment; raises ModelFault."""
         moment = Moment(now.clocks, lambda: self.is_deadlocked(now))
         return self.untimed.holds(condition, now.state, moment)
 
     def is_deadlocked(self, now: TimedState) -> bool:
-        """Whether no action is possible, now or after any delay."""
+        """Returns whether no action is possible, now or after any delay."""
         seen: set[TimedState] = set()
         moment: TimedState | None = self.representative(now)
         while moment is not None and moment not in seen:
@@ -139,7 +140,7 @@ class TimedInterpreter:
         return TimedStep(taken, after) if satisfies(after.clocks, self._invariant(after.state)) else None
 
     def _priority(self, taken: Taken) -> tuple[int, int]:
-        """The priority of the channel, then the greatest of the movers."""
+        """Returns the priority of the channel and the highest priority of the movers."""
         leader, edge = taken.movers[0]
         sync = self.network.components[leader].edges[edge].sync
         own = 0 if sync is None else self._channels[sync.channel].priority
@@ -163,10 +164,10 @@ class TimedInterpreter:
 
 @dataclass(frozen=True, slots=True)
 class TimedExploration:
-    """The regions that can be reached, one timed state for each, and how they follow each other.
+    """The reachable regions, one timed state for each, and the transitions between them.
 
-    `steps` and `delays` give the positions of those that follow by an action, and by time alone where it
-    may pass; `failures` are the actions that faulted. Only a `complete` exploration decides claims.
+    `steps` and `delays` hold the positions of the successors by an action and by time, if it can pass;
+    `failures` are the actions that faulted. Only a `complete` exploration decides claims.
     """
 
     interpreter: TimedInterpreter
@@ -177,7 +178,7 @@ class TimedExploration:
     complete: bool
 
     def decide(self, claim: Claim) -> bool:
-        """Whether the claim is true of the network; an optimum is not looked for."""
+        """Returns whether the claim is true; does not compute an optimum."""
         assert self.complete and not self.failures
         match claim:
             case Always(condition=condition):
@@ -216,8 +217,11 @@ class TimedExploration:
         return self.steps[position] + ([] if delay is None else [delay])
 
     def _globally(self, condition: Expr) -> list[bool]:
-        """From where a maximal run leads on which the condition holds at every moment: what is left when
-        everything is taken away that has a way on, but no way on among what is left."""
+        """Returns, for each state, whether the condition holds at every moment of some maximal run from it.
+
+        Computes the greatest fixed point: repeatedly removes states that have successors, but none among
+        the remaining states.
+        """
         left = self._where(condition)
         before: list[list[int]] = [[] for _ in self.states]
         for position in range(len(self.states)):
@@ -234,7 +238,7 @@ class TimedExploration:
 
 
 def explore_timed(network: Network, count_max: int) -> TimedExploration:
-    """Every region that can be reached, breadth first, up to the bound."""
+    """Explores the reachable regions breadth first, up to the limit."""
     interpreter = TimedInterpreter(network)
     start = interpreter.representative(interpreter.initial())
     found = TimedExploration(interpreter, [start], [], [], [], True)

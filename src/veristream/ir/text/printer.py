@@ -1,4 +1,4 @@
-"""Prints a Network in its text form, which `read` reads back as the very same Network."""
+"""Prints a Network in its text form, which `read` turns back into an equal Network."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ __all__ = ["print_expr", "print_network", "print_property"]
 
 
 def print_network(network: Network) -> str:
-    """The text of the network, one declaration a line or paragraph."""
+    """Returns the text form of the network, one declaration per line or paragraph."""
     spelling = spelling_of(network)
     lines = [f"network {spell_name(network.name)}"]
     lines += ["timed"] if network.timed else []
@@ -116,7 +116,7 @@ def _print_symmetry(symmetry: Symmetry) -> str:
 
 
 def print_property(property_: Property, spelling: Spelling | None = None) -> str:
-    """The property as its declaration."""
+    """Returns the declaration of the property."""
     claim = _print_claim(property_.claim, Spelling() if spelling is None else spelling)
     fairness = property_.fairness
     under = "" if fairness is Fairness.NONE else f" under {fairness.value}"
@@ -133,10 +133,10 @@ def _print_shape(shape: tuple[int, ...]) -> str:
 
 
 def _print_variable(variable: Variable, name: str, spelling: Spelling) -> str:
-    """The declaration under the name, which for a component's own variable is not the full one."""
+    """Returns the declaration of the variable under `name`, the short one for a component's own."""
     values = [str(value) for value in variable.initial]
     initial = values[0] if len(set(values)) == 1 else f"[{', '.join(values)}]"
-    # The full name of one component's variable cannot be declared as a path elsewhere.
+    # The full name of a component's variable cannot be declared as a path elsewhere.
     written = spell_path(name) if "(" not in name else spell_name(name)
     type_ = print_type(variable.type, spelling)
     return f"var {written}{_print_shape(variable.shape)}: {type_} = {initial}"

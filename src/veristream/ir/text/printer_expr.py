@@ -61,14 +61,14 @@ from veristream.ir.text.spelling import (
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """What the spelling depends on: `shadowed` variables need `::`, a whole enum needs no range."""
+    """The context of spelling: `shadowed` variables need `::`, a complete enum needs no range."""
 
     shadowed: frozenset[str] = frozenset()
     enum_ranges: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def spelling_of(network: Network) -> Spelling:
-    """How names are spelled in the network's text."""
+    """Returns the spelling context of the network."""
     own = (
         variable.name.removeprefix(f"{component.name}.")
         for component in network.components
@@ -79,7 +79,7 @@ def spelling_of(network: Network) -> Spelling:
 
 
 def _declared_names(node: object) -> Iterator[str]:
-    """Every local name that is declared somewhere in the node."""
+    """Yields every local name that the node declares."""
     if isinstance(node, tuple):
         for part in node:
             yield from _declared_names(part)
@@ -92,28 +92,28 @@ def _declared_names(node: object) -> Iterator[str]:
 
 
 def print_expr(expr: Expr, spelling: Spelling | None = None) -> str:
-    """The expression, with parentheses only where they are needed."""
+    """Returns the expression with the fewest parentheses."""
     return print_at(expr, LOOSEST, Spelling() if spelling is None else spelling)
 
 
 def print_at(expr: Expr, level: int, spelling: Spelling) -> str:
-    """The expression where operators of a lower level need parentheses."""
+    """Returns the expression, in parentheses if its operator is below the level."""
     own, text = _print(expr, spelling)
     return text if own >= level else f"({text})"
 
 
 def print_list(exprs: Iterable[Expr], spelling: Spelling) -> str:
-    """The expressions with commas between them."""
+    """Returns the expressions separated by commas."""
     return ", ".join(print_expr(expr, spelling) for expr in exprs)
 
 
 def print_indices(indices: Iterable[Expr], spelling: Spelling) -> str:
-    """The indices, each in brackets."""
+    """Returns the indices, each in brackets."""
     return "".join(f"[{print_expr(index, spelling)}]" for index in indices)
 
 
 def print_type(type_: Type, spelling: Spelling) -> str:
-    """The type by its name, or as a range."""
+    """Returns the type by its name, or as a range."""
     if type_ == BOOL:
         return "bool"
     if type_.enum is None:
@@ -125,7 +125,7 @@ def print_type(type_: Type, spelling: Spelling) -> str:
 
 
 def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
-    """The text, and the level of what is outermost in it."""
+    """Returns the precedence of the outermost operator, and the text."""
     match expr:
         case Const(value=value):
             return TIGHTEST if value >= 0 else PREFIX_LEVELS["-"], str(value)
@@ -170,12 +170,12 @@ def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
 
 
 def print_clock(clock: ClockRef, spelling: Spelling) -> str:
-    """The clock by its full name."""
+    """Returns the clock by its full name."""
     return spell_path(clock.clock) + print_indices(clock.indices, spelling)
 
 
 def print_constraint(constraint: ClockConstraint, spelling: Spelling) -> str:
-    """`x - y < 3 if b`."""
+    """Returns a constraint such as `x - y < 3 if b`."""
     left = print_clock(constraint.left, spelling)
     right = "" if constraint.right is None else f" - {print_clock(constraint.right, spelling)}"
     when = "" if constraint.when is None else f" if {print_expr(constraint.when, spelling)}"
@@ -191,7 +191,7 @@ def _spell_variable(name: str, spelling: Spelling) -> str:
 def _print_unary(expr: Unary, spelling: Spelling) -> str:
     if expr.op == "not":
         return f"not {print_at(expr.operand, PREFIX_LEVELS['not'], spelling)}"
-    # A number right after the sign would be read as one negative number.
+    # A number right after the sign would be read as a negative literal.
     level = TIGHTEST + 1 if isinstance(expr.operand, Const) else PREFIX_LEVELS[expr.op]
     return expr.op + print_at(expr.operand, level, spelling)
 
@@ -204,7 +204,7 @@ def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
         left = print_at(expr.left, level + 1, spelling)
         return level, f"{left} {expr.op} {print_at(expr.right, level, spelling)}"
     first, rest = expr.left, [expr.right]
-    # Long chains are common where quantifiers are written out, and recursion is not free.
+    # Expanded quantifiers produce long chains, too long for recursion.
     while isinstance(first, Binary) and first.op == expr.op and expr.op not in COMPARISONS:
         rest.append(first.right)
         first = first.left
@@ -214,7 +214,7 @@ def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
 
 
 def print_block(block: Block, indent: str, spelling: Spelling) -> Iterator[str]:
-    """The statements, one a line."""
+    """Yields the statements, one per line."""
     for statement in block:
         yield from _print_statement(statement, indent, spelling)
 

@@ -1,7 +1,7 @@
-"""Reads the text form of a Network, which `text` prints.
+"""Reads the text form of a Network, which `printer` writes.
 
-Beside what a Network has, the text may define constants, structs (one variable a member) and
-components with parameters (one component for each of their values); the reader unfolds them.
+In addition to the parts of a Network, the text can define constants, structs (one variable per member)
+and components with parameters (one component for each combination of values); the reader expands them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _INSTANCES_MAX = 4096
 
 @dataclass(frozen=True, slots=True)
 class _Instance:
-    """A component that is about to be read: its text, its name and its parameters' values."""
+    """A component to read: its syntax tree, its name and the values of its parameters."""
 
     node: Node
     name: str
@@ -73,7 +73,7 @@ class _Instance:
 
 
 def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) -> Network:
-    """The verified network that the text describes; `constants` replace those of the same name."""
+    """Reads and verifies a network; `constants` replace those of the same name."""
     network = _network(parse(source), _Around(source, constants, NO_CONSTANTS))
     verify(network)
     return network
@@ -81,7 +81,7 @@ def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) ->
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a network is read with: its source, constants to replace, and constants it sees."""
+    """The context of a network: its source, constants to replace, and constants it sees."""
 
     source: Source
     overrides: Mapping[str, int]
@@ -89,7 +89,7 @@ class _Around:
 
 
 def _network(root: Node, around: _Around) -> Network:
-    """The network of a text, or of a block in one; not verified yet."""
+    """Reads a network, or a network block inside another, without verifying it."""
     source = around.source
     names = _read_names(root, around)
     scope = Scope(names)
@@ -124,12 +124,12 @@ def _network(root: Node, around: _Around) -> Network:
 
 
 def _specification(root: Node, scope: Scope) -> Network:
-    """A network in a property; it sees the constants of the network around it, and nothing else."""
+    """Reads a network in a property; it sees only the constants of the enclosing network."""
     return _network(root, _Around(scope.names.source, NO_CONSTANTS, scope.names.constants))
 
 
 def _terminal(root: Node, scope: Scope) -> Expr | None:
-    """The condition of proper termination; several are alternatives."""
+    """Reads the `terminal` condition; several are joined with `or`."""
     conditions = [read_expr(child(node, 0), scope) for node in _all(root, "terminal")]
     return reduce(lambda a, b: Binary("or", a, b), conditions) if conditions else None
 
@@ -149,7 +149,7 @@ def _declared_twice(name: str, source: Source, branch: Branch) -> ModelError:
 
 
 def _read_names(root: Node, around: _Around) -> Names:
-    """Enums, constants, structs and functions' names: what declarations can refer to."""
+    """Reads the names that declarations can refer to: enums, constants, structs and functions."""
     source = around.source
     enums: dict[str, Enumeration] = {}
     for node in _all(root, "enum"):
@@ -189,7 +189,7 @@ def _constants(root: Node, names: Names, around: _Around) -> Mapping[str, int]:
         if name not in constants:
             declared = ", ".join(f"`{known}`" for known in constants)
             raise ModelError(
-                f"the network has no constant `{name}` to replace",
+                f"the network has no constant `{name}`",
                 span_of(names.source, token(root, 0)),
                 suggest(name, list(constants), f"it has {declared or 'no constants'}"),
             )
@@ -212,7 +212,7 @@ def _shape(node: Node, scope: Scope) -> tuple[int, ...]:
 
 
 def _variables(node: Node, scope: Scope) -> Iterator[Variable]:
-    """The variable that is declared, or one for each member of its struct."""
+    """Yields the declared variable, or one for each member of its struct."""
     name = ".".join(name_of(cast(Token, part)) for part in child(node, 0).children)
     if scope.component is not None:
         name = f"{scope.component}.{name}"
@@ -257,26 +257,26 @@ def _unfold(
 
 
 def _initial(shape: tuple[int, ...], type_: Type, node: Node | None, scope: Scope) -> tuple[int, ...]:
-    """One value for each element; one value alone fills the array, none is 0 or the lowest."""
+    """Reads the initial values; a single value fills an array, the default is 0 or the lowest value."""
     if node is None:
         return (0 if type_.low <= 0 <= type_.high else type_.low,) * prod(shape)
     if node.data == "record":
-        raise ModelError("only a struct has members", span_of(scope.names.source, node), "give one value")
+        raise ModelError("only a struct has members", span_of(scope.names.source, node), "write one value")
     if node.data != "list":
         return (read_constant(node, scope),) * prod(shape)
     return tuple(_listed(shape, node, scope))
 
 
 def _listed(shape: tuple[int, ...], node: Node, scope: Scope) -> Iterator[int]:
-    """The values of a list, or of lists in a list, row by row."""
+    """Yields the values of a nested list, row by row."""
     parts = children(node)
     nested = any(part.data == "list" for part in parts)
     wanted = prod(shape) if not nested else shape[0] if shape else 0
     if not shape or len(parts) != wanted:
         raise ModelError(
-            f"{wanted} values are expected here, not {len(parts)}" if shape else "one value is expected",
+            f"expected {wanted} values, found {len(parts)}" if shape else "expected a single value",
             span_of(scope.names.source, node),
-            "give one value for each element, or one alone for all of them",
+            "write one value for each element, or one value for all of them",
         )
     for part in parts:
         yield from _initial(shape[1:], INT, part, scope) if nested else (read_constant(part, scope),)
@@ -327,7 +327,7 @@ def _function(node: Node, scope: Scope) -> Function:
     written = token(node, 0)
     if str(written) in BUILT_IN:
         raise ModelError(
-            f"`{written}` is built in", span_of(scope.names.source, written), "choose another name"
+            f"`{written}` is built in", span_of(scope.names.source, written), "use another name"
         )
     parameters = tuple(
         Parameter(
@@ -348,7 +348,7 @@ def _function(node: Node, scope: Scope) -> Function:
 
 
 def _instances(node: Node, scope: Scope) -> Iterator[_Instance]:
-    """The components that a declaration stands for."""
+    """Yields the components of a declaration, one for each combination of parameters."""
     name, header = name_of(token(node, 1)), optional(node, 2)
     if header is None:
         yield _Instance(node, name, NO_CONSTANTS)
@@ -362,9 +362,9 @@ def _instances(node: Node, scope: Scope) -> Iterator[_Instance]:
     count = prod(type_.high - type_.low + 1 for type_ in types)
     if count > _INSTANCES_MAX:
         raise ModelError(
-            f"`{name}` would stand for {count} components",
+            f"`{name}` expands to {count} components",
             span_of(scope.names.source, header),
-            f"not more than {_INSTANCES_MAX} are possible; give the parameters smaller ranges",
+            f"the limit is {_INSTANCES_MAX}; declare smaller ranges for the parameters",
         )
     for chosen in product(*(range(type_.low, type_.high + 1) for type_ in types)):
         constants = dict(zip(parameters, chosen, strict=True))

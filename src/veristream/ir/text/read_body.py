@@ -61,7 +61,7 @@ from veristream.source import Span
 
 
 def read_block(node: Node, scope: Scope) -> Block:
-    """The statements; what one declares is known to those after it."""
+    """Reads statements; a declaration is visible to the statements after it."""
     statements: list[Statement] = []
     for inner in children(node):
         statement = _statement(inner, scope)
@@ -112,7 +112,7 @@ def _target(node: Node, scope: Scope) -> Load | Local:
 def _evaluate(node: Node, scope: Scope, span: Span) -> Evaluate:
     value = read_expr(child(node, 0), scope)
     if not isinstance(value, Call):
-        raise ModelError("this value is not used", span, "call a function, or assign with `:=`")
+        raise ModelError("the value is not used", span, "call a function, or assign with `:=`")
     return Evaluate(value, span)
 
 
@@ -135,13 +135,13 @@ def _if(node: Node, scope: Scope, span: Span) -> If:
     if last is not None:
         otherwise = (_statement(last, scope),) if last.data == "if" else read_block(last, scope)
     if condition.named and isinstance(condition.expr, Const):
-        # What a parameter rules out may be nonsense, such as a[i - 1] where i is 0.
+        # Code that a parameter excludes may be invalid, such as a[i - 1] for i = 0.
         then, otherwise = (then, ()) if condition.expr.value else ((), otherwise)
     return If(condition.expr, then, otherwise, span)
 
 
 def read_location(node: Node, scope: Scope) -> tuple[Location, bool]:
-    """The location, and whether its component begins there."""
+    """Reads a location; also returns whether it is the initial one."""
     kinds = {"committed": LocationKind.COMMITTED, "atomic": LocationKind.ATOMIC}
     written = maybe(node, 0)
     kind = LocationKind.NORMAL
@@ -166,9 +166,9 @@ def _parts_by_kind(nodes: Sequence[Node], scope: Scope) -> dict[str, Node]:
     for node in nodes:
         if node.data in parts:
             raise ModelError(
-                f"`{node.data.split('_')[0]}` is given twice",
+                f"duplicate `{node.data.split('_')[0]}`",
                 span_of(scope.names.source, node),
-                "join the two",
+                "combine the two",
             )
         parts[str(node.data)] = node
     return parts
@@ -179,13 +179,13 @@ def _clock_constraints(node: Node, scope: Scope) -> tuple[ClockConstraint, ...]:
 
 
 def read_edge(node: Node, scope: Scope) -> Edge | None:
-    """The edge; None where the template's parameters rule it out."""
+    """Reads an edge; returns None if the template's parameters exclude it."""
     every = [part for part in children(node) if part.data not in ("select", "slots")]
     clauses = _parts_by_kind(every, scope)
     syncs = [clauses[kind] for kind in ("send", "receive", "meet") if kind in clauses]
     labels = [clauses[kind] for kind in ("action", "tau") if kind in clauses]
-    _only_one(syncs, "an edge synchronises once", scope)
-    _only_one(labels, "an edge is named once", scope)
+    _only_one(syncs, "an edge has at most one synchronisation", scope)
+    _only_one(labels, "an edge has at most one name", scope)
     selects = tuple(_selections(node, scope))
     chosen = scope.declare(*(select.name for select in selects))
     guard: Expr | None = None

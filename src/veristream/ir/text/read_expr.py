@@ -1,8 +1,8 @@
 """Reads expressions, constants and types of the text form.
 
-Constants and a template's parameters are put in as numbers, and what is made of them alone is
-computed at once, so that `fork[(i + 1) mod N]` has a fixed index. What is written with plain numbers
-stays as it is written: the text form of a network must be read as that very network.
+Constants and template parameters are replaced by numbers, and expressions of only these are evaluated at
+once, so that `fork[(i + 1) mod N]` has a constant index. Expressions of literals stay unevaluated: reading
+the printed form of a network must return the same network.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _FOLDS: dict[str, tuple[FoldOp, BinaryOp]] = {
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An expression as read: `named` if it is a number that comes from a name, `literal` if written."""
+    """An expression; `named` if it is a number from a name, `literal` if it is a number in the text."""
 
     expr: Expr
     named: bool = False
@@ -82,21 +82,19 @@ class Value:
 
 
 def read_expr(node: Node, scope: Scope) -> Expr:
-    """The expression."""
     return read_value(node, scope).expr
 
 
 def read_exprs(nodes: Sequence[Node], scope: Scope) -> tuple[Expr, ...]:
-    """The expressions, in order."""
     return tuple(read_expr(node, scope) for node in nodes)
 
 
 def read_constant(node: Node, scope: Scope) -> int:
-    """The number that the expression always is; an error if it depends on the state."""
+    """Reads a constant; raises ModelError if it depends on the state."""
     value = constant_value(read_expr(node, scope))
     if value is None:
         raise ModelError(
-            "a constant is expected here",
+            "expected a constant",
             span_of(scope.names.source, node),
             "use numbers, constants, enum members and a component's parameters",
         )
@@ -104,38 +102,38 @@ def read_constant(node: Node, scope: Scope) -> int:
 
 
 def read_range(node: Node, scope: Scope) -> tuple[int, int]:
-    """The bounds of `low..high`, which is not empty."""
+    """Reads the bounds of a non-empty range `low..high`."""
     low, high = (read_constant(bound, scope) for bound in children(node)[:2])
     if low > high:
         raise ModelError(
             f"the range {low}..{high} is empty",
             span_of(scope.names.source, node),
-            "the lower bound comes first",
+            "write the lower bound first",
         )
     return low, high
 
 
 def read_type(node: Node, scope: Scope) -> Type:
-    """The type of one value."""
+    """Reads the type of a single value."""
     found = read_type_or_struct(node, scope)
     if isinstance(found, Struct):
         raise ModelError(
-            f"`{found.name}` is a struct; one value is expected here",
+            f"expected the type of a single value, found the struct `{found.name}`",
             span_of(scope.names.source, node),
-            "name a range, `bool` or an enum",
+            "use a range, `bool` or an enum",
         )
     return found
 
 
 def read_type_or_struct(node: Node, scope: Scope) -> Type | Struct:
-    """The type: a range, `bool`, an enum or a struct."""
+    """Reads a type: a range, `bool`, an enum or a struct."""
     low, enum = child(node, 0), maybe(node, 2)
     if maybe(node, 1) is not None:
         shown = name_of(enum) if isinstance(enum, Token) else None
         return Type(*read_range(node, scope), shown)
     span = span_of(scope.names.source, node)
     if low.data != "reference":
-        raise ModelError("a type is expected here", span, "write `low..high`, `bool` or an enum")
+        raise ModelError("expected a type", span, "write `low..high`, `bool` or an enum")
     name = str(token(low, 0))
     built_in = {"bool": BOOL, "int": INT}.get(name)
     if built_in is not None:
@@ -152,12 +150,10 @@ def read_type_or_struct(node: Node, scope: Scope) -> Type | Struct:
 
 
 def read_component(node: Node, scope: Scope) -> str:
-    """The full name of a component, written `P` or `P(0, 1)`, whose arguments are constants."""
+    """Reads the full name of a component, `P` or `P(0, 1)` with constant arguments."""
     base = child(node, 0) if node.data == "call" else node
     if base.data not in ("reference", "component_ref"):
-        raise ModelError(
-            "a component is expected here", span_of(scope.names.source, node), "write `P` or `P(0)`"
-        )
+        raise ModelError("expected a component", span_of(scope.names.source, node), "write `P` or `P(0)`")
     name = name_of(token(base, 0))
     arguments = optional(node, 1) if len(node.children) > 1 else None
     if arguments is None:
@@ -166,12 +162,12 @@ def read_component(node: Node, scope: Scope) -> str:
 
 
 def instance_name(template: str, values: Sequence[int]) -> str:
-    """The name of a template's component."""
+    """Returns the name of a template's component."""
     return f"{template}({', '.join(map(str, values))})"
 
 
 def read_value(node: Node, scope: Scope) -> Value:
-    """The expression, with what is known of how it was written."""
+    """Reads an expression and records how it was written."""
     span = span_of(scope.names.source, node)
     match node.data:
         case "number":
@@ -227,7 +223,7 @@ def _infix(op: str, left: Value, right: Value) -> Value:
     span = Span(start.source, start.start, max(start.end, right.expr.span.end))
     binary = Binary(cast(BinaryOp, op), left.expr, right.expr, span)
     if left.named and isinstance(left.expr, Const):
-        # What a parameter rules out may be nonsense, such as a[i - 1] where i is 0.
+        # Code that a parameter excludes may be invalid, such as a[i - 1] for i = 0.
         truth = left.expr.value != 0
         if (op == "and" and not truth) or (op == "or" and truth) or (op == "implies" and not truth):
             return Value(Const(int(op != "and"), span), named=True)
@@ -254,7 +250,7 @@ def _fold(node: Node, scope: Scope) -> Value:
     span = span_of(scope.names.source, node)
     if not _chooses_component(body, str(token(node, 1))):
         return Value(Fold(op, name, low, high, read_expr(body, scope.declare(name)), span))
-    # The network's expressions name components by constants, so the counter is put in.
+    # Expressions of a Network name components by constants, so substitute the counter.
     parts = [read_expr(body, scope.define(name, number)) for number in range(low, high + 1)]
     neutral = Const(int(op == "all"), span)
     result = Binary(connective, neutral, parts[0], span) if len(parts) == 1 else parts[0]
@@ -264,7 +260,7 @@ def _fold(node: Node, scope: Scope) -> Value:
 
 
 def _chooses_component(node: Node, counter: str) -> bool:
-    """Whether some component in the expression is chosen by the counter."""
+    """Returns whether the expression selects a component by the counter."""
     return any(
         counter == str(found)
         for inner in node.iter_subtrees()
@@ -287,29 +283,29 @@ def _primed(node: Node, scope: Scope) -> Expr:
     operand = read_expr(child(node, 0), scope)
     span = span_of(scope.names.source, node)
     if not isinstance(operand, Load):
-        raise ModelError("`'` follows a variable", span, "write `next(...)` for an expression")
+        raise ModelError("`'` must follow a variable", span, "write `next(...)` for an expression")
     return Primed(operand, span)
 
 
 def _clock_test(node: Node, scope: Scope, span: Span) -> Expr:
-    """What a clock shows, or whether clocks satisfy a constraint."""
+    """Reads the value of a clock, or a test of a clock constraint."""
     if child(node, 0).data != "row" and maybe(node, 1) is None:
         return ClockValue(read_clock(child(node, 0), scope), span)
     return ClockTest(read_constraint(node, scope), span)
 
 
 def read_constraint(node: Node, scope: Scope) -> ClockConstraint:
-    """`x < 3` or `x - y < 3`, a row of which the first operands are clocks; perhaps `if` a condition."""
+    """Reads `x < 3` or `x - y < 3`, a row that begins with clocks, with an optional `if` condition."""
     written, when = child(node, 0), optional(node, 1)
     clocks, rest = _clock_operands(list(written.children) if written.data == "row" else [])
     if not clocks or not _compares(rest):
         raise ModelError(
-            "a clock constraint is expected here",
+            "expected a clock constraint",
             span_of(scope.names.source, written),
             "write `x < 3`, `x >= 2` or `x - y <= 5`, with commas between several",
         )
     bound = rest[1:]
-    # The bound is what is left of the row; it keeps the positions of its own parts.
+    # The bound is the rest of the row; it keeps the positions of its parts.
     row = bound[0] if len(bound) == 1 and isinstance(bound[0], Tree) else Tree("row", bound, written.meta)
     return ClockConstraint(
         read_clock(clocks[0], scope),
@@ -322,7 +318,7 @@ def read_constraint(node: Node, scope: Scope) -> ClockConstraint:
 
 
 def _compares(rest: list[Branch]) -> bool:
-    """Whether this is a comparison and a bound, and nothing that binds looser than that."""
+    """Returns whether the items are a comparison and a bound, without looser operators."""
     if not rest or str(rest[0]) not in COMPARISONS - {"!="}:
         return False
     ops = [str(part) for part in rest[1:] if isinstance(part, Token) and part.type == "OPERATOR"]
@@ -330,7 +326,7 @@ def _compares(rest: list[Branch]) -> bool:
 
 
 def _clock_operands(items: list[Branch]) -> tuple[list[Node], list[Branch]]:
-    """The one or two operands that a constraint's row begins with, and the rest of the row."""
+    """Splits a constraint's row into its first one or two operands and the rest."""
     operands: list[Node] = []
     while items and isinstance(items[0], Tree) and len(operands) < 2:
         operands.append(items[0])
@@ -342,11 +338,11 @@ def _clock_operands(items: list[Branch]) -> tuple[list[Node], list[Branch]]:
 
 
 def read_clock(node: Node, scope: Scope) -> ClockRef:
-    """A clock, always by its full name, with its indices."""
+    """Reads a clock by its full name, with its indices."""
     head, steps = _steps(node)
     span = span_of(scope.names.source, node)
     if head.data not in ("call", "reference", "outermost"):
-        raise ModelError("a clock is expected here", span, "write `x`, `x[i]` or `P(0).x`")
+        raise ModelError("expected a clock", span, "write `x`, `x[i]` or `P(0).x`")
     name = read_component(head, scope) if head.data == "call" else name_of(token(head, 0))
     name = ".".join([name, *(name_of(token(step, 1)) for step in steps if step.data == "field")])
     return ClockRef(
@@ -397,14 +393,12 @@ def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> Exp
 def _channel(node: Node, scope: Scope) -> tuple[str, tuple[Expr, ...]]:
     head, steps = _steps(node)
     if head.data != "reference" or any(step.data != "index" for step in steps):
-        raise ModelError(
-            "a channel is expected here", span_of(scope.names.source, node), "write `c` or `c[i]`"
-        )
+        raise ModelError("expected a channel", span_of(scope.names.source, node), "write `c` or `c[i]`")
     return name_of(token(head, 0)), read_exprs([child(step, 1) for step in steps], scope)
 
 
 def _steps(node: Node) -> tuple[Node, list[Node]]:
-    """What a path begins with, and its indices and fields in the order they are written."""
+    """Splits a path into its first part and its indices and fields in source order."""
     steps: list[Node] = []
     while node.data in ("index", "field"):
         steps.insert(0, node)
@@ -413,7 +407,7 @@ def _steps(node: Node) -> tuple[Node, list[Node]]:
 
 
 def _path(node: Node, scope: Scope) -> Value:
-    """A name with its fields and indices: a local, a variable or a constant."""
+    """Reads a name with its fields and indices: a local, a variable or a constant."""
     head, steps = _steps(node)
     span = span_of(scope.names.source, node)
     indices = read_exprs([child(step, 1) for step in steps if step.data == "index"], scope)
@@ -438,11 +432,11 @@ def _path(node: Node, scope: Scope) -> Value:
     if constant is None:
         raise unknown_name(name, scope, span)
     if indices:
-        raise ModelError(f"`{name}` is a constant and has no index", span)
+        raise ModelError(f"`{name}` is a constant and cannot be indexed", span)
     return Value(Const(constant, span), named=True)
 
 
 def _local(name: str, indices: tuple[Expr, ...], span: Span) -> Local:
     if len(indices) > 1:
-        raise ModelError(f"`{name}` is a local array and has one index", span)
+        raise ModelError(f"`{name}` is a local array and takes one index", span)
     return Local(name, indices[0] if indices else None, span)

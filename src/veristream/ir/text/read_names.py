@@ -1,4 +1,4 @@
-"""What names mean while a network is read, and the types they have."""
+"""The meaning of names while a network is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_CONSTANTS: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A record type of the text form; the network knows only its members, one variable each."""
+    """A record type of the text form; in the network each member is a variable."""
 
     name: str
     members: tuple[Member, ...]
@@ -25,7 +25,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A part of a struct; its shape comes after that of the variable."""
+    """A member of a struct; its dimensions follow those of the variable."""
 
     name: str
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the network declares, as far as it has been read."""
+    """The declarations of the network that have been read so far."""
 
     source: Source
     enums: Mapping[str, Enumeration] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class Names:
     structs: Mapping[str, Struct] = field(default_factory=dict)
     variables: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
-    later: frozenset[str] = frozenset()  # variables that will be declared, for the sake of errors
+    later: frozenset[str] = frozenset()  # variables declared later, for error messages
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What is known at one place: the network's names, then a component's own, then local ones."""
+    """The visible names: the network's, a component's own, and local ones."""
 
     names: Names
     component: str | None = None
@@ -57,16 +57,16 @@ class Scope:
     locals: frozenset[str] = frozenset()
 
     def declare(self, *names: str) -> Scope:
-        """The scope with further local names."""
+        """Returns the scope with more local names."""
         return replace(self, locals=self.locals | set(names))
 
     def define(self, name: str, value: int) -> Scope:
-        """The scope with a further constant."""
+        """Returns the scope with one more constant."""
         return replace(self, constants={**self.constants, name: value}, locals=self.locals - {name})
 
 
 def find_variable(name: str, scope: Scope, outermost: bool) -> str | None:
-    """The full name of the state variable that the name means here."""
+    """Returns the full name of the state variable that the name denotes, or None."""
     if scope.component is not None and not outermost:
         own = f"{scope.component}.{name}"
         if own in scope.names.variables:
@@ -75,7 +75,7 @@ def find_variable(name: str, scope: Scope, outermost: bool) -> str | None:
 
 
 def find_constant(name: str, scope: Scope, span: Span) -> int | None:
-    """The value of a constant, parameter or enum member of that name."""
+    """Returns the value of a constant, parameter or enum member, or None."""
     for constants in (scope.constants, scope.names.constants):
         if name in constants:
             return constants[name]
@@ -93,16 +93,16 @@ def find_constant(name: str, scope: Scope, span: Span) -> int | None:
 
 
 def unknown_name(name: str, scope: Scope, span: Span) -> ModelError:
-    """The error for a name that means nothing here, with the nearest that does."""
+    """Returns the error for an unknown name; suggests the closest known one."""
     parts = sorted(v for v in scope.names.variables if v.startswith(name + "."))
     if parts:
         return ModelError(
-            f"`{name}` has parts and no value of its own",
+            f"`{name}` has no value of its own",
             span,
-            "name a part: " + ", ".join(f"`{part}`" for part in parts[:4]),
+            "use one of its members: " + ", ".join(f"`{part}`" for part in parts[:4]),
         )
     if name in scope.names.later and name not in scope.names.variables:
-        return ModelError(f"`{name}` is a variable; a constant is expected here", span, "use a `const`")
+        return ModelError(f"expected a constant, found the variable `{name}`", span, "use a `const`")
     return ModelError(
         f"unknown name `{name}`",
         span,

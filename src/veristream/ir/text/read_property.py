@@ -62,7 +62,7 @@ ReadNetwork = Callable[[Node, Scope], Network]
 
 
 def read_property(node: Node, scope: Scope, read_network: ReadNetwork) -> Property:
-    """The named claim; `read_network` reads the network that a refinement speaks of."""
+    """Reads a property; `read_network` reads the specification of a refinement."""
     fairness = maybe(node, 2)
     return Property(
         name_of(token(node, 0)),

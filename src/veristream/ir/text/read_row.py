@@ -1,7 +1,7 @@
-"""Rows of operands and operators, grouped by how tightly the operators bind.
+"""Groups rows of operands and operators by precedence.
 
-The grammar leaves expressions and formulas flat: one level a rule would make its tables large and
-slow to build.
+The grammar leaves expressions and formulas flat: one rule per level would make its tables large and slow
+to build.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Grouping(Generic[T]):
-    """How a row becomes one value; a higher level binds tighter."""
+    """How to combine a row into one value; a higher level binds tighter."""
 
     levels: Mapping[str, int]  # of operators between two operands
     prefix_levels: Mapping[str, int]
     rightward: AbstractSet[str]  # operators that group from the right
-    alone: AbstractSet[str]  # operators of which only one may stand on a level
+    alone: AbstractSet[str]  # operators that cannot be chained
     synonyms: Mapping[str, str]
     operand: Callable[[Node], T]
     prefix: Callable[[Token, str, T], T]
@@ -35,7 +35,7 @@ class Grouping(Generic[T]):
 
 
 def group(source: Source, items: Sequence[Branch], grouping: Grouping[T]) -> T:
-    """The value of the whole row."""
+    """Returns the value of the whole row."""
     value, end = _group(source, items, 0, 0, grouping)
     assert end == len(items)
     return value
@@ -44,9 +44,9 @@ def group(source: Source, items: Sequence[Branch], grouping: Grouping[T]) -> T:
 def _group(
     source: Source, items: Sequence[Branch], start: int, level: int, grouping: Grouping[T]
 ) -> tuple[T, int]:
-    """The value of the items from `start` on, as far as operators of the level or above go."""
+    """Combines the items from `start` up to the first operator below the level."""
     left, position = _operand(source, items, start, grouping)
-    closed = -1  # the level of an operator that allows no other beside it
+    closed = -1  # the level of an operator that cannot be chained
     while position < len(items):
         op = grouping.synonyms.get(str(items[position]), str(items[position]))
         own = grouping.levels[op]

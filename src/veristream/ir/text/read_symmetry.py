@@ -1,4 +1,4 @@
-"""Symmetries and bags of the text form."""
+"""Reads symmetries and bags of the text form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _dotted(node: Node) -> str:
 
 
 def read_symmetry(node: Node, scope: Scope) -> Symmetry:
-    """`symmetry NAME SIZE { variable by 0, 1 id from 0; ... }`."""
+    """Reads `symmetry NAME SIZE { variable by 0, 1 id from 0; ... }`."""
     variables = tuple(_symmetric(part, scope) for part in children(node) if part.data == "symmetric")
     size = int(str(token(node, 1)))
     return Symmetry(name_of(token(node, 0)), size, variables, span_of(scope.names.source, node))
@@ -36,6 +36,6 @@ def _symmetric(node: Node, scope: Scope) -> SymmetricVariable:
 
 
 def read_bag(node: Node, scope: Scope) -> Sorted:
-    """`bag LENGTH { ITEM, ... }`."""
+    """Reads `bag LENGTH { ITEM, ... }`."""
     length, *items = (_dotted(part) for part in children(node))
     return Sorted(length, tuple(items), span_of(scope.names.source, node))

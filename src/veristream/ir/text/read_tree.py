@@ -1,4 +1,4 @@
-"""From the text of a network to a parse tree, with errors in plain words."""
+"""Parses the text form of a network into a tree, and explains syntax errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _parser() -> Lark:
 
 
 def parse(source: Source) -> Node:
-    """The parse tree of a network; raises ModelError at the first character that does not fit."""
+    """Parses a network; raises ModelError at the first syntax error."""
     try:
         return _parser().parse(source.text)
     except UnexpectedToken as error:
@@ -68,7 +68,7 @@ def parse(source: Source) -> Node:
 
 
 def span_of(source: Source, branch: Branch) -> Span:
-    """The characters that a part of the tree was read from."""
+    """Returns the source span of a part of the tree."""
     if isinstance(branch, Token):
         start = branch.start_pos or 0
         return Span(source, start, start + len(branch) if branch.end_pos is None else branch.end_pos)
@@ -78,42 +78,42 @@ def span_of(source: Source, branch: Branch) -> Span:
 
 
 def children(node: Node) -> list[Node]:
-    """The parts of a node that are nodes themselves."""
+    """Returns the children that are nodes."""
     return [child for child in node.children if isinstance(child, Tree)]
 
 
 def child(node: Node, position: int) -> Node:
-    """The part at the position, which is a node."""
+    """Returns the child at the position, which is a node."""
     found = node.children[position]
     assert isinstance(found, Tree), (node.data, position)
     return found
 
 
 def maybe(node: Node, position: int) -> Branch | None:
-    """The part at the position, or None where it was left out."""
+    """Returns the child at the position, or None if it is omitted."""
     return cast("Branch | None", node.children[position])
 
 
 def optional(node: Node, position: int) -> Node | None:
-    """The part at the position, which is a node, or None where it was left out."""
+    """Returns the child at the position, which is a node, or None if it is omitted."""
     found = maybe(node, position)
     return found if isinstance(found, Tree) else None
 
 
 def token(node: Node, position: int) -> Token:
-    """The part at the position, which is a token."""
+    """Returns the child at the position, which is a token."""
     found = node.children[position]
     assert isinstance(found, Token), (node.data, position)
     return found
 
 
 def name_of(written: Token) -> str:
-    """The name that a token stands for: what is between backquotes, or the word itself."""
+    """Returns the name of a token, without backquotes."""
     return unquote(written) if written.startswith("`") else str(written)
 
 
 def suggest(name: str, candidates: list[str], otherwise: str) -> str:
-    """A hint that names the candidate most like the name, if one is; else the other hint."""
+    """Returns a hint with the candidate closest to the name, or the other hint if none is close."""
     close = get_close_matches(name, candidates, n=1)
     return f"did you mean `{close[0]}`?" if close else otherwise
 
@@ -128,7 +128,7 @@ def _unexpected_token(source: Source, error: UnexpectedToken) -> ModelError:
     expected = f"expected {_expected(accepts)}"
     if found.type == "$END":
         end = len(source.text.rstrip())
-        return ModelError("the text ends too early", Span(source, max(end - 1, 0), end), expected)
+        return ModelError("unexpected end of file", Span(source, max(end - 1, 0), end), expected)
     return ModelError(
         f"unexpected `{found}`", span_of(source, found), _hint_for(str(found), accepts) or expected
     )
@@ -141,7 +141,7 @@ def _hint_for(found: str, accepts: set[str]) -> str:
     if is_word and {"SEMICOLON", "RBRACE"} <= accepts and accepts & {"ASSIGN", "OPERATOR"}:
         return "statements end with `;`"
     if is_word and "NAME" in accepts and "OPERATOR" not in accepts:
-        return f"`{found}` means something else here; write {quote(found)} to use it as a name"
+        return f"`{found}` is a keyword; write {quote(found)} to use it as a name"
     return ""
 
 
@@ -160,7 +160,7 @@ def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ModelE
 
 
 def _expected(accepts: set[str]) -> str:
-    """What may stand here, in words; the most telling first, and not more than a few."""
+    """Describes the accepted tokens, the most helpful first, limited to a few."""
     words = []
     rest = set(accepts)
     if {"NAME", "INT", "LPAR"} <= rest:

@@ -1,4 +1,4 @@
-"""How the text form of a Network spells names and operators: what its printer and reader share."""
+"""The spelling of names and operators in the text form, shared by its printer and reader."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEVELS = {
     **dict.fromkeys(("+", "-"), 10),
     **dict.fromkeys(("*", "div", "rem", "mod"), 11),
 }
-"""How tightly an operator binds; `? :` is `LOOSEST`, what never needs parentheses `TIGHTEST`."""
+"""The precedence of operators; `? :` is `LOOSEST`, and what never needs parentheses is `TIGHTEST`."""
 PREFIX_LEVELS = {"not": 4, "-": 12, "~": 12}
 LOOSEST, TIGHTEST = 0, 13
 RIGHTWARD = frozenset({"implies"})
@@ -38,7 +38,7 @@ RESERVED = frozenset(
         *("inevitable", "potentially", "deadlock"),
     }
 )
-"""Words that are printed in backquotes wherever they are names; the grammar lets most others be."""
+"""Keywords that must be printed in backquotes as names; the grammar accepts most others as names."""
 _CLAUSES = frozenset(
     {
         "select",
@@ -63,32 +63,32 @@ _PATH = re.compile(rf"(?:{_WORD}|{_INSTANCE}(?=\.))(?:\.{_WORD})*")
 
 
 def spell_name(name: str) -> str:
-    """The name as a word, or in backquotes where it is not one."""
+    """Returns the name as a word, or in backquotes if it is not one."""
     return name if re.fullmatch(_WORD, name) and name not in RESERVED else quote(name)
 
 
 def spell_function(name: str) -> str:
-    """A function's name, told apart from what is built in."""
+    """Returns a function's name, in backquotes if it equals a built-in one."""
     return quote(name) if name in BUILT_IN else spell_name(name)
 
 
 def spell_label(name: str) -> str:
-    """A label's name, told apart from the clause that may follow in its stead."""
+    """Returns a label's name, in backquotes if it could be read as the next clause."""
     return quote(name) if name in _CLAUSES else spell_name(name)
 
 
 def spell_occurrence(name: str) -> str:
-    """An action's name in a formula, told apart from the operator `X`."""
+    """Returns an action's name in a formula, in backquotes if it equals the operator `X`."""
     return quote(name) if name == "X" else spell_name(name)
 
 
 def spell_component(name: str) -> str:
-    """The name as `P` or `P(0, 1)`, or in backquotes where it has another form."""
+    """Returns the name as `P` or `P(0, 1)`, or in backquotes if it has another form."""
     return name if _fits(_COMPONENT, name) else quote(name)
 
 
 def spell_path(name: str) -> str:
-    """A variable's name as `x`, `x.y` or `P(0).x`, or in backquotes where it has another form."""
+    """Returns a variable's name as `x`, `x.y` or `P(0).x`, or in backquotes if it has another form."""
     return name if _fits(_PATH, name) else quote(name)
 
 
@@ -98,12 +98,12 @@ def _fits(form: re.Pattern[str], name: str) -> bool:
 
 
 def quote(name: str) -> str:
-    """The name in backquotes, so that any name can be read again."""
+    """Returns the name in backquotes; any name can be quoted."""
     escaped = name.replace("\\", "\\\\").replace("`", "\\`").replace("\n", "\\n").replace("\r", "\\r")
     return f"`{escaped}`"
 
 
 def unquote(written: str) -> str:
-    """The name that `quote` was given."""
+    """Inverts `quote`."""
     breaks = {"n": "\n", "r": "\r"}
     return re.sub(r"\\(.)", lambda found: breaks.get(found[1], found[1]), written[1:-1])

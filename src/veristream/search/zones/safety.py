@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from veristream.ir.clocks import Bound
-from veristream.ir.disjuncts import speaks_of_clocks
+from veristream.ir.disjuncts import mentions_clocks
 from veristream.ir.expr import ClockValue, Expr
 from veristream.ir.network import Network
 from veristream.ir.oracle.evaluate import ModelFault
@@ -110,9 +110,9 @@ def _needs_clocks(property_: Property) -> bool:
             return True
         case Reachable(condition=condition, optimise=optimise):
             measured = optimise is not None and isinstance(optimise.value, ClockValue)
-            return measured or speaks_of_clocks(condition)
+            return measured or mentions_clocks(condition)
         case Always(condition=condition):
-            return speaks_of_clocks(condition)
+            return mentions_clocks(condition)
         case _:
             raise AssertionError(f"not a safety property: {property_.claim}")
 

@@ -164,7 +164,7 @@ def test_failures_happen_when_the_clocks_allow() -> None:
 
 
 def test_the_initial_invariants_must_hold() -> None:
-    with pytest.raises(ModelError, match="do not hold at first"):
+    with pytest.raises(ModelError, match="violates the clock invariants"):
         TimedInterpreter(read("clock x component P { location a initial clock x >= 1 }")).initial()
 
 

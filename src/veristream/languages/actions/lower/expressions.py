@@ -280,7 +280,7 @@ def _unary(node: ast.UnaryOp, scope: Scope) -> Value:
             return Plain(shape, Unary("-", inner.expr, scope.span(node)))
         case _:
             sign = "~" if isinstance(node.op, ast.Invert) else "+"
-            raise scope.module.text.error(node, f"models cannot use `{sign}` here", "leave it out")
+            raise scope.module.text.error(node, f"models cannot use `{sign}` here", "remove it")
 
 
 def _connective(node: ast.BoolOp, scope: Scope) -> Value:

@@ -67,11 +67,11 @@ def explore(path: Path, constants: dict[str, int], workers: int) -> dict[str, fl
         ended = time.perf_counter()
     exploration = search.session.exploration
     return {
-        "states": exploration.state_count,
-        "transitions": exploration.transition_count,
+        "states": exploration.counts.states,
+        "transitions": exploration.counts.transitions,
         "compile_seconds": compiled - began,
         "search_seconds": ended - compiled,
-        "bytes_per_state": exploration.byte_count / exploration.state_count,
+        "bytes_per_state": exploration.byte_count / exploration.counts.states,
     }
 
 

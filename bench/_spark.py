@@ -58,9 +58,9 @@ def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
         search.run()
         seconds = time.perf_counter() - began
         found = {
-            "states": exploration.state_count,
+            "states": exploration.counts.states,
             "search_seconds": seconds,
-            "levels": exploration.depth,
+            "levels": exploration.counts.depth,
         }
         if isinstance(exploration, Handover) and exploration.shared is not None:
             found["sent"] = sum(one[SENT] for one in exploration.shared.numbers)

@@ -167,8 +167,8 @@ def measure_one(assertion: str) -> dict[str, Any]:
     exploration = runs.exploration
     return {
         "verdict": word(verdict),
-        "states": exploration.state_count,
-        "transitions": exploration.transition_count,
+        "states": exploration.counts.states,
+        "transitions": exploration.counts.transitions,
         "compile_seconds": compiled - began,
         "search_seconds": ended - compiled,
     }

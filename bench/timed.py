@@ -152,8 +152,8 @@ def _measure_one(case: Case) -> dict[str, Any]:
     assert found.verdict is not None
     return {
         "verdict": word(found.verdict),
-        "zones": search.zones.state_count,
-        "steps": search.zones.transition_count,
+        "zones": search.zones.counts.states,
+        "steps": search.zones.counts.transitions,
         "compile_seconds": compiled - began,
         "search_seconds": ended - compiled,
         "memory_mib": peak_memory_mib(),

@@ -6,7 +6,7 @@ No exception ever becomes `Holds`, and reaching a limit gives `Unknown`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from veristream.source import NOWHERE, Span
@@ -102,12 +102,22 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """The cost of a verdict, up to the moment it was reached."""
+class Counts:
+    """How far an exploration has got: states and transitions seen, the depth reached, states to expand.
+
+    What counts as a state depends on the exploration: a state, a zone, or a pair of states.
+    """
 
     states: int
     transitions: int
     depth: int
+    frontier: int = field(default=0, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort(Counts):
+    """The cost of a verdict, up to the moment it was reached."""
+
     seconds: float
     memory_mib: float
     unreduced_states: int | None = None  # the count without symmetry reduction, if that was used

@@ -67,8 +67,8 @@ def searched(network: Network, workers: int) -> Space | None:
     assert len(states) == exploration.state_count, "a state is stored twice"
     return Space(
         frozenset(states),
-        exploration.transition_count,
-        exploration.depth,
+        exploration.counts.transitions,
+        exploration.counts.depth,
         frozenset(deadlocks),
         frozenset(terminated),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from veristream.verdict import Spread
+from veristream.verdict import Counts, Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,10 @@ class SparkOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a search is."""
+class Progress(Counts):
+    """How far a search has got."""
 
-    task: str  # what is searched, such as a property's name
-    states: int
-    transitions: int
-    depth: int
-    frontier: int
+    task: str  # what is searched for, such as a property's name
     memory_mib: float
     seconds: float
     spread: Spread | None = None  # where the search is shared

@@ -24,6 +24,10 @@ DEFAULT_SHARE = 0.6
 """The part of the machine's memory that a search may use where the user set no bound."""
 
 
+class OutOfMemoryError(Exception):
+    """The budget does not allow another state; what is explored so far stays."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reserve:
     """Reserved memory, seen as 64-bit words; it lives as long as this value."""
@@ -106,6 +110,11 @@ def spill(byte_count: int, folder: str) -> Spill:
     os.ftruncate(handle, size)
     mapping = mmap.mmap(handle, size, flags=mmap.MAP_SHARED)
     return Spill(np.frombuffer(mapping, dtype=np.int64, count=size // 8), mapping, handle)
+
+
+def budget_bytes(memory_max_mib: int | None) -> int:
+    """The bytes that a search may use; None stands for the default share of the machine's memory."""
+    return (default_budget_mib() if memory_max_mib is None else memory_max_mib) * MIB
 
 
 def default_budget_mib() -> int:

@@ -9,10 +9,21 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from veristream.search.limits import Limits, Progress, Report
-from veristream.search.reach.explore import QUANTUM, OutOfMemory
-from veristream.verdict import Effort, Spread
+from veristream.search.memory import OutOfMemoryError
+from veristream.verdict import Counts, Effort, Spread
 
 INTERRUPTED = "interrupted"
+QUANTUM = 1 << 17
+"""How many states to expand at most before the limits are checked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """Something watched for: its kind, the state it was seen from, and the state or action it led to."""
+
+    kind: int
+    source: int
+    other: int
 
 
 def peak_memory_mib() -> float:
@@ -24,13 +35,7 @@ class Advancing(Protocol):
     """An exploration as a session drives it: of states, or of pairs of states."""
 
     @property
-    def state_count(self) -> int: ...
-    @property
-    def transition_count(self) -> int: ...
-    @property
-    def depth(self) -> int: ...
-    @property
-    def frontier(self) -> int: ...
+    def counts(self) -> Counts: ...
     @property
     def byte_count(self) -> int: ...
     @property
@@ -76,15 +81,16 @@ class Session(Generic[Explored]):
 
     def effort(self) -> Effort:
         """What it cost so far."""
-        exploration = self.exploration
+        counts = self.exploration.counts
         return Effort(
-            exploration.state_count,
-            exploration.transition_count,
-            exploration.depth,
+            counts.states,
+            counts.transitions,
+            counts.depth,
             self.seconds,
             peak_memory_mib(),
             self.unreduced_states,
             spread_of(self.exploration),
+            frontier=counts.frontier,
         )
 
     @property
@@ -103,7 +109,7 @@ class Session(Generic[Explored]):
                 self._tell()
                 yield None
                 self._check_limits()
-        except OutOfMemory:
+        except OutOfMemoryError:
             self.stopped = self.out_of_memory
         except KeyboardInterrupt:
             self.stopped = INTERRUPTED
@@ -114,22 +120,22 @@ class Session(Generic[Explored]):
         """How many states to expand before looking up again; few where few are allowed."""
         most = QUANTUM
         if self.limits.states_max is not None:
-            most = min(most, max(1, self.limits.states_max - self.exploration.state_count))
+            most = min(most, max(1, self.limits.states_max - self.exploration.counts.states))
         if self.limits.seconds_max is not None:
             most = min(most, 1 << 14)
         return most
 
     def _tell(self) -> None:
-        exploration = self.exploration
+        counts = self.exploration.counts
         progress = Progress(
+            counts.states,
+            counts.transitions,
+            counts.depth,
             self.task,
-            exploration.state_count,
-            exploration.transition_count,
-            exploration.depth,
-            exploration.frontier,
-            exploration.byte_count / (1 << 20),
+            self.exploration.byte_count / (1 << 20),
             self.seconds,
             spread_of(self.exploration),
+            frontier=counts.frontier,
         )
         self.report(progress)
 
@@ -137,7 +143,7 @@ class Session(Generic[Explored]):
         if self.exploration.complete:
             return
         states_max, seconds_max = self.limits.states_max, self.limits.seconds_max
-        if states_max is not None and self.exploration.state_count >= states_max:
+        if states_max is not None and self.exploration.counts.states >= states_max:
             self.stopped = f"the limit of {states_max} states was reached (--max-states)"
         elif seconds_max is not None and self.seconds >= seconds_max:
             self.stopped = f"the limit of {seconds_max:g} seconds was reached (--max-seconds)"

@@ -12,7 +12,7 @@ from veristream.cli.progress import describe, showing_progress
 from veristream.search.limits import Progress, silent
 from veristream.verdict import Spread
 
-PROGRESS = Progress("safe[0]", 1_000_000, 5_000_000, 12, 3456, 99.5, 4.0)
+PROGRESS = Progress(1_000_000, 5_000_000, 12, "safe[0]", 99.5, 4.0, frontier=3456)
 
 
 class Terminal(io.StringIO):

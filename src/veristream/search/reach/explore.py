@@ -9,30 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search.memory import MIB, Reserve, Spill, default_budget_mib, reserve, spill
+from veristream.search.memory import OutOfMemoryError, Reserve, Spill, budget_bytes, reserve, spill
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
 from veristream.search.reach.visited import ROOT, Store, count_orbits, enter_again, find_or_add, fingerprint
+from veristream.search.session import QUANTUM, Hit
+from veristream.verdict import Counts
 
-QUANTUM = 1 << 17
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
 LOAD_MAX = 0.72
 SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
 SPILLED_STATES_MAX = 1 << 30
-
-
-class OutOfMemory(Exception):
-    """The budget does not allow another state; what is explored so far stays."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """Something watched for: its kind, the state it was seen from, and the state or action it led to."""
-
-    kind: int
-    source: int
-    other: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,18 +69,13 @@ class Exploration:
         return int(self.work.counts[::STRIDE].sum())
 
     @property
-    def transition_count(self) -> int:
-        """Steps seen."""
-        return sum(int(own.tally[native.TRANSITIONS]) for own in self.own)
+    def counts(self) -> Counts:
+        """The depth is the number of the level being expanded; after the end, the greatest distance."""
+        transitions = sum(int(own.tally[native.TRANSITIONS]) for own in self.own)
+        depth = int(self.work.control[native.DEPTH])
+        return Counts(self.state_count, transitions, depth, frontier=self._frontier())
 
-    @property
-    def depth(self) -> int:
-        """The number of the level that is expanded; after the end, the greatest distance."""
-        return int(self.work.control[native.DEPTH])
-
-    @property
-    def frontier(self) -> int:
-        """States found but not yet expanded."""
+    def _frontier(self) -> int:
         bases = np.arange(self.workers) * self.arena_size
         left = self.work.counts[::STRIDE] + bases - self.work.cursors[::STRIDE]
         return int(np.maximum(left, 0).sum())
@@ -166,7 +149,7 @@ class Exploration:
 
     def advance(self, quantum: int = QUANTUM) -> None:
         """Expands about `quantum` states a worker; afterwards `hits` holds what was noted, and
-        `complete` says whether all is explored. Raises OutOfMemory where the budget is used up."""
+        `complete` says whether all is explored. Raises OutOfMemoryError where the budget is used up."""
         self.hits.clear()
         reasons = self._run(quantum)
         for own in self.own:
@@ -175,7 +158,7 @@ class Exploration:
             if reason == native.NEED_BUFFER:
                 self.enlarge_buffers(worker)
         if native.NEED_ARENA in reasons or self.byte_count > self.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.grow_table()
         if native.COMPLETE in reasons:
             self.complete = True
@@ -186,7 +169,7 @@ class Exploration:
         store = self.store()
         # A piece in hand is finished by its owner, so that no state of a level is left behind.
         held = any(own.pending[0] < own.pending[1] for own in self.own[1:])
-        if self.pool is None or (self.frontier < WIDE and not held):
+        if self.pool is None or (self._frontier() < WIDE and not held):
             return [self._turn(store, 0, True, quantum)]
         turns = range(1, self.workers)
         others = [self.pool.submit(self._turn, store, w, False, quantum) for w in turns]
@@ -225,7 +208,7 @@ class Exploration:
         if slots == self.memory.slot_count:
             return
         if slots > SLOTS_MAX or self.byte_count + 8 * slots > self.budget + 8 * self.memory.slot_count:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.memory.table = reserve(8 * slots)
         self.memory.slot_count = slots
         self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
@@ -266,7 +249,7 @@ def prepare(
     spill_folder: str | None = None,
 ) -> Exploration:
     """An exploration that knows no state yet; states are kept in files where a folder for them is given."""
-    budget = (default_budget_mib() if memory_max_mib is None else memory_max_mib) * MIB
+    budget = budget_bytes(memory_max_mib)
     per_state = 8 * word_count + 4
     arena_size = min(budget // per_state + 2 * BUFFER, (1 << 32) // workers - 2)
     if spill_folder is not None:

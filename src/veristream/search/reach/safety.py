@@ -33,8 +33,8 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.limits import Limits, Report
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
-from veristream.search.reach.explore import Hit, Plan, begin
-from veristream.search.session import Advancing, Session
+from veristream.search.reach.explore import Plan, begin
+from veristream.search.session import Advancing, Hit, Session
 from veristream.search.trace import action_fault, property_fault, replay
 from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated

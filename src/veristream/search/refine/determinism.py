@@ -16,8 +16,7 @@ from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.kernel.native import half_at, set_word, word_at
 from veristream.search.limits import Limits, Report
-from veristream.search.memory import MIB, default_budget_mib, reserve
-from veristream.search.reach.explore import OutOfMemory
+from veristream.search.memory import OutOfMemoryError, budget_bytes, reserve
 from veristream.search.refine.labelled import (
     DONE,
     EDGES,
@@ -34,7 +33,7 @@ from veristream.search.refine.labelled import (
 from veristream.search.refine.tables import Words, address_of
 from veristream.search.session import Session
 from veristream.search.trace import action_fault, replay
-from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
+from veristream.verdict import Counts, Holds, Result, Trace, Unknown, Verdict, Violated
 
 COMPLETE, BROKEN = 10, 11
 
@@ -96,28 +95,15 @@ class States:
         self.complete, self.failed, self.broken = False, False, False
         room = labelled.alphabet.table.native.first_size
         self._reserves = (reserve(8 * room), reserve(8 * room))
-        self.counts: Words = np.zeros(DETERMINISM_COUNTS, np.int64)
-        self.counts[LEVEL_END] = 1
+        self.tally: Words = np.zeros(DETERMINISM_COUNTS, np.int64)
+        self.tally[LEVEL_END] = 1
 
     @property
-    def state_count(self) -> int:
-        """States found."""
-        return self.labelled.state_count
-
-    @property
-    def transition_count(self) -> int:
-        """Steps seen."""
-        return int(self.counts[TRANSITIONS])
-
-    @property
-    def depth(self) -> int:
-        """The number of the level that is looked at; after the end, the greatest distance."""
-        return int(self.counts[DEPTH])
-
-    @property
-    def frontier(self) -> int:
-        """States found but not expanded."""
-        return self.state_count - int(self.counts[CURSOR])
+    def counts(self) -> Counts:
+        """The depth is the number of the level being expanded; after the end, the greatest distance."""
+        states = self.labelled.state_count
+        transitions, depth, cursor = (int(self.tally[which]) for which in (TRANSITIONS, DEPTH, CURSOR))
+        return Counts(states, transitions, depth, frontier=states - cursor)
 
     @property
     def byte_count(self) -> int:
@@ -129,14 +115,14 @@ class States:
         """Expands about `quantum` states."""
         self.labelled.counts[WORK] = quantum
         stamps, leads = (part.address for part in self._reserves)
-        seen = Seen(address_of(self.counts), stamps, leads)
+        seen = Seen(address_of(self.tally), stamps, leads)
         code = GROW
         while code == GROW:
             labelled = self.labelled
             alphabet = labelled.alphabet.table.native
             code = int(_explore(labelled.native, alphabet, seen, quantum))
             if self.byte_count > self.budget:
-                raise OutOfMemory
+                raise OutOfMemoryError
             if code == GROW:
                 labelled.tend()
         self.failed, self.broken = code == FAULT, code == BROKEN
@@ -149,8 +135,7 @@ class States:
 def check_determinism(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
     """The result of a claim of determinism."""
     started = time.monotonic()
-    memory = limits.memory_max_mib
-    budget = (default_budget_mib() if memory is None else memory) * MIB
+    budget = budget_bytes(limits.memory_max_mib)
     labelled = Labelled(network, Alphabet(budget), budget)
     states = States(labelled, budget)
     session = Session(states, limits, report, property_.name, started)
@@ -175,8 +160,8 @@ def _verdict(states: States, stopped: str) -> Verdict:
 
 def _violated(states: States) -> Violated:
     labelled = states.labelled
-    run = labelled.path_to(int(states.counts[CURSOR]))
-    event = int(states.counts[EVENT])
+    run = labelled.path_to(int(states.tally[CURSOR]))
+    event = int(states.tally[EVENT])
     text = labelled.alphabet.text(event)
     wanted = None if event == TAU else text
     steps = labelled.interpreter.steps(run[-1])

@@ -22,8 +22,7 @@ from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import load_kernel
 from veristream.kernel.native import call_4, half_at, set_half, set_word, word_at
-from veristream.search.memory import reserve
-from veristream.search.reach.explore import OutOfMemory
+from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.reach.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
 from veristream.search.refine.tables import (
     MISSING,
@@ -328,9 +327,9 @@ class Labelled:
         return None if state < 0 else (state, action)
 
     def tend(self) -> None:
-        """Lets grow what is too small; raises OutOfMemory where there is no room for another state."""
+        """Lets grow what is too small; raises OutOfMemoryError where there is no room for another state."""
         if self.counts[ROOM_FULL] or self.alphabet.table.is_full:
-            raise OutOfMemory
+            raise OutOfMemoryError
         if self.counts[BUFFER_FULL]:
             self.counts[BUFFER_FULL] = 0
             stride = self.native.store.word_count + self.native.argument_count
@@ -352,7 +351,7 @@ class Labelled:
         if slots == self.native.store.slot_count:
             return
         if slots > _SLOTS_MAX:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.memory["table"] = reserve(8 * slots)
         store = self.native.store._replace(table=self.memory["table"].address, slot_count=slots)
         enter_again(store, 0, self.state_count)

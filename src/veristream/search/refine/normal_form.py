@@ -13,8 +13,7 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import half_at, set_half, set_word, word_at
-from veristream.search.memory import reserve
-from veristream.search.reach.explore import OutOfMemory
+from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.refine.labelled import (
     DIVERGES,
     DONE,
@@ -278,7 +277,7 @@ class NormalForm:
     def tend(self) -> None:
         """Lets grow what is too small."""
         if self.nodes.is_full or self.offers.is_full:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.specification.tend()
         self.nodes.tend(1024)
         self.moves.tend(1024)

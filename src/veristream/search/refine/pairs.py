@@ -15,8 +15,7 @@ import numpy as np
 from numba import njit
 
 from veristream.kernel.native import half_at, set_half, set_word, word_at
-from veristream.search.memory import Reserve, reserve
-from veristream.search.reach.explore import OutOfMemory
+from veristream.search.memory import OutOfMemoryError, Reserve, reserve
 from veristream.search.refine.labelled import (
     DIVERGES,
     DONE,
@@ -43,6 +42,7 @@ from veristream.search.refine.normal_form import (
     first_node,
 )
 from veristream.search.refine.tables import Map, MapTable, address_of, has_room, place_of, put
+from veristream.verdict import Counts
 
 BROKEN, COMPLETE = 10, 11
 """What the loop came back for, beside what expanding a state gives."""
@@ -250,7 +250,7 @@ class Pairs:
         self._heads = reserve(4 * implementation.native.state_room)
         self._room = room
         self._known = MapTable()
-        self._counts = np.zeros(PAIR_COUNTS, np.int64)
+        self._tally = np.zeros(PAIR_COUNTS, np.int64)
 
     @property
     def native(self) -> Pairing:
@@ -267,28 +267,22 @@ class Pairs:
             events,
             others,
             self._heads.address,
-            address_of(self._counts),
+            address_of(self._tally),
         )
 
     @property
     def state_count(self) -> int:
         """Pairs found."""
-        return int(self._counts[PAIRS])
+        return int(self._tally[PAIRS])
 
     @property
-    def transition_count(self) -> int:
-        """Steps of the implementation seen, once for each pair."""
-        return int(self._counts[TRANSITIONS])
-
-    @property
-    def depth(self) -> int:
-        """The number of the level that is looked at; after the end, the greatest distance."""
-        return int(self._counts[DEPTH])
-
-    @property
-    def frontier(self) -> int:
-        """Pairs found but not looked at."""
-        return int(self._counts[PAIRS] - self._counts[CURSOR])
+    def counts(self) -> Counts:
+        """Transitions are steps of the implementation, counted once for each pair; the depth is the number
+        of the level being expanded, after the end the greatest distance."""
+        pairs, transitions, depth, cursor = (
+            int(self._tally[which]) for which in (PAIRS, TRANSITIONS, DEPTH, CURSOR)
+        )
+        return Counts(pairs, transitions, depth, frontier=pairs - cursor)
 
     @property
     def byte_count(self) -> int:
@@ -300,12 +294,12 @@ class Pairs:
     @property
     def saw_visible(self) -> bool:
         """Whether the implementation took a visible action."""
-        return bool(self._counts[SEEN_VISIBLE])
+        return bool(self._tally[SEEN_VISIBLE])
 
     @property
     def saw_stable(self) -> bool:
         """Whether refusals were compared."""
-        return bool(self._counts[SEEN_STABLE])
+        return bool(self._tally[SEEN_STABLE])
 
     def advance(self, quantum: int) -> None:
         """Looks at about `quantum` pairs, and expands about as many states of each side."""
@@ -316,11 +310,11 @@ class Pairs:
             self._tend()
             code = int(explore_pairs(self.native, quantum))
         if self.byte_count > self.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
         if code == FAULT:
             self.failed = self._failing()
         elif code == BROKEN:
-            how, pair, edge = self._counts[[HOW, BROKEN_PAIR, BROKEN_EDGE]]
+            how, pair, edge = self._tally[[HOW, BROKEN_PAIR, BROKEN_EDGE]]
             self.broken = Break(int(how), int(pair), int(edge))
         self.complete = code in (FAULT, BROKEN, COMPLETE)
 
@@ -328,8 +322,8 @@ class Pairs:
         """Nothing runs beside the search."""
 
     def _tend(self) -> None:
-        if self._counts[ROOM_FULL] or self.byte_count > self.budget:
-            raise OutOfMemory
+        if self._tally[ROOM_FULL] or self.byte_count > self.budget:
+            raise OutOfMemoryError
         self.implementation.tend()
         self.normal.tend()
         self._known.tend(1024)

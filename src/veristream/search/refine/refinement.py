@@ -15,7 +15,7 @@ from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.property import Property, Refines
 from veristream.ir.state import State
 from veristream.search.limits import Limits, Report
-from veristream.search.memory import MIB, default_budget_mib
+from veristream.search.memory import budget_bytes
 from veristream.search.refine.labelled import TAU, Alphabet, Labelled
 from veristream.search.refine.normal_form import DIVERGENCES, FAILURES, TRACES, NormalForm
 from veristream.search.refine.pairs import CANNOT, ENDLESS, REFUSES, Break, Pairs
@@ -53,8 +53,7 @@ class _Search:
     def __init__(self, network: Network, name: str, claim: Refines, bounds: tuple[Limits, Report]) -> None:
         started = time.monotonic()
         limits, report = bounds
-        memory = limits.memory_max_mib
-        budget = (default_budget_mib() if memory is None else memory) * MIB
+        budget = budget_bytes(limits.memory_max_mib)
         self.claim, self.limits = claim, limits
         self.alphabet = Alphabet(budget)
         self.implementation = Labelled(network, self.alphabet, budget)

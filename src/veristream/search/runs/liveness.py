@@ -21,13 +21,14 @@ from veristream.ir.property import Fairness, LeadsTo, Property, Temporal
 from veristream.ir.state import State
 from veristream.kernel.layout import Row
 from veristream.search.limits import Limits, Report
+from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach import expand as native
-from veristream.search.reach.explore import Exploration, Hit, OutOfMemory, Plan, begin
+from veristream.search.reach.explore import Exploration, Plan, begin
 from veristream.search.runs.fairness import FairComponent, System, find_fair
 from veristream.search.runs.graph import NONE, Graph, source_of
 from veristream.search.runs.lasso import STEPS_SHOWN, loop_edges
 from veristream.search.runs.product import Edge, Lasso, Product
-from veristream.search.session import Advancing, Session
+from veristream.search.session import Advancing, Hit, Session
 from veristream.verdict import Holds, Result, Unknown, Verdict, Violated
 
 FIRST_LOOK = 1 << 15  # states before the first search for components
@@ -81,8 +82,9 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
             if hit.kind in (native.FAULT, native.WATCH_FAULT):
                 at = hit.source if hit.kind == native.FAULT else hit.other
                 return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
-        if exploration.state_count >= look_at and not exploration.complete:
-            look_at = 2 * exploration.state_count
+        states = exploration.counts.states
+        if states >= look_at and not exploration.complete:
+            look_at = 2 * states
             violated = look(False)
             if violated is not None:
                 return violated
@@ -90,7 +92,7 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
         return Unknown(session.stopped)
     try:
         violated = look(True)
-    except OutOfMemory:
+    except OutOfMemoryError:
         return Unknown(session.out_of_memory)
     return violated if violated is not None else Holds(vacuous=product.vacuity(exploration.seen))
 
@@ -116,7 +118,7 @@ class LocalRuns:
         return None if fair is None else product.violated(self._lasso(graph, fair))
 
     def search(self) -> Violated | None:
-        """A run that breaks the property; None once all is explored. Raises OutOfMemory."""
+        """A run that breaks the property; None once all is explored. Raises OutOfMemoryError."""
         exploration = self.exploration
         while not exploration.complete:
             exploration.advance(max(NEAR, exploration.state_count))

@@ -32,11 +32,12 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.kernel.product import STUTTER, WATCH_FAILED, Monitor
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
-from veristream.search.reach.explore import Hit, Plan, begin
+from veristream.search.reach.explore import Plan, begin
 from veristream.search.runs.buchi import Automaton, translate
 from veristream.search.runs.fairness import list_units
 from veristream.search.runs.graph import Letters
 from veristream.search.runs.lasso import STEPS_SHOWN, satisfies
+from veristream.search.session import Hit
 from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
 from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Step, Trace, Unknown, Violated

@@ -22,14 +22,16 @@ class SharedPart(Protocol):
         """Takes the initial state if it belongs here."""
 
     def work(self) -> int:
-        """Goes on with the level; gives `partition`'s QUANTUM, LEVEL or FULL_OUTBOX. Raises OutOfMemory
-        and DiskFullError."""
+        """Expands more of the level; returns `partition`'s QUANTUM, LEVEL or FULL_OUTBOX.
+
+        Raises OutOfMemoryError and DiskFullError.
+        """
 
     def outbox(self, part: int) -> bytes:
         """Takes the records that wait for another part."""
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Takes the records of another part; raises OutOfMemory and DiskFullError."""
+        """Takes the records of another part; raises OutOfMemoryError and DiskFullError."""
 
     def end_level(self) -> int:
         """Ends the level; gives how much there is to do in the next one."""
@@ -53,7 +55,7 @@ class SharedPart(Protocol):
         """Writes what is in no checkpoint yet; raises OSError."""
 
     def load(self, folder: str, saved: Value) -> None:
-        """Reads what was saved; raises OutOfMemory, DiskFullError and OSError."""
+        """Reads what was saved; raises OutOfMemoryError, DiskFullError and OSError."""
 
 
 @runtime_checkable

@@ -16,14 +16,15 @@ import numpy as np
 
 from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
+from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach.expand import FAULT
-from veristream.search.reach.explore import Hit, OutOfMemory
+from veristream.search.session import Hit
 from veristream.search.shared import channel
 from veristream.search.shared.channel import Message
 from veristream.search.shared.checkpoint import Manifest, Saved, read_saved, write_manifest
 from veristream.search.shared.contract import Value
 from veristream.search.shared.worker import Meeting, Say
-from veristream.verdict import Spread
+from veristream.verdict import Counts, Spread
 
 INDEX_BITS = 32
 STATES, TRANSITIONS, SENT, SEEN, BYTES = range(5)
@@ -202,25 +203,29 @@ class SharedExploration:
                 self.unwatch(kind)
 
     def ask_all(self, question: Value) -> list[Value]:
-        """What each part answers, by part; raises WorkerLostError, OutOfMemory and EnvironmentFailure."""
+        """The answer of each part, in order.
+
+        Raises WorkerLostError, OutOfMemoryError and EnvironmentFailure.
+        """
         self.crew.tell_all(Say.ASK, 0, question)
         told = self.crew.hear_all()
         self.require_room(told)
         return [message.json() for message in told]
 
     def require_room(self, told: list[Message]) -> None:
-        """Raises OutOfMemory where a worker has no memory left, EnvironmentFailure where it has no disk."""
+        """Raises OutOfMemoryError if a worker's memory, EnvironmentFailure if its disk is full."""
         failed = [message.json() for message in told if message.kind == Say.FAILED]
         full = next((one["disk"] for one in failed if one["disk"]), "")
         if full:
+            counts = self.counts
             raise EnvironmentFailure(
-                f"a worker's disk is full ({full}); explored so far: {self.state_count:,} states,"
-                f" {self.transition_count:,} transitions, {self.depth:,} levels",
+                f"a worker's disk is full ({full}); explored so far: {counts.states:,} states,"
+                f" {counts.transitions:,} transitions, {counts.depth:,} levels",
                 "make room, or give --spill or --checkpoint a folder on a larger disk;"
                 " --resume goes on from the last checkpoint",
             )
         if failed:
-            raise OutOfMemory
+            raise OutOfMemoryError
 
     @property
     def spread(self) -> Spread | None:
@@ -236,9 +241,9 @@ class SharedExploration:
         return self._sum(STATES) if self.numbers else 1
 
     @property
-    def transition_count(self) -> int:
-        """Steps seen."""
-        return self._sum(TRANSITIONS)
+    def counts(self) -> Counts:
+        """The depth is the number of the level being expanded; after the end, the greatest distance."""
+        return Counts(self.state_count, self._sum(TRANSITIONS), self.depth, frontier=self.frontier)
 
     @property
     def seen(self) -> int:

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
+from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach import expand as native
-from veristream.search.reach.explore import Exploration, Hit, OutOfMemory
+from veristream.search.reach.explore import Exploration
 from veristream.search.reach.partition import share
 from veristream.search.reach.visited import ROOT
+from veristream.search.session import Hit
 from veristream.search.shared import channel
 from veristream.search.shared.crew import Crew, SharedExploration, global_index
 from veristream.search.shared.worker import Say
-from veristream.verdict import Spread
+from veristream.verdict import Counts, Spread
 
 PIECE = 1 << 18
 WIDE = 1 << 12
@@ -48,7 +50,8 @@ class Mark:
 def mark_level(local: Exploration) -> Mark:
     """The exploration as it is, at the beginning of a level."""
     first, best = int(local.work.control[native.FIRST]), local.own[0].best.copy()
-    return Mark(local.state_count, first, local.depth, local.transition_count, local.seen, best)
+    counts = local.counts
+    return Mark(counts.states, first, counts.depth, counts.transitions, local.seen, best)
 
 
 class Handover:
@@ -78,7 +81,7 @@ class Handover:
                 self._hand_over(local)
         try:
             self.now.advance(quantum)
-        except OutOfMemory:
+        except OutOfMemoryError:
             if self.local is None:
                 raise
             self._hand_over(self.local)
@@ -107,24 +110,9 @@ class Handover:
         return self.now.complete
 
     @property
-    def state_count(self) -> int:
-        """States found."""
-        return self.now.state_count
-
-    @property
-    def transition_count(self) -> int:
-        """Steps seen."""
-        return self.now.transition_count
-
-    @property
-    def depth(self) -> int:
-        """The number of the level that is expanded."""
-        return self.now.depth
-
-    @property
-    def frontier(self) -> int:
-        """States found but not yet expanded."""
-        return self.now.frontier
+    def counts(self) -> Counts:
+        """The depth is the number of the level being expanded."""
+        return self.now.counts
 
     @property
     def byte_count(self) -> int:

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search.memory import Reserve, Spill, reserve, spill
+from veristream.search.memory import OutOfMemoryError, Reserve, Spill, reserve, spill
 from veristream.search.reach import partition
-from veristream.search.reach.explore import OutOfMemory
 from veristream.search.reach.visited import ROOT, find_or_add, fingerprint
 from veristream.search.runs import elimination
 from veristream.search.runs.elimination import (
@@ -85,7 +84,7 @@ class ProductPart(Part):
     def _extend_edges(self, more: int) -> None:
         room = min(self.edge_count + more + 8 * CLAIMED_STATES, self._edges_max)
         if self.edge_count + more > room:
-            raise OutOfMemory
+            raise OutOfMemoryError
         for array, size in ((self._words, 16), (self._owners, 2)):
             if isinstance(array, Spill):
                 array.claim(size * room)
@@ -155,7 +154,7 @@ class ProductPart(Part):
         return {**value, "edges": self._edge_files}
 
     def load(self, folder: str, saved: Value) -> None:
-        """Reads what was saved; raises OSError, OutOfMemory and DiskFullError."""
+        """Reads what was saved; raises OSError, OutOfMemoryError and DiskFullError."""
         super().load(folder, saved)
         for name in saved["edges"]:
             (words, owners), outs = read_edges(folder, name)

@@ -19,8 +19,8 @@ from veristream.ir.property import Fairness, Property, TemporalUnary
 from veristream.ir.text.printer import print_network
 from veristream.kernel.emit import Watch
 from veristream.search.limits import Limits, Report
-from veristream.search.memory import MIB, default_budget_mib
-from veristream.search.reach.explore import Exploration, OutOfMemory
+from veristream.search.memory import MIB, OutOfMemoryError, default_budget_mib
+from veristream.search.reach.explore import Exploration
 from veristream.search.reach.partition import share as share_out
 from veristream.search.runs.buchi import translate
 from veristream.search.runs.fairness import System, Words, find_fair
@@ -200,14 +200,14 @@ class SharedLook:
             found = self._search_from(self._nearest())[1]
             assert found is not None, "what is left holds a run that breaks the property"
             return found
-        except OutOfMemory:
+        except OutOfMemoryError:
             return self._tell(self._innermost())
 
     def _tell(self, index: int) -> Violated:
         """A run that stays in the component of a state."""
         try:
             found = self._search_from(index)[1]
-        except OutOfMemory:
+        except OutOfMemoryError:
             return Violated(TOO_LARGE)
         assert found is not None, "a fair component holds a run that breaks the property"
         return found
@@ -215,7 +215,7 @@ class SharedLook:
     def _find_closed(self) -> Violated | None:
         """A run whose states, those that come again and again, are closed under all their steps: what a
         state that is left leads to is searched whole, and taken away where it holds no such run.
-        Raises OutOfMemory."""
+        Raises OutOfMemoryError."""
         while True:
             self.shared.ask_all({"left": "keep"})
             runs, found = self._search_from(self._innermost())
@@ -230,7 +230,7 @@ class SharedLook:
                 return None
 
     def _search_from(self, index: int) -> tuple[LocalRuns, Violated | None]:
-        """Searches all that a state leads to; raises OutOfMemory."""
+        """Searches all that a state leads to; raises OutOfMemoryError."""
         rows = [self.shared.row(one) for one in self.shared.path(index)]
         prefix = self.product.edges_along(rows)
         runs = LocalRuns(self.product, rows[-1], self.memory_max_mib, prefix)

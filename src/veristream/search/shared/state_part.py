@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search.memory import Reserve, Spill, reserve, spill
+from veristream.search.memory import OutOfMemoryError, Reserve, Spill, reserve, spill
 from veristream.search.reach import expand as native
 from veristream.search.reach import partition
 from veristream.search.reach.expand import Code, next_level
-from veristream.search.reach.explore import Exploration, Hit, OutOfMemory, Plan, prepare
+from veristream.search.reach.explore import Exploration, Plan, prepare
 from veristream.search.reach.partition import Sharing, absorb, owner_of, record_size, restore, scatter
 from veristream.search.reach.visited import ROOT, fingerprint
+from veristream.search.session import Hit
 from veristream.search.shared.checkpoint import Saved, load_part, read_saved, save_part
 from veristream.search.shared.contract import Value
 
@@ -94,7 +95,7 @@ class Part:
 
     def work(self, quantum: int = QUANTUM) -> int:
         """Expands states of the level; gives `partition`'s reason for coming back, which only is QUANTUM,
-        LEVEL or FULL_OUTBOX. Raises OutOfMemory."""
+        LEVEL or FULL_OUTBOX. Raises OutOfMemoryError."""
         exploration = self.exploration
         while True:
             own = exploration.own[0]
@@ -123,10 +124,10 @@ class Part:
         self._sharing = self._make_sharing()._replace(tally=tally)
 
     def _extend(self, more: int) -> None:
-        """Makes room for so many more states; raises OutOfMemory and DiskFullError."""
+        """Makes room for so many more states; raises OutOfMemoryError and DiskFullError."""
         exploration = self.exploration
         if self.state_count + more > exploration.arena_size:
-            raise OutOfMemory
+            raise OutOfMemoryError
         room = min(self.state_count + more + CLAIMED_STATES, exploration.arena_size)
         for array, size in self._files():
             array.claim(size * room)
@@ -142,8 +143,8 @@ class Part:
             self.exploration.grow_table()
 
     def _extend_edges(self, more: int) -> None:
-        """Makes room for so many more edges; raises OutOfMemory and DiskFullError."""
-        raise OutOfMemory
+        """Makes room for so many more edges; raises OutOfMemoryError and DiskFullError."""
+        raise OutOfMemoryError
 
     def _files(self) -> list[tuple[Spill, int]]:
         memory = self.exploration.memory
@@ -151,16 +152,16 @@ class Part:
         return [(array, size) for array, size in arrays if isinstance(array, Spill)]
 
     def _check_budget(self) -> None:
-        """Raises OutOfMemory; states in files are let go of instead."""
+        """Raises OutOfMemoryError; states in files are let go of instead."""
         exploration = self.exploration
         files = self._files()
         if not files:
             if self.byte_count > exploration.budget:
-                raise OutOfMemory
+                raise OutOfMemoryError
             return
         table = 8 * exploration.memory.slot_count
         if table > exploration.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
         kept = (self.state_count - self._forgotten) * sum(size for _, size in files)
         if table + kept > exploration.budget:
             for array, size in files:
@@ -176,7 +177,7 @@ class Part:
         return self._sharing.outboxes[first : first + used].tobytes()
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Keeps the records of another part that are new here; raises OutOfMemory."""
+        """Keeps the records of another part that are new here; raises OutOfMemoryError."""
         words = np.frombuffer(records, np.int64)
         size = self.record
         count, taken = len(words) // size, 0
@@ -241,7 +242,7 @@ class Part:
     def put_back(
         self, rows: NDArray[np.int64], parents: NDArray[np.uint32], owners: NDArray[np.uint16]
     ) -> None:
-        """Takes states of a checkpoint, in their order; raises OutOfMemory."""
+        """Takes states of a checkpoint, in their order; raises OutOfMemoryError."""
         taken, count = 0, len(parents)
         exploration = self.exploration
         while taken < count:
@@ -261,7 +262,7 @@ class Part:
         own.best[:] = np.array(best, np.int64).reshape(own.best.shape)
 
     def accept(self, count: int, blob: bytes) -> None:
-        """Takes states that were found elsewhere, in their order; raises OutOfMemory."""
+        """Takes states that were found elsewhere, in their order; raises OutOfMemoryError."""
         rows = np.frombuffer(blob, np.int64, count * self.word_count)
         parents = np.frombuffer(blob, np.uint32, count, rows.nbytes)
         owners = np.frombuffer(blob, np.uint16, count, rows.nbytes + parents.nbytes)
@@ -278,7 +279,7 @@ class Part:
         return asdict(self._saved)
 
     def load(self, folder: str, saved: Value) -> None:
-        """Reads what was saved; raises OSError and OutOfMemory."""
+        """Reads what was saved; raises OSError and OutOfMemoryError."""
         self._saved = read_saved(saved)
         load_part(self, folder, self._saved)
 
@@ -317,7 +318,7 @@ class Part:
         return np.array(
             [
                 exploration.state_count,
-                exploration.transition_count,
+                exploration.counts.transitions,
                 self.sent,
                 exploration.seen,
                 self.byte_count,

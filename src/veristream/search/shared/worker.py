@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from veristream.kernel.layout import Row
-from veristream.search.memory import DiskFullError
+from veristream.search.memory import DiskFullError, OutOfMemoryError
 from veristream.search.reach import partition
-from veristream.search.reach.explore import OutOfMemory
 from veristream.search.shared import channel
 from veristream.search.shared.assignment import Order
 from veristream.search.shared.channel import Message
@@ -128,7 +127,7 @@ class Worker:
         self.part, self.exchange, self.driver = part, exchange, driver
         self.ended: set[int] = set()
         self.sent_bytes = 0
-        self.failure: OutOfMemory | DiskFullError | None = None
+        self.failure: OutOfMemoryError | DiskFullError | None = None
 
     def begin(self, initial: Row, folder: str, saved: Value | None, handed: bool) -> None:
         """Begins with the initial state, with a checkpoint, or with what the driver hands over."""
@@ -146,7 +145,7 @@ class Worker:
         """Where there is no more room, the driver is told at the end of the level."""
         try:
             yield
-        except (OutOfMemory, DiskFullError) as error:
+        except (OutOfMemoryError, DiskFullError) as error:
             self.failure = error
 
     def _take_over(self) -> None:
@@ -241,7 +240,7 @@ class Worker:
     def _answer(self, question: Value) -> None:
         try:
             answer = self.part.hear(question)
-        except (OutOfMemory, DiskFullError) as error:
+        except (OutOfMemoryError, DiskFullError) as error:
             channel.send(self.driver, Say.FAILED, 0, {"disk": _disk(error)})
             return
         channel.send(self.driver, Say.ANSWER, 0, answer)
@@ -261,7 +260,7 @@ class Worker:
         channel.send(self.driver, Say.SAVED, level, saved)
 
 
-def _disk(failure: OutOfMemory | DiskFullError) -> str:
+def _disk(failure: OutOfMemoryError | DiskFullError) -> str:
     """What the disk said, where it is what is full."""
     return str(failure) if isinstance(failure, DiskFullError) else ""
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from veristream.ir.text.printer import print_network
 from veristream.kernel.layout import Row
-from veristream.search.memory import reserve
+from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.reach import partition
-from veristream.search.reach.explore import Hit, OutOfMemory
 from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, fingerprint
+from veristream.search.session import Hit
 from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
 from veristream.search.shared.checkpoint import Saved, read_saved
 from veristream.search.shared.contract import Value
@@ -110,7 +110,7 @@ class ZonePart:
         """Larger outboxes, for a node that alone fills one; what is in them is found again."""
         room = 2 * self._room
         if 8 * self.count * room * self.record > self.exploration.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self._sharing = self._share(room, np.zeros_like(self._sharing.lately), self._sharing.tally)
 
     def outbox(self, part: int) -> bytes:
@@ -121,7 +121,7 @@ class ZonePart:
         return self._sharing.outboxes[first : first + used].tobytes()
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Keeps the zones of another part that none here includes; raises OutOfMemory."""
+        """Keeps the zones of another part that none here includes; raises OutOfMemoryError."""
         words = np.frombuffer(records, np.int64).copy()
         taken, count = 0, words.size // self.record
         exploration = self.exploration
@@ -137,7 +137,7 @@ class ZonePart:
         tally = self._sharing.tally
         tally[sharing.LEVEL_END] = self.exploration.state_count
         tally[sharing.COMING] += 1
-        return self.exploration.frontier
+        return self.exploration.counts.frontier
 
     def report(self) -> Value:
         """Counters, best values and hits, for the driver at the end of a level."""
@@ -157,7 +157,7 @@ class ZonePart:
         exploration = self.exploration
         return [
             exploration.state_count,
-            exploration.transition_count,
+            exploration.counts.transitions,
             int(self._sharing.tally[sharing.SENT]),
             0,  # what is seen, hits tell
             exploration.byte_count + 2 * exploration.state_count,
@@ -188,7 +188,7 @@ class ZonePart:
                 raise AssertionError(f"the driver asks {question}")
 
     def accept(self, count: int, blob: bytes) -> None:
-        """Takes nodes that were found elsewhere, in their order; raises OutOfMemory."""
+        """Takes nodes that were found elsewhere, in their order; raises OutOfMemoryError."""
         words = np.frombuffer(blob, np.int64).copy()
         exploration, taken = self.exploration, 0
         while taken < count:
@@ -227,17 +227,17 @@ class ZonePart:
         told = {
             "level": level,
             "skewed": int(not exploration.is_shortest),
-            "transitions": exploration.transition_count,
+            "transitions": exploration.counts.transitions,
             "best": exploration.watched.best.tolist(),
             "room": exploration.room,
         }
         beside = f"part-{self.number}-{level}.json"
         Path(folder, beside).write_text(json.dumps(told), encoding="utf-8")
         frontier = int(exploration.tally[native.EXPANDED])
-        return asdict(Saved((*self._files, beside), frontier, exploration.transition_count))
+        return asdict(Saved((*self._files, beside), frontier, exploration.counts.transitions))
 
     def load(self, folder: str, saved: Value) -> None:
-        """Reads what was saved; raises OSError and OutOfMemory."""
+        """Reads what was saved; raises OSError and OutOfMemoryError."""
         found = read_saved(saved)
         *files, beside = found.files
         for name in files:

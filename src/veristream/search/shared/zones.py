@@ -16,8 +16,7 @@ import numpy as np
 from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.search.limits import Limits, Report
-from veristream.search.reach.explore import Hit
-from veristream.search.session import INTERRUPTED, spread_of
+from veristream.search.session import INTERRUPTED, Hit, spread_of
 from veristream.search.shared.assignment import Order
 from veristream.search.shared.contract import Value
 from veristream.search.shared.crew import SharedExploration, global_index, split_index
@@ -42,7 +41,7 @@ from veristream.search.zones.safety import (
     search_group,
 )
 from veristream.search.zones.watch import Questions
-from veristream.verdict import Result, Spread
+from veristream.verdict import Counts, Result, Spread
 
 ShareZones = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]
 """Has an order, made for a number of parts, explored by workers that begin with the initial state."""
@@ -107,24 +106,9 @@ class SharedZones:
         return sum(one[DISCRETE] for one in self.shared.numbers)
 
     @property
-    def state_count(self) -> int:
-        """Zones kept."""
-        return self.shared.state_count
-
-    @property
-    def transition_count(self) -> int:
-        """Steps of zones."""
-        return self.shared.transition_count
-
-    @property
-    def depth(self) -> int:
-        """Steps to the farthest zone."""
-        return self.shared.depth
-
-    @property
-    def frontier(self) -> int:
-        """Zones that are still to be expanded."""
-        return self.shared.frontier
+    def counts(self) -> Counts:
+        """Of zones; the depth is the number of steps to the farthest one."""
+        return self.shared.counts
 
     @property
     def byte_count(self) -> int:
@@ -203,7 +187,7 @@ class Workers:
             return False
         if session.stopped == session.out_of_memory:
             return True
-        count = session.exploration.state_count
+        count = session.exploration.counts.states
         within = limits.states_max is None or count < limits.states_max
         return self.start_states is not None and self.start_states <= count and within
 

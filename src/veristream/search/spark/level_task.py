@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.search.memory import DiskFullError, Spill
+from veristream.search.memory import DiskFullError, OutOfMemoryError, Spill
 from veristream.search.reach import partition
-from veristream.search.reach.explore import Hit, OutOfMemory
+from veristream.search.session import Hit
 from veristream.search.shared.assignment import Opened, Order
 from veristream.search.shared.checkpoint import Saved, load_part, read_states, save_part
 from veristream.search.shared.contract import Value
@@ -195,7 +195,7 @@ def take_turn(turn: Turn, number: int, items: Iterable[Item]) -> Iterator[Sent]:
             sent += len(block.payload) // (8 * part.record)
             yield other, block
         yield from _blocks(part, Kind.AHEAD, turn.level, standing.begun)
-    except OutOfMemory:
+    except OutOfMemoryError:
         yield number, Standing(turn.level, number, failure="")
     except DiskFullError as error:
         yield number, Standing(turn.level, number, failure=str(error))

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
 from veristream.search.reach.expand import FAULT
-from veristream.search.reach.explore import Hit
 from veristream.search.reach.visited import ROOT
+from veristream.search.session import Hit
 from veristream.search.shared.assignment import Order
 from veristream.search.shared.channel import Message, unframe
 from veristream.search.shared.checkpoint import Manifest, write_manifest

@@ -19,12 +19,14 @@ from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import set_zero
-from veristream.search.memory import MIB, Reserve, default_budget_mib, reserve
-from veristream.search.reach.explore import LOAD_MAX, SLOTS_MAX, Hit, OutOfMemory
+from veristream.search.memory import OutOfMemoryError, Reserve, budget_bytes, reserve
+from veristream.search.reach.explore import LOAD_MAX, SLOTS_MAX
 from veristream.search.reach.visited import ROOT, Store, enter_again, fingerprint
+from veristream.search.session import Hit
 from veristream.search.zones import expand as native
 from veristream.search.zones.expand import Nodes, Watched, expand_zones, keep_zone
 from veristream.search.zones.steps import ENTERED, Scratch, Shape, TimedCode, enter, normalise
+from veristream.verdict import Counts
 
 BUFFER = 256
 PIECES = 64
@@ -192,10 +194,10 @@ class NodeMemory:
         return nodes * self.per_node + states * (8 * self.word_count + 4) + 8 * self.slot_count
 
     def grow_table(self, nodes: int, states: int) -> None:
-        """A larger table for the states there are; raises OutOfMemory."""
+        """A larger table for the states there are; raises OutOfMemoryError."""
         slots = self.slot_count * 4
         if slots > SLOTS_MAX or self.byte_count(nodes, states) + 8 * slots > self.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.table = reserve(8 * slots)
         self.slot_count = slots
         enter_again(self.store(), 0, states)
@@ -204,11 +206,6 @@ class NodeMemory:
         """A discrete state."""
         words = self.rows.words[state * self.word_count : (state + 1) * self.word_count]
         return words.view(np.uint64).copy()
-
-
-def budget_of(memory_max_mib: int | None) -> int:
-    """The bytes that a search may use."""
-    return (default_budget_mib() if memory_max_mib is None else memory_max_mib) * MIB
 
 
 class ZoneExploration:
@@ -227,7 +224,7 @@ class ZoneExploration:
         self.code = code_of(kernel, network)
         self.shape = shape_of(network, kernel, bounds)
         self.watched = watched
-        self.budget = budget_of(memory_max_mib)
+        self.budget = budget_bytes(memory_max_mib)
         self.capacity, self.pieces = BUFFER, PIECES
         self.scratch = scratch_of(self.shape, network, watch, self.capacity, self.pieces)
         self.memory = NodeMemory(self.shape.word_count, self.shape.n, self.budget)
@@ -266,7 +263,7 @@ class ZoneExploration:
         return self.code, self.shape, store, self.nodes, self.tally, self.scratch, self.watched
 
     def advance(self, quantum: int) -> None:
-        """Expands at most `quantum` nodes; raises OutOfMemory where the budget is used up."""
+        """Expands at most `quantum` nodes; raises OutOfMemoryError where the budget is used up."""
         self.watched.hits[:] = -1
         with self.pace.kept():
             reason = expand_zones(*self.native(), min(quantum, self.pace.count))
@@ -281,24 +278,24 @@ class ZoneExploration:
         self.check_budget()
 
     def make_room(self, reason: int) -> None:
-        """Gives a native loop what it came back for; raises OutOfMemory."""
+        """Gives a native loop what it came back for; raises OutOfMemoryError."""
         match reason:
             case native.NEED_BUFFER | native.NEED_PIECES:
                 self.enlarge()
             case native.NEED_TABLE:
                 self._grow_table()
             case native.NEED_NODES:
-                raise OutOfMemory
+                raise OutOfMemoryError
             case _:
                 raise AssertionError(f"the loop came back for {reason}")
 
     def check_budget(self) -> None:
-        """Raises OutOfMemory where the budget is used up."""
+        """Raises OutOfMemoryError where the budget is used up."""
         if self.byte_count > self.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
 
     def make_room_for_one(self) -> None:
-        """Room for one more node; raises OutOfMemory."""
+        """Room for one more node; raises OutOfMemoryError."""
         lacks_nodes = self.state_count + 1 > self.tally[native.NODE_LIMIT]
         self.make_room(native.NEED_NODES if lacks_nodes else native.NEED_TABLE)
 
@@ -306,7 +303,7 @@ class ZoneExploration:
         """More room to work in."""
         self.capacity, self.pieces = 2 * self.capacity, 2 * self.pieces
         if self.pieces * self.shape.n**2 * 12 > self.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.scratch = scratch_of(self.shape, self.network, self.watch, self.capacity, self.pieces)
 
     def _grow_table(self) -> None:
@@ -322,19 +319,13 @@ class ZoneExploration:
         return int(self.tally[native.NODES])
 
     @property
-    def transition_count(self) -> int:
-        """Steps of zones."""
-        return int(self.tally[native.TRANSITIONS])
-
-    @property
-    def depth(self) -> int:
-        """Steps to the farthest zone."""
-        return int(self.tally[native.DEPTH])
-
-    @property
-    def frontier(self) -> int:
-        """Zones that are still to be expanded."""
-        return int(self.tally[native.NODES] - self.tally[native.EXPANDED])
+    def counts(self) -> Counts:
+        """The depth is the number of steps to the farthest zone."""
+        nodes, expanded, transitions, depth = (
+            int(self.tally[which])
+            for which in (native.NODES, native.EXPANDED, native.TRANSITIONS, native.DEPTH)
+        )
+        return Counts(nodes, transitions, depth, frontier=nodes - expanded)
 
     @property
     def byte_count(self) -> int:

@@ -24,7 +24,7 @@ from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import load_kernel
 from veristream.kernel.zones import set_zero
 from veristream.search.limits import Limits, Report
-from veristream.search.reach.explore import OutOfMemory
+from veristream.search.memory import OutOfMemoryError
 from veristream.search.session import INTERRUPTED, Session
 from veristream.search.zones import stay as native
 from veristream.search.zones.expand import COVERED, NONE
@@ -36,7 +36,7 @@ from veristream.search.zones.stay import Parts, Trees, add_root, search_runs
 from veristream.search.zones.steps import ENTERED, FAILED
 from veristream.search.zones.trace import Hop, Teller, zone_bounds
 from veristream.search.zones.watch import Questions
-from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
+from veristream.verdict import Counts, Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
 RunClaim = Inevitable | PotentiallyAlways | LeadsTo
 
@@ -104,7 +104,7 @@ class RunExploration:
     def _set_limits(self) -> None:
         self.tally[native.TABLE_LIMIT] = self.memory.table_limit
         self.tally[native.NODE_LIMIT] = min(
-            self.memory.node_count_max, self.state_count + len(self.trees.pending) - self.frontier
+            self.memory.node_count_max, self.state_count + len(self.trees.pending) - self.pending_count
         )
 
     def add(self, row: Row, zone: np.ndarray, origin: int) -> bool:
@@ -127,16 +127,16 @@ class RunExploration:
         room = count * len(self.zones.scratch.cuts) * (2 * self.parts.stay_count + 1)
         while self.tally[native.DISCRETE] + room > self.memory.table_limit:
             self.memory.grow_table(self.state_count, int(self.tally[native.DISCRETE]))
-        while self.frontier + room > len(self.trees.pending):
+        while self.pending_count + room > len(self.trees.pending):
             pending = np.zeros(2 * len(self.trees.pending), np.int64)
             pending[: len(self.trees.pending)] = self.trees.pending
             self.trees = self.trees._replace(pending=pending)
         self._set_limits()
         if self.state_count + room > self.memory.node_count_max:
-            raise OutOfMemory
+            raise OutOfMemoryError
 
     def advance(self, quantum: int) -> None:
-        """Looks at no more than `quantum` nodes; raises OutOfMemory where the budget is used up."""
+        """Looks at no more than `quantum` nodes; raises OutOfMemoryError where the budget is used up."""
         zones = self.zones
         started = time.monotonic()
         reason = search_runs(
@@ -164,7 +164,7 @@ class RunExploration:
             case _:
                 pass
         if self.byte_count > self.budget:
-            raise OutOfMemory
+            raise OutOfMemoryError
 
     def close(self) -> None:
         """Nothing to let go."""
@@ -175,18 +175,17 @@ class RunExploration:
         return int(self.tally[native.NODES])
 
     @property
-    def transition_count(self) -> int:
-        """Steps of zones."""
-        return int(self.tally[native.TRANSITIONS])
+    def counts(self) -> Counts:
+        """The depth is the length of the longest path."""
+        nodes, transitions, depth, pending = (
+            int(self.tally[which])
+            for which in (native.NODES, native.TRANSITIONS, native.DEPTH, native.PENDING)
+        )
+        return Counts(nodes, transitions, depth, frontier=pending)
 
     @property
-    def depth(self) -> int:
-        """Steps on the longest way."""
-        return int(self.tally[native.DEPTH])
-
-    @property
-    def frontier(self) -> int:
-        """Zones that are still to be looked at."""
+    def pending_count(self) -> int:
+        """Zones that are still to be expanded."""
         return int(self.tally[native.PENDING])
 
     @property
@@ -243,10 +242,10 @@ class RunSearch:
         """What both searches cost."""
         assert self.session is not None
         effort = self.session.effort()
-        zones, runs = self.zones, self.runs
+        zones, runs = self.zones.counts, self.runs.counts
         return Effort(
-            zones.state_count + runs.state_count,
-            zones.transition_count + runs.transition_count,
+            zones.states + runs.states,
+            zones.transitions + runs.transitions,
             max(zones.depth, runs.depth),
             effort.seconds,
             effort.memory_mib,
@@ -272,7 +271,7 @@ class RunSearch:
         """Finds where runs may begin; the verdict where that cannot be done."""
         try:
             return self._begin_at_first() if self.cause is None else self._begin_at_causes(session)
-        except OutOfMemory:
+        except OutOfMemoryError:
             return Unknown(session.out_of_memory)
         except KeyboardInterrupt:
             return Unknown(INTERRUPTED)

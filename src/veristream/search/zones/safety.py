@@ -22,9 +22,8 @@ from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import initially, sentence_initial, sentence_never
 from veristream.kernel.zones import INFINITY
 from veristream.search.limits import Limits, Report
-from veristream.search.reach.explore import Hit
 from veristream.search.reach.safety import kind_of
-from veristream.search.session import INTERRUPTED, Advancing, Session
+from veristream.search.session import INTERRUPTED, Advancing, Hit, Session
 from veristream.search.zones.cases import Inquiry, TimedCase, inquire
 from veristream.search.zones.expand import BEYOND
 from veristream.search.zones.explore import MODEL_FAILS, Origin, code_of, scratch_of, shape_of

@@ -58,8 +58,8 @@ def test_more_successors_than_the_buffer_holds(workers: int) -> None:
     _, _, exploration = start(FAN, workers)
     finish(exploration)
     assert exploration.state_count == 10_001
-    assert exploration.transition_count == 10_000
-    assert exploration.depth == 1
+    assert exploration.counts.transitions == 10_000
+    assert exploration.counts.depth == 1
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
@@ -68,8 +68,8 @@ def test_counts_do_not_depend_on_the_workers(workers: int, monkeypatch: pytest.M
     _, _, exploration = start(GRID, workers)
     finish(exploration)
     assert exploration.state_count == 300 * 300
-    assert exploration.transition_count == 2 * 300 * 299
-    assert exploration.depth == 598
+    assert exploration.counts.transitions == 2 * 300 * 299
+    assert exploration.counts.depth == 598
 
 
 def test_a_long_chain_has_a_long_path() -> None:
@@ -84,7 +84,7 @@ def test_a_long_chain_has_a_long_path() -> None:
     path = exploration.path(hits[0].source)
     values = [decode(kernel.layout, network, exploration.row(i)).values[0] for i in path]
     assert values == list(range(50_001))
-    assert exploration.depth == 50_000
+    assert exploration.counts.depth == 50_000
 
 
 def test_edges_are_kept_in_compressed_rows() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.scope import Fixed, Scope, TypeName
 from veristream.languages.timed.lower.types import Range
 from veristream.languages.timed.read.expressions import BUILTIN_TYPES
@@ -20,9 +23,12 @@ REAL_FUNCTIONS = frozenset(_REAL.split())
 """Functions on real numbers, which only statistical and hybrid models use."""
 
 
-def builtin_scope() -> Scope:
-    """Returns the outermost scope: types such as `int8_t` and their bounds, `INT8_MIN` and `INT8_MAX`."""
-    scope = Scope()
+def builtin_scope(evaluate_call: Callable[[syntax.Call, Scope], int]) -> Scope:
+    """Returns the outermost scope: types such as `int8_t` and their bounds, `INT8_MIN` and `INT8_MAX`.
+
+    `evaluate_call` evaluates function calls in constants.
+    """
+    scope = Scope(evaluate_call=evaluate_call)
     for name in sorted(BUILTIN_TYPES):
         type_ = _range(name)
         word = name.removesuffix("_t").upper()

@@ -11,7 +11,8 @@ from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.kinds import is_clock, type_of, written
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs import access
-from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.expressions import ExpressionReader
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import LocalNames, Ref, Scope
 
 _DIRECTIONS: dict[str, tuple[Literal["min", "max"], ...]] = {
@@ -46,7 +47,7 @@ class _Names:
 
 
 def _claims(query: syntax.Query, model: Model, scope: Scope) -> Iterator[tuple[str, prop.Claim]]:
-    reader = Reader(model, scope, LocalNames(), queries=True)
+    reader = ExpressionReader(model, scope, LocalNames(), queries=True)
     match query:
         case syntax.PathQuery(quantifier=quantifier, condition=condition, text=text):
             yield text, _path(quantifier, reader.value(condition))

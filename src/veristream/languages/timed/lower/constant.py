@@ -50,10 +50,7 @@ def evaluate(expr: syntax.Expression, scope: Scope) -> int:
             values = [evaluate(body, scope.bind(name, Fixed(i, type_))) for i in numbers(type_)]
             return sum(values) if op == "sum" else int((all if op == "forall" else any)(values))
         case syntax.Call():
-            # a cycle: functions use constants, and a constant may call a function
-            from veristream.languages.timed.lower.programs.precompute import call_value
-
-            return call_value(expr, scope)
+            return scope.call(expr)
         case _:
             raise _not_constant(expr.span)
 

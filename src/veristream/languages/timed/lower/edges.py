@@ -10,7 +10,6 @@ from veristream.errors import ModelError
 from veristream.ir import network as net
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.constant import bounded, numbers
-from veristream.languages.timed.lower.constraints import check_invariant, split
 from veristream.languages.timed.lower.declare import declare_all
 from veristream.languages.timed.lower.instances import Instance
 from veristream.languages.timed.lower.kinds import mentions_clock
@@ -18,9 +17,11 @@ from veristream.languages.timed.lower.listeners import add_listening
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.changes import assigned
+from veristream.languages.timed.lower.programs.constraints import check_invariant, split
 from veristream.languages.timed.lower.programs.effects import perform
-from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.expressions import ExpressionReader
 from veristream.languages.timed.lower.programs.fold import condition_of
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import Fixed, Home, LocalNames, Process, Ref, Scope, stored
 from veristream.languages.timed.lower.types import Channel, describe
 from veristream.source import Span
@@ -103,7 +104,7 @@ class ComponentWriter:
         return self.locations[key]
 
     def _location(self, location: syntax.Location) -> net.Location:
-        conditions = split(Reader(self.model, self.scope, LocalNames()), location.invariant)
+        conditions = split(ExpressionReader(self.model, self.scope, LocalNames()), location.invariant)
         check_invariant(conditions)
         return net.Location(
             self.locations[location.key],
@@ -137,7 +138,7 @@ class ComponentWriter:
             name = names.fresh(one.name)
             scope.declare(one.name, Ref(name, type_, Home.LOCAL, writable=False), one.span)
             selects.append(net.Select(name, type_.low, type_.high, one.span))
-        reader = Reader(self.model, scope, names)
+        reader = ExpressionReader(self.model, scope, names)
         listens = edge.sync is not None and edge.sync.direction == "?" and edge.guard is not None
         if selects and listens and edge.sync and edge.guard and mentions_clock(edge.guard, scope):
             channel = self._channel(reader, edge.sync)
@@ -152,7 +153,7 @@ class ComponentWriter:
             scope = self.scope.inner()
             for one, type_, value in zip(edge.select, types, values, strict=True):
                 scope.declare(one.name, Fixed(value, type_), one.span)
-            yield self._edge(edge, Reader(self.model, scope, LocalNames()), ())
+            yield self._edge(edge, ExpressionReader(self.model, scope, LocalNames()), ())
 
     def _edge(self, edge: syntax.Edge, reader: Reader, selects: tuple[net.Select, ...]) -> net.Edge:
         conditions = split(reader, edge.guard)

@@ -17,7 +17,7 @@ from veristream.languages.timed.lower.constant import (
     resolve_type,
 )
 from veristream.languages.timed.lower.model import Model
-from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.expressions import ExpressionReader
 from veristream.languages.timed.lower.scope import Fixed, LocalNames, Ref, Scope, unknown
 from veristream.languages.timed.lower.types import Range, Type, describe, same_layout
 from veristream.source import Span
@@ -131,7 +131,7 @@ class Instances:
             value = evaluate(argument, scope)
             return Fixed(check_range(value, type_, argument.span), type_)
         if parameter.reference:
-            place = Reader(self.model, scope, LocalNames()).place(argument)
+            place = ExpressionReader(self.model, scope, LocalNames()).place(argument)
             if isinstance(place, Ref) and not all(isinstance(one, ir.Const) for one in place.indices):
                 raise ModelError("this index is not constant", argument.span, "use a number")
         else:

@@ -19,7 +19,7 @@ from itertools import product
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir import network as net
-from veristream.languages.timed.lower.constraints import negate
+from veristream.languages.timed.lower.programs.constraints import negate
 from veristream.languages.timed.lower.programs.fold import conjunction, negation
 
 GUARDED_MAX = 6

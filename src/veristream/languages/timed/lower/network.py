@@ -16,6 +16,7 @@ from veristream.languages.timed.lower.declare import declare_all
 from veristream.languages.timed.lower.edges import lower_process
 from veristream.languages.timed.lower.instances import Definition, Instance, Instances
 from veristream.languages.timed.lower.model import Model
+from veristream.languages.timed.lower.programs.precompute import call_value
 from veristream.languages.timed.lower.programs.statements import lower_functions
 from veristream.languages.timed.lower.scope import Family, Process, Scope
 from veristream.languages.timed.read.parse import read_system
@@ -31,7 +32,7 @@ def read_models(source: Source, constants: Mapping[str, int]) -> tuple[net.Netwo
 
 
 def lower(system: syntax.System, name: str) -> net.Network:
-    model, outer = Model(), builtin_scope().inner()
+    model, outer = Model(), builtin_scope(call_value).inner()
     declare_all(system.declarations, outer, model, model.variables)
     line = outer.inner()
     declare_all(system.system_declarations, line, model, model.variables)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum as PythonEnum
@@ -128,11 +128,16 @@ Entity = Fixed | Ref | TypeName | FunctionName | Process | Family
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The names of one block, and the enclosing block."""
+    """The names of one block, and the enclosing block.
+
+    The outermost scope has the evaluator of function calls in constants. Functions use constants, and a
+    constant may call a function; passing the evaluator keeps this module independent of functions.
+    """
 
     outer: Scope | None = None
     owner: str = ""  # prefix of the names in the IR: empty, or the component with a dot
     names: dict[str, Entity] = field(default_factory=dict)
+    evaluate_call: Callable[[syntax.Call, Scope], int] | None = None
 
     def inner(self) -> Scope:
         """Returns a nested scope."""
@@ -163,6 +168,14 @@ class Scope:
         if entity is None:
             raise unknown("name", name, self.known(), span, "declare it first")
         return entity
+
+    def call(self, expr: syntax.Call) -> int:
+        """Returns the result of a function call in a constant; raises ModelError if it is not constant."""
+        scope = self
+        while scope.outer is not None:
+            scope = scope.outer
+        assert scope.evaluate_call is not None
+        return scope.evaluate_call(expr, self)
 
     def known(self) -> list[str]:
         """Returns all visible names, the innermost first."""

@@ -9,7 +9,6 @@ a local variable of its caller is inlined.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
@@ -20,11 +19,9 @@ from veristream.languages.timed.lower.kinds import no_number, type_of
 from veristream.languages.timed.lower.model import Request
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.changes import changes, root
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import Fixed, FunctionName, Home, Ref, Scope, unknown
 from veristream.languages.timed.lower.types import Range, Type, describe, same_layout
-
-if TYPE_CHECKING:
-    from veristream.languages.timed.lower.programs.expressions import Reader
 
 
 def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
@@ -14,13 +13,11 @@ from veristream.languages.timed.lower.kinds import mentions_clock, no_number, ty
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.calls import find_function, is_builtin, lower_call
 from veristream.languages.timed.lower.programs.fold import has_call
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.programs.results import store_result
 from veristream.languages.timed.lower.scope import Fixed, Home, Ref
 from veristream.languages.timed.lower.types import Array, Clock, Range, Record, describe, same_layout
 from veristream.source import Span
-
-if TYPE_CHECKING:
-    from veristream.languages.timed.lower.programs.expressions import Reader
 
 
 def perform(reader: Reader, expr: syntax.Expression) -> None:

@@ -22,7 +22,6 @@ from veristream.languages.timed.lower.constant import (
     find_part,
     numbers,
 )
-from veristream.languages.timed.lower.constraints import compare_clocks
 from veristream.languages.timed.lower.kinds import (
     COMPARISONS,
     CONNECTIVES,
@@ -33,20 +32,19 @@ from veristream.languages.timed.lower.kinds import (
     range_of,
     type_of,
 )
-from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.calls import is_builtin, lower_call
+from veristream.languages.timed.lower.programs.constraints import compare_clocks
 from veristream.languages.timed.lower.programs.effects import assign, increment
 from veristream.languages.timed.lower.programs.fold import conjunction, fold, has_call, negation
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import (
     Family,
     Fixed,
     FunctionName,
     Home,
-    LocalNames,
     Process,
     Ref,
-    Scope,
     unknown,
 )
 from veristream.languages.timed.lower.types import Array, Range, Record, Void, describe, same_layout
@@ -57,24 +55,10 @@ _UNROLLED: dict[str, ir.BinaryOp] = {"forall": "and", "exists": "or", "sum": "+"
 
 
 @dataclass(slots=True)
-class Reader:
-    """Lowers the expressions of one scope.
-
-    `effects` collects the statements for side effects; it is None where side effects are not allowed.
-    """
-
-    model: Model
-    scope: Scope
-    names: LocalNames
-    effects: list[ir.Statement] | None = None
-    queries: bool = False  # in queries, clocks can be compared anywhere, and processes named
-
-    def within(self, scope: Scope) -> Reader:
-        """Returns this reader for another scope."""
-        return replace(self, scope=scope)
+class ExpressionReader(Reader):
+    """Lowers all kinds of expressions."""
 
     def value(self, expr: syntax.Expression) -> ir.Expr:
-        """Returns the IR expression for the value of `expr`."""
         match expr:
             case syntax.Number(value=value, span=span):
                 return ir.Const(value, span)
@@ -102,42 +86,7 @@ class Reader:
             case syntax.Deadlock(span=span):
                 return ir.Deadlocked(span)
 
-    def mark(self) -> int:
-        """Returns the number of statements so far."""
-        return len(self.effects) if self.effects is not None else 0
-
-    def keep(self, values: list[ir.Expr], mark: int) -> list[ir.Expr]:
-        """Saves the values in local variables, before the side effects that start at `mark`."""
-        assert self.effects is not None
-        kept: list[ir.Expr] = []
-        for value in values:
-            if isinstance(value, ir.Const):
-                kept.append(value)
-                continue
-            name = self.names.fresh("kept")
-            self.effects.insert(mark, ir.Let(name, ir.INT, value, span=value.span))
-            mark += 1
-            kept.append(ir.Local(name, None, value.span))
-        return kept
-
-    def emit(self, statement: ir.Statement) -> None:
-        """Adds a side effect; raises ModelError where none is allowed."""
-        if self.effects is None:
-            raise ModelError(
-                "side effects are not allowed here",
-                statement.span,
-                "only updates and functions can assign",
-            )
-        self.effects.append(statement)
-
-    def write_out(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
-        """Inlines a function that changes a local variable of the caller; see `FunctionReader`."""
-        raise ModelError(
-            f"`{call.name}` assigns an argument that cannot be assigned", call.span, "pass a variable"
-        )
-
     def place(self, expr: syntax.Expression) -> Fixed | Ref:
-        """Returns the constant, variable, clock, channel, or part of one, that the expression denotes."""
         match expr:
             case syntax.Name(name=name, span=span):
                 entity = self.scope.find(name, span)

@@ -10,7 +10,7 @@ from veristream.ir.state import name_parts
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs.changes import nodes
-from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.expressions import ExpressionReader
 from veristream.languages.timed.lower.programs.statements import lower_functions
 from veristream.languages.timed.lower.scope import LocalNames, Scope
 
@@ -18,7 +18,7 @@ from veristream.languages.timed.lower.scope import LocalNames, Scope
 def call_value(expr: syntax.Call, scope: Scope) -> int:
     """Returns the result of the call; raises ModelError if it depends on variables."""
     model = Model()
-    call = Reader(model, scope, LocalNames()).value(expr)
+    call = ExpressionReader(model, scope, LocalNames()).value(expr)
     lower_functions(model)
     functions = tuple(model.functions.values())
     for part in nodes((call, functions)):

@@ -17,7 +17,8 @@ from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.calls import pass_by_value, refer
 from veristream.languages.timed.lower.programs.changes import count_returns
 from veristream.languages.timed.lower.programs.effects import as_type, assign, perform
-from veristream.languages.timed.lower.programs.expressions import Reader
+from veristream.languages.timed.lower.programs.expressions import ExpressionReader
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import FunctionName, Home, LocalNames, Ref, Scope, TypeName
 from veristream.languages.timed.lower.types import (
     Array,
@@ -118,7 +119,7 @@ def _is_known(type_: Type, declaration: syntax.Variable, scope: Scope) -> bool:
 
 
 @dataclass(slots=True)
-class FunctionReader(Reader):
+class FunctionReader(ExpressionReader):
     """Lowers the expressions of a function; `path` has the functions being inlined."""
 
     path: tuple[str, ...] = ()

@@ -7,7 +7,6 @@ depend on a condition without clocks, so `b || x < 5` is supported, and `x < 5 |
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
@@ -16,11 +15,9 @@ from veristream.languages.timed.lower.constant import bounded, numbers
 from veristream.languages.timed.lower.kinds import COMPARISONS, is_clock, mentions_clock, type_of
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.fold import fold, negation
+from veristream.languages.timed.lower.programs.reader import Reader
 from veristream.languages.timed.lower.scope import Fixed, Ref
 from veristream.source import Span
-
-if TYPE_CHECKING:
-    from veristream.languages.timed.lower.programs.expressions import Reader
 
 _FLIPPED: dict[str, ir.ClockOp] = {"<": ">", "<=": ">=", "==": "==", ">=": "<=", ">": "<"}
 _OPS: dict[str, ir.ClockOp] = {"<": "<", "<=": "<=", "==": "==", ">=": ">=", ">": ">"}

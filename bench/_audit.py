@@ -14,11 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from veristream.kabis.audit.findings import Finding, Kind
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.protocol.actions import Hole, SetTopic
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
-from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
+from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock, transactions_root
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode, to_json
 from veristream.kabis.protocol.keys import SecretKey, make_key

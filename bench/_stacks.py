@@ -19,8 +19,8 @@ from veristream.brokers.cometbft import CometNetwork
 from veristream.brokers.group import BrokerGroup
 from veristream.brokers.kafka import KafkaClusters
 from veristream.kabis.channels.interfaces import party_of
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings

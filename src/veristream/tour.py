@@ -22,7 +22,7 @@ from veristream.expected import Reproduction, find_known
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import show_audit
 from veristream.kabis.audit.report import AuditReport
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.demonstration import LIARS, Demonstration, demonstrate
 from veristream.kabis.cluster.folder import ClusterFolder

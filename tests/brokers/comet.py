@@ -12,7 +12,8 @@ from tests.kabis.chain import STORAGE, key_of, party
 from tests.missing import is_missing
 from veristream.brokers.cometbft import CometNetwork, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import FAILURES, Channels
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.cometbft.application import CometStatus
 from veristream.kabis.cometbft.client import CometOrdering

@@ -13,7 +13,7 @@ from tests.kabis.session.console import Console, opened
 from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Start
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings

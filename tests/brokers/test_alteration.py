@@ -25,7 +25,7 @@ from tests.kabis.session.console import Console, Ended, opened
 from veristream.brokers.cometbft import CometNetwork
 from veristream.brokers.kafka import KafkaClusters
 from veristream.kabis.channels.interfaces import party_of
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.event_receipts import EventReceipt
 from veristream.kabis.log.kafka.frames import decode_frame, encode_frame

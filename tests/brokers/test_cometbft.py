@@ -12,11 +12,11 @@ import pytest
 
 from tests.brokers.comet import PATIENCE_S, admin_of, create_topics, make_genesis, reach, running, visit
 from veristream.brokers.cometbft import CometNetwork
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.rpc import Call
 from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Already, Done, Reason, Refused
 from veristream.kabis.protocol.receipts import CertificateError

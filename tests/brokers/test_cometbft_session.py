@@ -16,7 +16,7 @@ import pytest
 from tests.brokers.comet import PATIENCE_S, addresses, running
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.brokers.cometbft import CometNetwork, find_program
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.event_receipts import (
     ReceiptError,

@@ -14,8 +14,8 @@ from veristream.kabis.client.kafka import pulling
 from veristream.kabis.client.kafka.pulling import KafkaPuller
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import PartitionName
+from veristream.kabis.protocol.answers import Below
+from veristream.kabis.protocol.partitions import PartitionName
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -11,7 +11,7 @@ from tests.brokers.streams import UNVALIDATED, VALIDATED, Stream, create
 from tests.kabis.session.console import Console
 from veristream.brokers.kafka import KafkaClusters
 from veristream.kabis.channels.interfaces import party_of
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -28,6 +28,10 @@ PLANTED = {
     "confluent_kafka has its owners": ("kabis/storage/planted_kafka.py", "confluent_kafka"),
     "nacl has its owners": ("kabis/ordering/planted_nacl.py", "nacl.signing"),
     "kabis stands on its own": ("kabis/planted.py", "veristream.ir.network"),
+    "kabis: from what is signed up to clusters": (
+        "kabis/wire/planted.py",
+        "veristream.kabis.client.errors",
+    ),
     "kabis.protocol: what is signed": ("kabis/protocol/merkle.py", "veristream.kabis.protocol.keys"),
     "kabis.ledger: what is decided": ("kabis/ledger/groups.py", "veristream.kabis.ledger.rules"),
 }

@@ -7,7 +7,6 @@ from functools import partial
 from random import Random
 from typing import Generic, Protocol, TypeVar, assert_never
 
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs as consumer_outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
@@ -20,13 +19,15 @@ from veristream.kabis.client.producer.lanes import NEVER_MS
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
+from veristream.kabis.protocol.answers import Absent, Below
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome, Refused
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import SESSION_BYTES
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.storage.core import Absent, Below
-from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 from veristream_testing.simulation.disk import Disk
 from veristream_testing.simulation.stores import Refusal, Store

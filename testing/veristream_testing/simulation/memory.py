@@ -13,16 +13,20 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from veristream.kabis.channels.interfaces import CertifiedBlock, Channels, OrderingStatus
+from veristream.kabis.channels.interfaces import Channels, OrderingStatus
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.actions import Action
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Signer
 from veristream.kabis.protocol.outcomes import NOT_YET, Done, Outcome, Refused
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
@@ -34,8 +38,7 @@ from veristream.kabis.protocol.receipts import (
 )
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action
-from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+from veristream.kabis.storage.core import RefusedError, StorageCore
 from veristream.kabis.wire.connection import RequestError
 
 FETCH_BYTES = 1 << 20

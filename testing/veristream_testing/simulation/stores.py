@@ -11,14 +11,15 @@ from zlib import crc32
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.log import Gap, Lost, Record
 from veristream.kabis.log.memory import MemoryLog
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError, Octets
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.core import Absent, Below, RefusedError, StorageCore
-from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.storage.core import RefusedError, StorageCore
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 from veristream_testing.simulation.trouble import StorageLie
 

@@ -20,12 +20,11 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.ordering.messages import Commit
 from veristream.kabis.ordering.validator import Committed, to_commit_certificate
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Done

@@ -12,7 +12,7 @@ from veristream.kabis.audit.check import Admitted, Stored, Stream, judge
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Registry, read_facts
-from veristream.kabis.channels.interfaces import CertifiedBlock
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 
 Group = tuple[str, int, str]

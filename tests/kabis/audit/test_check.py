@@ -22,9 +22,9 @@ from tests.kabis.chain import (
 from veristream.kabis.audit.check import Condition, Stored, describe, inspect
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey
 from veristream.kabis.protocol.batch import Batch, SignedHeader
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST, DecodeError
 from veristream.kabis.protocol.receipts import sign_storage_absence
 from veristream.kabis.protocol.transactions import BatchConflict, Transaction, skip, submit

@@ -13,11 +13,12 @@ from tests.kabis.chain import batch_of, make_genesis
 from veristream.kabis.audit import network
 from veristream.kabis.audit.check import Condition, Stored
 from veristream.kabis.audit.network import Asking, Wanted
+from veristream.kabis.channels.failures import LyingPartyError
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.storage.client import LyingPartyError, StorageClient
-from veristream.kabis.storage.core import Absent, Below
-from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.protocol.partitions import StreamName
+from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.connection import RequestError
 
 REGISTRY = read_ledger(make_genesis(), []).registry

@@ -20,9 +20,8 @@ from tests.kabis.chain import (
     vote,
 )
 from veristream.kabis.audit.plan import What, check_ranges, scan_blocks
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.protocol.actions import JoinGroup
-from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock, transactions_root
 from veristream.kabis.protocol.receipts import StorageReceipt, certify, sign_storage_receipt
 from veristream.kabis.protocol.transactions import Submit
 

@@ -13,8 +13,8 @@ from tests.kabis.session.console import Console, opened
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Start
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.log.disk.segment import HEADER_BYTES

@@ -18,10 +18,10 @@ from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer
 from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.producer import AsyncKabisProducer
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.storage.core import Absent, Below
 from veristream_testing.simulation.memory import MemoryCluster, MemoryOrdering, MemoryStorage
 
 EVENTS = 200_000

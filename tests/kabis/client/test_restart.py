@@ -17,9 +17,9 @@ from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.actions import RevokeKey
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import BatchConflict
-from veristream.kabis.storage.entries import StreamName
 from veristream_testing.simulation.memory import MemoryCluster, StorageFault, ValidatorFault
 
 

@@ -11,9 +11,10 @@ from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.outputs import Store, Submit
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import SESSION_BYTES
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, StreamName
 from veristream.kabis.wire.connection import ConnectionLostError
 from veristream_testing.simulation.memory import MemoryStorage, StorageFault
 

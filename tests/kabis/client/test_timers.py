@@ -7,8 +7,9 @@ from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.outputs import Append, Recover
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import SESSION_BYTES
 from veristream.kabis.protocol.records import Record
-from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 
 RETRY_MS = 100
 

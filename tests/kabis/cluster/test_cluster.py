@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.kabis.session.console import opened
-from veristream.kabis.client.access import Access
 from veristream.kabis.cluster import chaos, processes
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.chaos import Fault, Told, find_problems
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ClusterFolder, count_faults

@@ -28,14 +28,17 @@ from tests.kabis.storage.chain import (
     batch,
     certificate,
 )
+from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.log.disk.opening import scan, segment_paths
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.genesis import Party, to_json
 from veristream.kabis.protocol.keys import SecretKey, make_key, save_key
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.client import LyingPartyError, StorageClient
-from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry
+from veristream.kabis.storage.client import StorageClient
+from veristream.kabis.storage.core import CaughtUp
 from veristream.kabis.wire.endpoints import Address, Attached, Handlers, RefusedError, RequestError, serve
 from veristream.kabis.wire.handshake import Identity, Role
 

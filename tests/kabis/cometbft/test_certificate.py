@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.cometbft import headers
 from veristream.kabis.cometbft.application import address_of
 from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
@@ -22,7 +23,6 @@ from veristream.kabis.protocol.receipts import (
     UnknownValidatorError,
     VoteSignatureError,
 )
-from veristream.kabis.storage.client import LyingPartyError
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
 """What a node of CometBFT 0.38.26 answered to `commit`, and its chain's keys."""

@@ -13,13 +13,13 @@ import pytest
 
 from tests.kabis.chain import Chain
 from tests.kabis.cometbft.chain import GENESIS, CometChain, FakeNode, Lie, make_commit
-from veristream.kabis.channels.interfaces import CertifiedBlock
+from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.cometbft.application import Places
 from veristream.kabis.cometbft.rpc import Call, NodeError
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.outcomes import Already, Done, Refused
-from veristream.kabis.storage.client import LyingPartyError
 
 HEIGHT = 12
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from veristream.kabis.channels.interfaces import FAILURES
+from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
-from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.wire.endpoints import Address
 
 OK = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"

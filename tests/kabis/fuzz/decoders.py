@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from tests.kabis import strategies as known
 from tests.kabis.chain import key_of, make_genesis
 from veristream import kabis
-from veristream.kabis.channels import interfaces
 from veristream.kabis.cometbft import abci, application
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
 from veristream.kabis.ledger.key_proofs import KeyProof
@@ -29,17 +28,19 @@ from veristream.kabis.ordering import durable, encoding, messages, peers, reques
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import genesis, protobuf, records
 from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, BatchHeader, PackedBatch, SignedHeader
-from veristream.kabis.protocol.blocks import Block, BlockHeader
+from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock
 from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.seal import Sealer, SealError, TopicKeys
 from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
-from veristream.kabis.storage.core import Absent, Below, PlainSlice
 from veristream.kabis.wire import handshake
 from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.handshake import WireError
@@ -108,13 +109,11 @@ def many(values: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, .
     return st.lists(values, max_size=3).map(tuple)
 
 
-streams = st.builds(entries.StreamName, names, u32, names, u32)
-places = st.builds(entries.PartitionName, names, u32)
+streams = st.builds(StreamName, names, u32, names, u32)
+places = st.builds(PartitionName, names, u32)
 leaves = st.lists(blobs, min_size=1, max_size=4).map(tuple)
-appends = st.builds(
-    entries.PlainAppend, places, st.binary(min_size=entries.SESSION_BYTES, max_size=16), u32, leaves
-)
-plain_entries = st.builds(entries.PlainEntry, u32, appends)
+appends = st.builds(PlainAppend, places, st.binary(min_size=SESSION_BYTES, max_size=16), u32, leaves)
+plain_entries = st.builds(PlainEntry, u32, appends)
 extents = st.tuples(u32, u32).map(lambda pair: entries.Extent(min(pair), max(pair)))
 roles = st.sampled_from(list(handshake.Role))
 hellos = st.builds(handshake._Hello, names, digests, digests, st.booleans())
@@ -159,7 +158,7 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     tx.VoteConflict: st.builds(tx.VoteConflict, known.votes, known.votes),
     genesis.Party: st.builds(genesis.Party, names, publics),
     genesis.Genesis: st.sampled_from([make_genesis(mode=mode) for mode in genesis.StorageMode]),
-    interfaces.CertifiedBlock: st.builds(interfaces.CertifiedBlock, known.blocks(), either),
+    CertifiedBlock: st.builds(CertifiedBlock, known.blocks(), either),
     handshake._Hello: hellos,
     handshake._Proof: proofs,
     handshake._Answer: st.builds(handshake._Answer, hellos, proofs),
@@ -181,8 +180,8 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
         many(st.tuples(st.tuples(names, u32), u64)),
         many(st.builds(outbox.Posted, names, u32, blobs)),
     ),
-    entries.PlainAppend: appends,
-    entries.PlainEntry: plain_entries,
+    PlainAppend: appends,
+    PlainEntry: plain_entries,
     entries.Checkpoint: st.builds(
         entries.Checkpoint, many(st.tuples(streams, extents)), many(st.tuples(places, extents))
     ),

@@ -29,9 +29,10 @@ from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.protocol.codec import DIGEST_BYTES, DecodeError
 from veristream.kabis.protocol.outcomes import Already, Done
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import PlainAppend
 from veristream.kabis.storage import messages as stored
 from veristream.kabis.storage.core import StorageCore
-from veristream.kabis.storage.entries import PartitionName, PlainAppend
 from veristream.kabis.storage.party import StorageParty
 from veristream.kabis.wire.connection import (
     _HEAD,

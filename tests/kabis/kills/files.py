@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kabis.kills.producing import PARTITIONS, TOPIC
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.log.disk.log import Log
 from veristream.kabis.log.disk.repair import check
 from veristream.kabis.ordering.store import BlockStore, RecordStore
-from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.core import StorageCore
 

@@ -20,11 +20,11 @@ from pathlib import Path
 from tests.kabis.kills.notes import Notebook, NotesReader
 from tests.kabis.kills.oracle import make_value
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.lanes import Flight
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed, Settlement
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.records import Record
 

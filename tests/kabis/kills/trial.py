@@ -18,9 +18,9 @@ from tests.kabis.kills.notes import Notes, NotesReader, Place
 from tests.kabis.kills.oracle import Delivered, find_problems
 from tests.kabis.kills.plan import Kind, Members, Round
 from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.consumer import KabisConsumer
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster, Start
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic

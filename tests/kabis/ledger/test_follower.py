@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.chain import Chain, certificate_for, make_genesis
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.actions import SetTopic
-from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 
 
 def make_blocks() -> tuple[Block, Block]:

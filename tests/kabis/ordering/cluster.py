@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.kabis.chain import CHAIN, VALIDATORS, batch_of, key_of, make_genesis, submitted
-from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock
+from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import Status
 from veristream.kabis.protocol.actions import Action, SetTopic
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, to_json
 from veristream.kabis.protocol.keys import SecretKey, save_key

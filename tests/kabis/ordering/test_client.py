@@ -19,7 +19,7 @@ from tests.kabis.chain import (
 )
 from tests.kabis.ordering.cluster import draw_genesis
 from tests.kabis.ordering.steady import run_steadily
-from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock
+from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import (
     Blocks,
@@ -29,9 +29,9 @@ from veristream.kabis.ordering.requests import (
     encode_outcome,
     split_request,
 )
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Done
-from veristream.kabis.storage.client import LyingPartyError
 from veristream.kabis.wire.endpoints import Address, Handlers, RefusedError, RequestError, Server, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 

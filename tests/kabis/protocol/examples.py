@@ -15,7 +15,6 @@ from tests.kabis.chain import (
     submitted,
     vote,
 )
-from veristream.kabis.channels import interfaces
 from veristream.kabis.cometbft import application
 from veristream.kabis.ledger import state
 from veristream.kabis.ledger.event_receipts import (
@@ -31,12 +30,15 @@ from veristream.kabis.ordering import durable, encoding, messages, peers, reques
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import keys, records, seal
 from veristream.kabis.protocol import transactions as tx
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
-from veristream.kabis.protocol.blocks import Block, BlockHeader, transactions_root
+from veristream.kabis.protocol.blocks import Block, BlockHeader, CertifiedBlock, transactions_root
 from veristream.kabis.protocol.codec import ZERO_DIGEST, Encoded
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate, CometVote, Votes, encode_anchor
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import (
     CommitCertificate,
     SignedVote,
@@ -50,7 +52,6 @@ from veristream.kabis.protocol.receipts import (
 from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
-from veristream.kabis.storage.core import Absent, Below, PlainSlice
 from veristream.kabis.wire import handshake
 
 U16_MAX, U32_MAX, U64_MAX = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
@@ -90,12 +91,12 @@ COMET_EMPTY = CometCertificate(
 HOLE = act.Hole("orders", 1, 40, digest(12))
 HOLE_MAX = act.Hole(UNICODE, U32_MAX, U64_MAX, digest(255))
 SUBMIT = tx.Submit(SIGNED, (RECEIPT, StorageReceipt("s1", digest(4), signature(7))))
-PLACE = entries.PartitionName("logs", 1)
-PLACE_MAX = entries.PartitionName(LONG, U32_MAX)
-STREAM = entries.StreamName("orders", 1, "alice", 2)
-STREAM_MAX = entries.StreamName(UNICODE, U32_MAX, LONG, U32_MAX)
-APPEND = entries.PlainAppend(PLACE, bytes(range(16)), 5, (b"one", b"", b"three"))
-APPEND_MAX = entries.PlainAppend(PLACE_MAX, b"\xff" * 16, U64_MAX, (b"",))
+PLACE = PartitionName("logs", 1)
+PLACE_MAX = PartitionName(LONG, U32_MAX)
+STREAM = StreamName("orders", 1, "alice", 2)
+STREAM_MAX = StreamName(UNICODE, U32_MAX, LONG, U32_MAX)
+APPEND = PlainAppend(PLACE, bytes(range(16)), 5, (b"one", b"", b"three"))
+APPEND_MAX = PlainAppend(PLACE_MAX, b"\xff" * 16, U64_MAX, (b"",))
 KEY = state.Key(digest(13), 4)
 KEY_ENDED = state.Key(digest(255), U64_MAX, U64_MAX, state.Ending.FENCED)
 ROOTS = tuple((number, digest(number)) for number in range(state.SECTIONS))
@@ -178,8 +179,8 @@ VALUES: tuple[Encoded, ...] = (
         (Party("s", digest(2)),),
         (Party("a", digest(3)),),
     ),
-    interfaces.CertifiedBlock(BLOCK, CERTIFICATE),
-    interfaces.CertifiedBlock(block_of(), COMET_EMPTY),
+    CertifiedBlock(BLOCK, CERTIFICATE),
+    CertifiedBlock(block_of(), COMET_EMPTY),
     *(HELLO, HELLO_MAX),
     *(proof_of(role, "s0") for role in handshake.Role),
     proof_of(handshake.Role.ANONYMOUS, UNICODE),
@@ -204,7 +205,7 @@ VALUES: tuple[Encoded, ...] = (
         ((("orders", 1), 5), ((UNICODE, U32_MAX), U64_MAX)),
         (outbox.Posted("orders", 1, b"leaf"), outbox.Posted("", 0, b"")),
     ),
-    *(APPEND, APPEND_MAX, entries.PlainEntry(7, APPEND), entries.PlainEntry(U64_MAX, APPEND_MAX)),
+    *(APPEND, APPEND_MAX, PlainEntry(7, APPEND), PlainEntry(U64_MAX, APPEND_MAX)),
     entries.Checkpoint(),
     entries.Checkpoint(
         ((STREAM, entries.Extent(1, 2)), (STREAM_MAX, entries.Extent(U64_MAX, U64_MAX))),
@@ -260,7 +261,7 @@ def list_messages() -> Iterator[tuple[str, bytes]]:
     yield "storage batches", stored.encode_batches(())
     yield "storage batches", stored.encode_batches((b"", b"batch"), U64_MAX)
     yield "storage slice", stored.encode_slice(PlainSlice((), 0))
-    part = PlainSlice((entries.PlainEntry(7, APPEND), entries.PlainEntry(10, APPEND_MAX)), U64_MAX)
+    part = PlainSlice((PlainEntry(7, APPEND), PlainEntry(10, APPEND_MAX)), U64_MAX)
     yield "storage slice", stored.encode_slice(part)
     yield "storage evidence", stored.encode_evidence([])
     yield "storage evidence", stored.encode_evidence([(SIGNED, SIGNED_MAX), (SIGNED_MAX, SIGNED)])

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.kabis.session.console import Console, Ended, opened
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.keys import SEED_BYTES, make_key, save_key
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from tests.kabis.session.console import Console, Ended, opened
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.keys import load_key
+from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.storage.client import StorageClient
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import StreamName
 from veristream.kabis.wire.endpoints import RefusedError, RequestError
 from veristream.kabis.wire.handshake import Identity, Role
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.kabis.spark.lake import PATIENCE_S
 from tests.pages import DOCS, read_blocks
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic

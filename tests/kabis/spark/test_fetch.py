@@ -18,11 +18,11 @@ from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.actions import LowWater, SetTopic
 from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.plan import AdmittedPart, Bounds, Part, PlainPart, Range, find_ranges
 from veristream.kabis.spark.watch import Watch
-from veristream.kabis.storage.entries import PartitionName
 from veristream_testing.simulation.memory import MemoryCluster, StorageFault
 
 COUNT = 40

@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 
 from tests.kabis.chain import CHAIN, Chain, batch_of, certificate_for, chain_with_topic, key_of, submitted
 from tests.kabis.strategies import patient
-from veristream.kabis.channels.interfaces import CertifiedBlock, OrderingStatus
+from veristream.kabis.channels.interfaces import OrderingStatus
 from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.protocol.actions import LowWater, RevokeKey, RotateKey
+from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.partitions import StreamName, stream_of
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Transaction, prove_possession
 from veristream.kabis.storage.chain import ChainView, NotNextError, Standing, follow_chain
-from veristream.kabis.storage.core import Below, StorageCore, stream_of
-from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.party import Directory
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.handshake import Peer, Role

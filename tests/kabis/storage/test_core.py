@@ -24,23 +24,22 @@ from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.log.memory import MemoryLog
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage import core as core_module
 from veristream.kabis.storage.core import (
-    Absent,
     Appended,
-    Below,
     CaughtUp,
     NotDurableError,
-    PlainSlice,
     RefusedError,
     StorageCore,
     StorageLog,
 )
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, PlainEntry
 from veristream.kabis.storage.ranges import Ranges
 
 PLACE = PartitionName("clicks", 3)

@@ -11,18 +11,13 @@ from hypothesis import strategies as st
 
 from tests.kabis.storage.chain import STREAM, batch, certificate
 from veristream.kabis.log.disk.index import SparseIndex
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.storage import messages
-from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
-from veristream.kabis.storage.entries import (
-    BatchEntry,
-    Checkpoint,
-    Extent,
-    PartitionName,
-    PlainAppend,
-    PlainEntry,
-    decode_entry,
-)
+from veristream.kabis.storage.core import CaughtUp
+from veristream.kabis.storage.entries import BatchEntry, Checkpoint, Extent, decode_entry
 
 PLACE = PartitionName("clicks", 3)
 APPEND = PlainAppend(PLACE, b"s" * 16, 7, (b"one", b"", b"three"))

@@ -18,7 +18,6 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import Condition, Stored, inspect
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.segment import (
     DATA,
@@ -34,6 +33,7 @@ from veristream.kabis.log.disk.segment import (
     read_frame,
     read_payload,
 )
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.storage.entries import BatchEntry, decode_entry

@@ -15,14 +15,15 @@ from typing import Any, TypeVar
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit.check import Condition, Stored, describe, inspect
 from veristream.kabis.audit.registry import Registry
-from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock
+from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.ordering.asking import Validators
+from veristream.kabis.protocol.answers import Below
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.storage.client import LyingPartyError, StorageClient
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import StreamName
+from veristream.kabis.protocol.partitions import StreamName
+from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.handshake import Identity
 

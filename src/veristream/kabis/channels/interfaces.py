@@ -9,25 +9,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, Self
+from typing import Protocol
 
 from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.blocks import Block
-from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.protocol.codec import Coded, Reader, Writer
+from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
 from veristream.kabis.protocol.records import murmur2
-from veristream.kabis.storage.client import LyingPartyError
-from veristream.kabis.storage.core import Absent, Below, PlainSlice
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
-from veristream.kabis.wire.connection import RequestError
-from veristream.kabis.wire.handshake import WireError
-
-FAILURES = (TimeoutError, OSError, WireError, RequestError, LyingPartyError)
-"""What the methods of both interfaces raise when the other side does not do as asked."""
 
 
 class Storage(Protocol):
@@ -63,26 +57,6 @@ class Storage(Protocol):
 
     async def close(self) -> None:
         """Lets go of the party."""
-
-
-@dataclass(frozen=True, slots=True)
-class CertifiedBlock(Coded):
-    """A block and the votes that decided it."""
-
-    KIND: ClassVar[str] = "certified-block"
-
-    block: Block
-    certificate: Certificate
-
-    def write(self, writer: Writer) -> None:
-        """Appends both."""
-        self.block.write(writer)
-        write_certificate(writer, self.certificate)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes both; whether the votes are good is for the reader to check."""
-        return cls(Block.read(reader), read_certificate(reader))
 
 
 @dataclass(frozen=True, slots=True)

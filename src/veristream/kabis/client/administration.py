@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.channels.interfaces import FAILURES, Channels, Connect
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.client.fetching import WrongAnswerError, check_answer, require_partition

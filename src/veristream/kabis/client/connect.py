@@ -1,17 +1,30 @@
-"""The validation channel of a chain, whoever its validators are."""
+"""Opens the channels of a chain. The only module that knows every implementation of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.client import CometOrdering
+from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.handshake import Identity
 
 
 def open_ordering(genesis: Genesis, identity: Identity, timeout_s: float = 5.0) -> Validators:
-    """The validation channel: our validators, or CometBFT's nodes."""
+    """Returns the validation channel: our own validators, or the nodes of CometBFT."""
     if is_cometbft(genesis):
         return CometOrdering(genesis, timeout_s)
     return OrderingClient(genesis, identity, timeout_s)
+
+
+async def open_channels(
+    genesis: Genesis, identity: Identity, timeout_s: float, kafka: Mapping[str, KafkaSettings] | None = None
+) -> Channels:
+    """Returns both channels: all storage parties and all validators of the genesis."""
+    storage = tuple(StorageClient(identity, party, timeout_s) for party in genesis.storage)
+    return Channels(storage, open_ordering(genesis, identity, timeout_s), kafka or {})

@@ -16,8 +16,10 @@ from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock, Channels, Connect
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.wire.endpoints import new_event_loop
 
 _LOGGER = logging.getLogger(__name__)

@@ -6,9 +6,9 @@ import asyncio
 from contextlib import suppress
 from itertools import cycle
 
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import PATIENCE_S as LEDGER_S
 from veristream.kabis.client.administration import Replica, visit
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN
 from veristream.kabis.protocol.actions import SetTopic
 

@@ -19,11 +19,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, act_all, visit
 from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.caught import wait_for_caught
 from veristream.kabis.cluster.cluster import Cluster, Start
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder

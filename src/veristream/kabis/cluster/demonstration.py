@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.caught import wait_for_caught
 from veristream.kabis.cluster.cluster import Cluster, Start
 from veristream.kabis.cluster.folder import ADMIN

@@ -16,9 +16,9 @@ from veristream.kabis.cluster import validator_process as validators
 from veristream.kabis.ordering.messages import Vote, sign_bytes
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.peers import PeerMessage
+from veristream.kabis.protocol.answers import Absent
 from veristream.kabis.protocol.outcomes import Done, Outcome
-from veristream.kabis.storage.core import Absent, PlainSlice
-from veristream.kabis.storage.entries import PlainEntry
+from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
 from veristream.kabis.storage.messages import (
     Operation,
     decode_batches,

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from pathlib import Path
 
-from veristream.kabis.channels.interfaces import FAILURES, Channels
-from veristream.kabis.client.access import Access
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client.administration import GroupLag, Replica, list_lags
 from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft

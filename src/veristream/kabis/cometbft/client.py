@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from veristream.kabis.channels.interfaces import CertifiedBlock
+from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.addresses import parse_address
 from veristream.kabis.cometbft.application import CometStatus, Place, Places, address_of
@@ -19,10 +19,9 @@ from veristream.kabis.cometbft.headers import read_certificate
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
 from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Evidence, Read, decode_outcome
-from veristream.kabis.protocol.blocks import Block, transactions_root
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock, transactions_root
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome
-from veristream.kabis.storage.client import LyingPartyError
 
 BLOCKS_PER_CALL = 5
 """Two questions each: as many as a node takes in one call unless it is told otherwise."""

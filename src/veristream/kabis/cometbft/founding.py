@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.channels.interfaces import FAILURES
+from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.addresses import SCHEME, parse_address
 from veristream.kabis.cometbft.client import CometOrdering
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
 from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES
 from veristream.kabis.protocol.genesis import Genesis, Party
-from veristream.kabis.storage.client import LyingPartyError
 
 ANSWER_S = 5.0
 FOUND_PATIENCE_S = 30.0

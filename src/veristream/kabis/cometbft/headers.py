@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.cometbft.rpc import field, read_bytes, read_hex, read_integer, read_text
 from veristream.kabis.protocol.codec import DIGEST_BYTES, SIGNATURE_BYTES
 from veristream.kabis.protocol.cometbft_certificate import (
@@ -19,7 +20,6 @@ from veristream.kabis.protocol.cometbft_certificate import (
 )
 from veristream.kabis.protocol.merkle import compute_root, hash_leaves, prove_inclusion
 from veristream.kabis.protocol.protobuf import encode_bytes, encode_integer, encode_message
-from veristream.kabis.storage.client import LyingPartyError
 
 _FOR_THE_BLOCK = 2
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")

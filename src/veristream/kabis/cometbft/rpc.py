@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veristream.kabis.storage.client import LyingPartyError
+from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.endpoints import Address
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
-from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.keys import verify as verify_signature

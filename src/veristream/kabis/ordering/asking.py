@@ -13,15 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock, OrderingStatus
+from veristream.kabis.channels.failures import FAILURES, LyingPartyError
+from veristream.kabis.channels.interfaces import OrderingStatus
 from veristream.kabis.ordering.requests import Evidence
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Remembering
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import CertificateError
-from veristream.kabis.storage.client import LyingPartyError
 
 FOLLOWED_MAX = 1000
 FOLLOW_WAIT_MS = 500

@@ -11,9 +11,9 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ordering.asking import Validators, decode_answer
 from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.wire.endpoints import Address, Backoff, Client, connect

@@ -20,7 +20,6 @@ from random import Random
 from typing import Any, assert_never
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import MessageError
@@ -42,6 +41,7 @@ from veristream.kabis.ordering.validator import (
     ValidatorCore,
     to_commit_certificate,
 )
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.keys import Remembering, Signer

@@ -14,11 +14,11 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import CertifiedBlock
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.log.disk.log import Gap, Log, Retention
 from veristream.kabis.ordering.durable import Memory, SignedOnce, decode_record
 from veristream.kabis.ordering.messages import Certificate, Commit, Step, Value
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.receipts import CertificateError, CommitCertificate
 

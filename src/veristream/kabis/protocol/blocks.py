@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import ClassVar, Self
 
+from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
 from veristream.kabis.protocol.merkle import compute_root, hash_leaves
 
@@ -104,3 +105,23 @@ class Block(Coded):
 def transactions_root(transactions: Sequence[bytes]) -> bytes:
     """The Merkle root over encoded transactions."""
     return compute_root(hash_leaves(transactions))
+
+
+@dataclass(frozen=True, slots=True)
+class CertifiedBlock(Coded):
+    """A block and the votes that decided it."""
+
+    KIND: ClassVar[str] = "certified-block"
+
+    block: Block
+    certificate: Certificate
+
+    def write(self, writer: Writer) -> None:
+        """Appends both."""
+        self.block.write(writer)
+        write_certificate(writer, self.certificate)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes both; whether the votes are good is for the reader to check."""
+        return cls(Block.read(reader), read_certificate(reader))

@@ -13,7 +13,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, contextmanager
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import FAILURES, Storage
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Storage
 from veristream.kabis.client.consumed import Consumed, Origin, decode_events
 from veristream.kabis.client.driver import LoopThread, monotonic_ms
 from veristream.kabis.client.errors import BelowLowWaterError
@@ -25,11 +26,11 @@ from veristream.kabis.client.fetching import (
     origin_of,
 )
 from veristream.kabis.ledger.state import Admission
+from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.spark.plan import AdmittedPart, Part, PlainPart
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import PartitionName
 
 AHEAD_BATCHES = 8
 """How many batches are on their way at once."""

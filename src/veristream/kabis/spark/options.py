@@ -16,7 +16,8 @@ from typing import Any
 
 from veristream.errors import ModelError
 from veristream.kabis.channels.interfaces import Connect, Storage
-from veristream.kabis.client.access import Access, open_channels
+from veristream.kabis.client.connect import open_channels
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.protocol.genesis import Genesis, is_name, load_genesis
 from veristream.kabis.protocol.keys import load_key

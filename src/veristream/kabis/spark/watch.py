@@ -12,17 +12,18 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.channels.interfaces import FAILURES, Channels, Connect, party_of
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Channels, Connect, party_of
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.consumer.plain_reading import FROM_END
 from veristream.kabis.client.driver import LoopThread
 from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import PartitionName
 
 _LOGGER = logging.getLogger(__name__)
 

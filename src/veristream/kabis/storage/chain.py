@@ -13,9 +13,12 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from enum import Enum
 
-from veristream.kabis.channels.interfaces import FAILURES, CertifiedBlock, Ordering
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Ordering
 from veristream.kabis.protocol.actions import LowWater, RegisterKey, RevokeKey, RotateKey
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Signed,
@@ -23,7 +26,6 @@ from veristream.kabis.protocol.transactions import (
     Transaction,
     decode_transaction,
 )
-from veristream.kabis.storage.entries import StreamName
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -6,14 +6,17 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
+from veristream.kabis.channels.failures import LyingPartyError
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, BatchError, SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.keys import SignatureError
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
-from veristream.kabis.storage.core import Absent, Below, CaughtUp, PlainSlice
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+from veristream.kabis.storage.core import CaughtUp
 from veristream.kabis.storage.messages import (
     AskAbsence,
     CatchUp,
@@ -34,10 +37,6 @@ from veristream.kabis.wire.handshake import Identity, Peer, Role
 Value = TypeVar("Value")
 
 FETCH_BYTES = 1 << 20
-
-
-class LyingPartyError(Exception):
-    """The party's answer is not true: whatever it is, it is not what was asked for."""
 
 
 class StorageClient:

@@ -23,12 +23,15 @@ from itertools import islice
 from typing import Protocol
 
 from veristream.kabis.log.disk.log import Gap, Record, Retention
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, is_name
 from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
+from veristream.kabis.protocol.partitions import PartitionName, StreamName, stream_of
+from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import (
     CertificateError,
     StorageAbsence,
@@ -38,15 +41,10 @@ from veristream.kabis.protocol.receipts import (
 )
 from veristream.kabis.storage.entries import (
     CHECKPOINT_STREAMS_MAX,
-    SESSION_BYTES,
     BatchEntry,
     Checkpoint,
     Entry,
     Extent,
-    PartitionName,
-    PlainAppend,
-    PlainEntry,
-    StreamName,
     decode_entry,
 )
 from veristream.kabis.storage.ranges import Ranges
@@ -113,26 +111,6 @@ class Appended:
 
     position: int
     first_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """The party does not have it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """It was let go, or never wanted: what is kept begins at the mark."""
-
-    low_water: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlainSlice:
-    """Records of a partition from an offset on; `end` is where the durable ones end."""
-
-    entries: tuple[PlainEntry, ...]
-    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,11 +425,6 @@ class StorageCore:
             del self._digests[digest]
         for key in [key for key, position in self._seconds.items() if position < start]:
             del self._seconds[key]
-
-
-def stream_of(header: BatchHeader) -> StreamName:
-    """The stream that a batch belongs to."""
-    return StreamName(header.topic, header.partition, header.producer, header.key_epoch)
 
 
 def _plainly(entry: Entry) -> PlainEntry:

@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Self
 
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, SignedHeader
 from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
 from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
-from veristream.kabis.storage.core import (
-    RANGE_BATCHES_MAX,
-    Absent,
-    Below,
-    CaughtUp,
-    PlainSlice,
-)
-from veristream.kabis.storage.entries import PartitionName, PlainEntry, StreamName
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
+from veristream.kabis.storage.core import RANGE_BATCHES_MAX, CaughtUp
 
 EVIDENCE_MAX = 1000
 ANSWER_BYTES_MAX = 12 << 20

@@ -10,12 +10,13 @@ from typing import Protocol, assert_never
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.opening import Recovery
+from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, Party
+from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.storage.chain import ChainView, Standing
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.core import Absent, Below, PlainSlice, RefusedError, StorageCore, StorageLog
-from veristream.kabis.storage.entries import PlainAppend
+from veristream.kabis.storage.core import RefusedError, StorageCore, StorageLog
 from veristream.kabis.storage.messages import (
     AskAbsence,
     CatchUp,

@@ -19,7 +19,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.audit.findings import NOTES
 from veristream.kabis.audit.page import to_html, where
 from veristream.kabis.audit.report import AuditReport, to_json
-from veristream.kabis.client.access import Access
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.protocol.genesis import Genesis

@@ -17,7 +17,6 @@ import typer
 from veristream.cli.kabis.work.seals import read_sealers
 from veristream.cli.kabis.work.text import read_event, show_event
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, visit
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.consumed import Consumed
@@ -27,6 +26,7 @@ from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged, Pushed
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cluster.status import note_suspicions
 from veristream.kabis.ledger.state import Topic

@@ -9,9 +9,9 @@ import typer
 
 from veristream.cli.kabis.table import draw_table
 from veristream.errors import ModelError
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, visit
 from veristream.kabis.client.authority import find_key_problem
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Key

@@ -11,8 +11,8 @@ import typer
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.work.text import to_json_value
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, visit
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.event_receipts import (
     RECEIPT_BYTES_MAX,

@@ -11,9 +11,9 @@ import typer
 
 from veristream.cli.kabis.table import draw_table
 from veristream.errors import ModelError
-from veristream.kabis.client.access import Access
 from veristream.kabis.client.administration import Replica, TopicState, list_topics, visit
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.actions import Action, LowWater, RegisterKey, SetTopic

@@ -29,7 +29,8 @@ from types import TracebackType
 from typing import Self, TypeVar, assert_never
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.channels.interfaces import FAILURES, Connect, Storage, party_of
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Connect, Storage, party_of
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
@@ -41,10 +42,10 @@ from veristream.kabis.client.errors import ClosedError
 from veristream.kabis.client.fetching import find_index, require_partition, require_party
 from veristream.kabis.client.kafka.clients import PlainSources
 from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import PartitionName
 
 _LOGGER = logging.getLogger(__name__)
 

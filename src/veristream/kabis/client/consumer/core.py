@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from veristream.errors import ModelError
-from veristream.kabis.channels.interfaces import CertifiedBlock, party_of
+from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.consumed import Consumed, Place, decode_events
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.membership import Membership, Voice
@@ -40,10 +40,11 @@ from veristream.kabis.client.fetching import (
 )
 from veristream.kabis.ledger.follower import Change, Follower
 from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater
+from veristream.kabis.protocol.answers import Absent, Below
+from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.receipts import StorageAbsence
 from veristream.kabis.protocol.transactions import Author, Signed, Skip, skip
-from veristream.kabis.storage.core import Absent, Below
-from veristream.kabis.storage.entries import PartitionName
 
 NEVER_MS = 1 << 62
 EXPECTED_BYTES = 1024

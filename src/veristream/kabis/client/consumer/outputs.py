@@ -8,7 +8,7 @@ from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.pushes import Failure
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
-from veristream.kabis.storage.entries import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName
 
 
 class Ticket:

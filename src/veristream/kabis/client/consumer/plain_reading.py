@@ -13,8 +13,9 @@ from veristream.kabis.client.consumed import Consumed, Origin, Place, decode_eve
 from veristream.kabis.client.consumer.options import Start
 from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.client.pushes import Failure
+from veristream.kabis.protocol.answers import Below
+from veristream.kabis.protocol.plain import PlainSlice
 from veristream.kabis.protocol.seal import Sealer
-from veristream.kabis.storage.core import Below, PlainSlice
 
 FROM_END = (1 << 63) - 1
 """Asked for from here, a party gives nothing but where the partition ends."""

@@ -13,7 +13,7 @@ from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.storage.entries import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName
 
 if TYPE_CHECKING:
     from veristream.kabis.client.kafka.pulling import KafkaPuller

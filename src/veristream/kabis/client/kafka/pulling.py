@@ -26,8 +26,8 @@ from veristream.kabis.client.kafka.pushing import TOPIC_SETTINGS
 from veristream.kabis.kafka.failures import KafkaFailure, Troubles, error_of, is_for_good
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import PartitionName
+from veristream.kabis.protocol.answers import Below
+from veristream.kabis.protocol.partitions import PartitionName
 
 EVENTS_MAX = 2_000
 """How many events are read before those who wait for them are told."""

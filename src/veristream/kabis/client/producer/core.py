@@ -1,16 +1,14 @@
-"""What a producer decides, without a clock, a socket or a thread: inputs in, outputs out.
+"""The decisions of a producer, without a clock, a socket or a thread: inputs in, outputs out.
 
-Events wait in the lane of their partition for a few milliseconds, become a signed batch, are stored by F+1
-storage parties, and are submitted to F+1 validators, to others after a while (one of F+1 is honest and
-passes it on, so that nobody is censored). They are acknowledged when a certified block has them.
+Events wait a few milliseconds for others of their partition and become a signed batch. F+1 storage parties
+store it, then F+1 validators get it, one of them honest; other validators get it later, so that nobody is
+censored. The events are acknowledged when a certified block contains the batch.
 
-A sequence number is signed once. Two batches with one number are evidence against their producer, so a
-signed batch is sent again as it is, for as long as the producer is open, and after a restart it comes back
-from the journal. Without a journal the storage parties are asked what they have of us before anything is
-signed; that is enough after a crash unless one of them lies or the batch reached only silent ones. So a
-producer that is to be restarted has a journal.
-
-Whether a topic is validated is decided when a batch is made, by the ledger's state at that moment.
+A sequence number is signed once, because two batches with one number are evidence against their producer.
+A signed batch is therefore resent unchanged while the producer is open, and a restarted producer takes it
+from its journal. Without a journal, the storage parties are asked for our batches before anything is
+signed; after a crash that fails if one of them lies, or if the batch reached only silent ones. Whether a
+topic is validated is decided by the ledger's state at the moment when a batch is made.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from veristream.kabis.channels.interfaces import CertifiedBlock, party_of
+from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.errors import (
     BufferFullError,
@@ -39,12 +37,14 @@ from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.ledger.follower import Change, Followed, Follower
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.batch import Batch, Stream, build_batch
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Admitted
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainAppend
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, encode_leaf, murmur2
 from veristream.kabis.protocol.transactions import Author, Signed, Submit, submit
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
 
 
 class ProducerCore:

@@ -9,8 +9,9 @@ from hashlib import sha256
 from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend
 from veristream.kabis.protocol.receipts import StorageReceipt
-from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName, PlainAppend
 
 NEVER_MS = 1 << 62
 

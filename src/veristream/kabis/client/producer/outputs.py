@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from veristream.kabis.client.pushes import Failure, Parcel, Settlement
-from veristream.kabis.storage.entries import PartitionName, PlainAppend, StreamName
+from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.plain import PlainAppend
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, assert_never
 
-from veristream.kabis.channels.interfaces import FAILURES, Connect, Storage
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.channels.interfaces import Connect, Storage
 from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
 from veristream.kabis.client.errors import BufferFullError, ClosedError
 from veristream.kabis.client.kafka.clients import PlainRoutes
@@ -39,12 +40,13 @@ from veristream.kabis.client.producer.outputs import Output
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany
 from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Refused
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import SESSION_BYTES
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.storage.core import Below
-from veristream.kabis.storage.entries import SESSION_BYTES, PartitionName
 
 CLOSE_TIMEOUT_S = 30.0
 LATE_STORES_S = 5.0

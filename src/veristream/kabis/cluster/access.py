@@ -6,13 +6,12 @@ with access.producer() as producer, access.consumer() as consumer: ...
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import Channels, Connect
-from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.channels.interfaces import Connect
+from veristream.kabis.client.connect import open_channels
 from veristream.kabis.client.consumer.consumer import KabisConsumer
 from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
@@ -23,7 +22,6 @@ from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.transactions import Author
-from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.handshake import Identity, Role
 
 
@@ -95,11 +93,3 @@ class Access:
     def admin(self, timeout_s: float = 5.0) -> Connect:
         """Opens both channels for the admin."""
         return self.connect(ADMIN, Role.ADMIN, timeout_s)
-
-
-async def open_channels(
-    genesis: Genesis, identity: Identity, timeout_s: float, kafka: Mapping[str, KafkaSettings] | None = None
-) -> Channels:
-    """Both channels over loopback: all storage parties and all validators of the genesis."""
-    storage = tuple(StorageClient(identity, party, timeout_s) for party in genesis.storage)
-    return Channels(storage, open_ordering(genesis, identity, timeout_s), kafka or {})

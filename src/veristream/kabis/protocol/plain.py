@@ -1,0 +1,97 @@
+"""Events of topics that are not validated, as clients send them to a storage party and read them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import ClassVar, Self
+
+from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
+from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX
+
+SESSION_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAppend(Coded):
+    """Events for a partition that is not validated.
+
+    `session` names the producer's run and `sequence` counts its appends to the partition from 0: an append
+    that is sent again, because its answer was lost, is not kept twice, and none overtakes another.
+    """
+
+    KIND: ClassVar[str] = "plain-append"
+    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX
+
+    place: PartitionName
+    session: bytes
+    sequence: int
+    leaves: tuple[bytes, ...]
+
+    def write(self, writer: Writer) -> None:
+        """Appends where it goes, then the events."""
+        self.place.write(writer)
+        writer.fixed(self.session, SESSION_BYTES)
+        writer.u64(self.sequence)
+        write_leaves(writer, self.leaves)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes an append of one event at least."""
+        place = PartitionName.read(reader)
+        append = cls(place, reader.fixed(SESSION_BYTES), reader.u64(), read_leaves(reader))
+        if not append.leaves:
+            raise DecodeError("an append without events")
+        return append
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEntry(Coded):
+    """An append with the offset that its first event got."""
+
+    KIND: ClassVar[str] = "plain-entry"
+    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX + 64
+
+    first_offset: int
+    append: PlainAppend
+
+    def write(self, writer: Writer) -> None:
+        """Appends offset and events."""
+        writer.u64(self.first_offset)
+        self.append.write(writer)
+
+    @classmethod
+    def read(cls, reader: Reader) -> Self:
+        """Takes an entry."""
+        return cls(reader.u64(), PlainAppend.read(reader))
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSlice:
+    """Records of a partition from an offset on; `end` is where the durable ones end."""
+
+    entries: tuple[PlainEntry, ...]
+    end: int
+
+
+def write_leaves(writer: Writer, leaves: Sequence[bytes]) -> None:
+    """Appends a table of lengths, then the leaves."""
+    writer.u32(len(leaves))
+    writer.raw(struct.pack(f">{len(leaves)}I", *map(len, leaves)))
+    writer.raw(b"".join(leaves))
+
+
+def read_leaves(reader: Reader) -> tuple[bytes, ...]:
+    """Takes leaves, none of them longer than a leaf may be."""
+    count = reader.u32()
+    if count > BATCH_EVENTS_MAX:
+        raise DecodeError(f"{count} events, at most {BATCH_EVENTS_MAX}")
+    lengths = struct.unpack(f">{count}I", reader.fixed(4 * count))
+    if max(lengths, default=0) > LEAF_BYTES_MAX:
+        raise DecodeError(f"a leaf of {max(lengths)} bytes, at most {LEAF_BYTES_MAX}")
+    packed = reader.fixed(sum(lengths))
+    return tuple([packed[start:end] for start, end in pairwise(accumulate(lengths, initial=0))])

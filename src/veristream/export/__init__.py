@@ -1,1 +1,1 @@
-"""Networks in the languages of other model checkers, and runs of these checkers on them."""
+"""Translates Networks into the languages of other model checkers."""

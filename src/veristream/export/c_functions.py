@@ -1,8 +1,8 @@
-"""Functions in C inside a Promela model, for what Promela's expressions cannot say.
+"""C functions embedded in a Promela model, for what Promela's expressions cannot express.
 
-A guard that has to run statements, or to know what a step would lead to, asks a function. A step with
-locals is one too: `hidden` variables would do for SPIN's depth-first search, but its breadth-first
-one knows none. A function that faults sets `fault`, and the model asserts that nobody did.
+A guard that has to run statements, or to know what a step would lead to, calls a function. A step with
+locals is a function too: `hidden` variables work in SPIN's depth-first search but not in its breadth-first
+one. A function that faults sets `fault`, and the model asserts that it is not set.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from veristream.export.rewrite import all_of, children, walk
 from veristream.ir.expr import FALSE, Assign, Const, Expr, For, If, Let, Load, Peek, Queue, Statement, While
 
 TESTS_MAX = 50
-"""No function makes more tests, since SPIN reads no long ones."""
+"""The most tests in one function, since SPIN cannot parse long ones."""
 
 
 def needs_c(command: Command, flat: Flat) -> bool:
-    """Whether Promela cannot say what the step does.
+    """Whether Promela cannot express the step.
 
-    That is if it has locals, or a queue so long that its messages move up in a loop, or an array
-    whose index comes from the array itself.
+    That is the case if it has locals, if a queue is so long that its messages move up in a loop, or if an
+    array is indexed by its own elements.
     """
     long = {channel.name for channel in flat.buffers if channel.capacity > UNROLLED_CELLS_MAX}
     return any(
@@ -43,7 +43,7 @@ def needs_c(command: Command, flat: Flat) -> bool:
 
 
 def indexes_itself(expr: Expr) -> bool:
-    """Whether an index of an array, or of a queue, comes from the same array; SPIN refuses that."""
+    """Whether an array or queue is indexed by its own elements, which SPIN rejects."""
     for part in walk(expr):
         inner = [below for child in children(part) for below in walk(child)]
         match part:
@@ -68,17 +68,17 @@ class Functions:
         self._count = 0
 
     def text(self) -> list[str]:
-        """All functions that were asked for, each in a block of its own; nothing if there are none."""
+        """Returns all functions requested so far, each in its own block; empty if there are none."""
         functions = self._unhindered() + self._functions
         blocks = [["int fault;"], *functions] if functions else []
-        # SPIN reads no block of more than some 60,000 characters.
+        # SPIN cannot parse a block of more than about 60,000 characters.
         return [line for block in blocks if block for line in ("c_code {", *indent(block), "}")]
 
     def possible(self, command: Command) -> None:
-        """`possible_NAME` says whether the step exists; its plain tests are known to hold.
+        """Adds `possible_NAME`, which returns whether the step exists, given that its plain tests hold.
 
-        It does the step on copies of what the step changes. Where it faults it says that the step
-        exists, which then fails on the flag.
+        It performs the step on copies of what the step changes. If it faults, it returns that the step
+        exists; the step then fails on the flag.
         """
         changed = self._changed(command.update) if command.kept else []
         writer = self._writer(frozenset(changed))
@@ -94,7 +94,7 @@ class Functions:
         self._add(f"possible_{command.name}", command, writer, blocks, [*copies, *body])
 
     def perform(self, command: Command) -> bool:
-        """`perform_NAME` does the step; gives whether it may fault."""
+        """Adds `perform_NAME`, which performs the step; returns whether it may fault."""
         writer = self._writer()
         lines = writer.lines(command.update)
         faults = any("fault = 1;" in line for line in lines)
@@ -103,7 +103,7 @@ class Functions:
         return faults
 
     def holds(self, condition: Expr) -> str:
-        """The name of a function that says whether the condition, which was renamed, holds."""
+        """Adds a function that evaluates the renamed condition; returns its name."""
         out: list[Statement] = []
         value = self.flat.straight.value(condition, out)
         writer = self._writer()
@@ -139,7 +139,7 @@ class Functions:
         return [f"{{ int i; for (i = 0; i < {size}; i++) {name}[i] = now.{name}[i]; }}"]
 
     def _size(self, name: str) -> int | None:
-        """How many elements the array with this identifier has; None if it is no array."""
+        """Returns the number of elements of the array with this identifier; None if it is not an array."""
         for variable in self.flat.variables:
             if variable_name(self.names, variable.name) == name:
                 return prod(variable.shape) if variable.shape else None
@@ -153,7 +153,7 @@ class Functions:
         raise AssertionError(name)
 
     def _changed(self, block: FlatBlock) -> list[str]:
-        """The identifiers of what the block may change of the state."""
+        """Returns the identifiers of the state variables that the block may change."""
         found: dict[str, None] = {}
         for statement in block:
             match statement:
@@ -175,7 +175,7 @@ class Functions:
     # Priority.
 
     def _unhindered(self) -> list[list[str]]:
-        """`unhindered` says that a component is committed or no step leaves an atomic location."""
+        """Returns `unhindered`: whether a component is committed, or no step leaves an atomic location."""
         if self.flat.atomic == FALSE:
             return []
         first = [command for command in self.flat.commands if command.first]
@@ -219,7 +219,7 @@ def _array(size: int | None) -> str:
 
 
 def _declared(block: FlatBlock) -> list[str]:
-    """The locals that the block declares, loop counters too."""
+    """Returns the locals that the block declares, including loop counters."""
     found: list[str] = []
     for statement in block:
         match statement:

@@ -1,8 +1,8 @@
-"""Expressions and statements as text, in Promela and in the C that Promela may embed.
+"""Writes expressions and statements in Promela and in embedded C.
 
-The two differ in little: how a variable is reached, how a choice is written, what a failed check
-does. C is needed where Promela has only expressions: guards with loops, and guards that ask what a
-step would lead to. Both compute in 32 bits; a value between that needs more is not exported rightly.
+The two differ only in how they access variables, write conditionals and report failed checks. C is needed
+where Promela allows only expressions: for guards with loops, and guards that ask what a step would lead to.
+Both compute with 32 bits; an intermediate value that needs more is not exported correctly.
 """
 
 from __future__ import annotations
@@ -72,29 +72,29 @@ _SYMBOLS = {"or": "||", "and": "&&", "div": "/", "rem": "%"}
 _UNARY, _ATOM = 11, 12
 _SHIFT_MAX = 31
 UNROLLED_CELLS_MAX = 8
-"""A longer queue is moved up by a loop."""
+"""The messages of a longer queue move up in a loop."""
 
 
 def variable_name(names: Globals, variable: str) -> str:
-    """The identifier of a variable, or of a component's location."""
+    """Returns the identifier of a variable, or of a component's location."""
     if variable.startswith("@"):
         return names.name("at", variable[1:])
     return names.name("v", variable)
 
 
 def length_name(names: Globals, channel: str) -> str:
-    """The identifier of a buffer's length."""
+    """Returns the identifier of a buffer's length."""
     return names.name("len", channel)
 
 
 def cells_name(names: Globals, channel: str, part: int) -> str:
-    """The identifier of the array with one part of a buffer's messages."""
+    """Returns the identifier of the array that holds one part of a buffer's messages."""
     return names.name("q", f"{channel}_{part}")
 
 
 @dataclass(slots=True)
 class Writer:
-    """Writes in one of the two languages; `copies` are the variables that C has copies of."""
+    """Writes one of the two languages; `copies` are the variables that a C function has copied."""
 
     known: Knowledge
     names: Globals
@@ -105,7 +105,7 @@ class Writer:
     # Expressions.
 
     def expr(self, expr: Expr, rank: int = 0) -> str:
-        """The text, in parentheses if it binds less than `rank`."""
+        """Writes an expression, in parentheses if it binds weaker than `rank`."""
         text, own = self._expr(expr)
         return f"({text})" if own < rank else text
 
@@ -173,13 +173,13 @@ class Writer:
             case op:
                 rank = _RANKS[op]
                 symbol = _SYMBOLS.get(op, op)
-                # Bits and comparisons always in parentheses: few readers know their ranks.
+                # Operands of bit operators and comparisons get parentheses: few readers know their ranks.
                 inner = rank if op in ("or", "and", "+", "-", "*", "div", "rem") else 9
                 lower = inner + (0 if op in ("or", "and") else 1)
                 return f"{self.expr(left, inner)} {symbol} {self.expr(right, lower)}", rank
 
     def _wide_shift(self, expr: Binary) -> tuple[str, int]:
-        """C leaves shifts by more than 31 open."""
+        """Writes a shift that may exceed 31 bits, which C leaves undefined."""
         a, b = self.expr(expr.left, 9), self.expr(expr.right, 9)
         if expr.op == "<<":
             return self._choice(f"{b} > {_SHIFT_MAX}", "0", f"({a} << {b})")
@@ -193,18 +193,18 @@ class Writer:
         return f"{owner}{name}" + ("" if place is None else f"[{place}]")
 
     def _place(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> str | None:
-        """The position of an element, row by row; None of a variable that is no array."""
+        """Writes the row-major position of an element; None for a variable that is not an array."""
         if not shape:
             return None
         return self.expr(flat_index(indices, shape))
 
     def length(self, channel: Channel, indices: tuple[Expr, ...]) -> str:
-        """The number of messages in a buffer."""
+        """Writes the number of messages in a buffer."""
         place = self._place(indices, channel.shape)
         return self._reach(length_name(self.names, channel.name), place)
 
     def cell(self, channel: Channel, part: int, indices: tuple[Expr, ...], position: Expr | str) -> str:
-        """One part of one message of a buffer; a position given as text is an expression of its own."""
+        """Writes one part of a message in a buffer; a position given as text is already an expression."""
         name = cells_name(self.names, channel.name, part)
         if isinstance(position, Const) and not channel.shape:
             return self._reach(name, str(position.value))
@@ -222,7 +222,7 @@ class Writer:
     # Statements.
 
     def lines(self, block: FlatBlock) -> list[str]:
-        """The statements, one a line but for those that hold blocks; each ends in a semicolon."""
+        """Writes the statements, one per line unless they contain blocks; each ends in a semicolon."""
         return [line for statement in block for line in self._statement(statement)]
 
     def _statement(self, statement: Statement | Put | Take) -> list[str]:
@@ -271,7 +271,7 @@ class Writer:
         if self.in_c:
             return f"if (!({condition})) {{ fault = 1; return 1; }} /* {note} */"
         if condition.startswith("!"):
-            condition = f"({condition}) == 1"  # SPIN reports a broken formula as an assertion of `!...`
+            condition = f"({condition}) == 1"  # SPIN reports a violated formula as an assertion of `!...`
         return f"assert({condition}); /* {note} */"
 
     def _put(self, put: Put) -> list[str]:
@@ -284,7 +284,7 @@ class Writer:
         return [*lines, f"{length} = {length} + 1;"]
 
     def _take(self, take: Take) -> list[str]:
-        """The other messages move up and the last cell becomes 0, so equal queues are equal states."""
+        """Moves the other messages up and clears the last cell, so that equal queues are equal states."""
         channel = self.known.names.channels[take.channel]
         length = self.length(channel, take.indices)
         return [*self._move_up(channel, take.indices), f"{length} = {length} - 1;"]
@@ -307,7 +307,7 @@ class Writer:
 
 
 def flat_index(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
-    """The position of an element in its array, row by row."""
+    """Returns the row-major position of an element in its array."""
     position = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=True):
         position = binary("+", binary("*", position, Const(size)), index)
@@ -315,5 +315,4 @@ def flat_index(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
 
 
 def indent(lines: list[str]) -> list[str]:
-    """The lines, further in."""
     return ["  " + line for line in lines]

@@ -1,4 +1,4 @@
-"""The commands of a Network, one action after the other; the semantics is the text of `ir.network`."""
+"""Flattens a Network into guarded commands, action by action; `ir.network` defines the semantics."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ from veristream.ir.network import (
 from veristream.ir.property import DeadlockFree
 
 BARRIER_COMBINATIONS_MAX = 64
-"""With more, the edges of a barrier are chosen in the command and not by it."""
+"""With more combinations, a barrier becomes one command, which chooses the edges itself."""
 
 
 def flatten(network: Network) -> Flat:
-    """The network as guarded commands; raises ModelError for timed ones."""
+    """Returns the network as guarded commands; raises ModelError if it is timed."""
     _refuse_time(network)
     straight = Straightener(network, location_variables(network))
     builder = _Builder(network, straight)
@@ -78,7 +78,7 @@ def _asks_for_deadlocks(network: Network) -> bool:
 
 
 def _refuse_time(network: Network) -> None:
-    hint = "SPIN and TLC count states of untimed models only"
+    hint = "SPIN and TLC check only untimed models"
     for clock in network.clocks:
         raise ModelError("a clock cannot be exported", clock.span, f"{hint}: remove the clocks")
     if network.timed:
@@ -96,7 +96,7 @@ class _Builder:
         self._count = 0
 
     def commands(self, action: Action) -> Iterator[Command]:
-        """The action's commands: one, but for a barrier whose components have several edges."""
+        """Yields the action's commands: one, unless it is a barrier whose components have several edges."""
         if action.movement is Movement.BARRIER:
             edges = [self._partners(action, other) for other in action.others]
             if prod(map(len, edges)) <= BARRIER_COMBINATIONS_MAX:
@@ -119,10 +119,9 @@ class _Builder:
     def _command(
         self, action: Action, fixed: list[tuple[int, Edge]], first: bool | None = None
     ) -> Iterator[Command]:
-        """The command of the leader with the followers that are fixed; the others find themselves.
+        """Yields the command of the leader with fixed followers; other followers are chosen in the command.
 
-        Where it depends on the others whether an atomic location is left, there are two commands,
-        one for each case.
+        If it depends on those whether the step leaves an atomic location, yields one command for each case.
         """
         straight, network = self.straight, self.network
         straight.known.trusted.clear()
@@ -182,7 +181,7 @@ class _Builder:
         return Mover(component, edge, scope), selected
 
     def _place(self, mover: Mover) -> list[Demand]:
-        """The mover is at its edge's source and its join components are done."""
+        """Demands that the mover is at its edge's source and that the components it joins are done."""
         here = self.straight.at(mover.component.name, mover.edge.source)
         joined = [Demand(self.straight.done(name)) for name in mover.edge.join]
         return [Demand(here), *joined]
@@ -222,7 +221,7 @@ class _Builder:
         return indices, tests
 
     def _trusted(self, expr: Expr) -> Expr:
-        """The expression, which the tests before it have made safe."""
+        """Marks the expression as safe, since earlier tests ensure it."""
         self.straight.known.trusted.add(expr)
         return expr
 
@@ -238,7 +237,7 @@ class _Builder:
         return Message(indices, tuple(received)), tests
 
     def _receive(self, mover: Mover, sync: Receive, values: tuple[Expr, ...]) -> list[Demand]:
-        """What the mover demands of the message, and its guard; its scope gets the bound names."""
+        """Returns the mover's demands on the message, and its guard; adds the bound names to its scope."""
         tests = []
         bound: dict[str, Expr] = {}
         for pattern, value in zip(sync.patterns, values, strict=True):
@@ -265,7 +264,7 @@ class _Builder:
             tests.append(Demand(self.straight.rename(follower.edge.guard, follower.scope)))
         return tests
 
-    # Followers that find themselves: a broadcast's, and a large barrier's.
+    # Followers chosen in the command: those of a broadcast and of a large barrier.
 
     def _loose(
         self,
@@ -275,9 +274,9 @@ class _Builder:
         tests: list[Demand],
         prelude: list[Statement],
     ) -> tuple[list[Mover], list[Select]]:
-        """The ways in which the component may follow; at most one is taken, told by a number.
+        """Returns the ways in which the component may follow; a number says which one it takes, if any.
 
-        Where several edges can be enabled at one location, a choice says which of the enabled ones.
+        If several edges can be enabled at one location, a choice selects one of those enabled.
         """
         owner = self.network.components[component]
         ways: list[Mover] = []
@@ -311,7 +310,7 @@ class _Builder:
         return ways, selected
 
     def _choose(self, enabled: list[Expr], pick: Expr, prelude: list[Statement]) -> Expr:
-        """The number, from 1, of the enabled way with the picked rank; 0 if none is enabled."""
+        """Returns the number, from 1, of the enabled way with the picked rank; 0 if none is enabled."""
         straight = self.straight
         type_ = Type(0, len(enabled))
         if pick == Const(0):
@@ -330,7 +329,7 @@ class _Builder:
     # Priority.
 
     def _leaves(self, places: set[tuple[str, str]], movers: list[Mover], loose: list[Mover]) -> Expr:
-        """The condition that one of the movers leaves one of the places."""
+        """Returns the condition that one of the movers leaves one of the places."""
 
         def leaves(mover: Mover) -> bool:
             here = (mover.component.name, mover.edge.source) in places
@@ -338,11 +337,11 @@ class _Builder:
 
         if any(map(leaves, movers)):
             return TRUE
-        # Who takes one way from a location has some way enabled there, so it is enough to ask that.
+        # A component that takes a way from a location has one enabled there, so this test suffices.
         return any_of([way.enabled for way in loose if leaves(way)])
 
     def _priority(self, movers: list[Mover], loose: list[Mover]) -> list[Demand]:
-        """While a component is at a committed location, one such must move."""
+        """Demands that, while components are at committed locations, one of them moves."""
         leaves = self._leaves(self.committed, movers, loose)
         if leaves == TRUE:
             return []
@@ -366,14 +365,14 @@ def _places(network: Network, kind: LocationKind) -> set[tuple[str, str]]:
 
 
 def _none(disjunction: Expr) -> Expr:
-    """The negation of a disjunction of comparisons, as a conjunction of their negations."""
+    """Negates a disjunction of comparisons, as a conjunction of their negations."""
     if isinstance(disjunction, Binary) and disjunction.op == "or":
         return binary("and", _none(disjunction.left), _none(disjunction.right))
     return negate(disjunction)
 
 
 def _comment(action: Action, movers: list[Mover]) -> str:
-    """Who moves where, for the reader of the exported text."""
+    """Says which components move where, for the reader of the exported text."""
     moves = ", ".join(f"{m.component.name}: {m.edge.source} -> {m.edge.target}" for m in movers[:4])
     more = ", ..." if len(movers) > 4 else ""
     return f"{action.label.name}  ({moves}{more})"

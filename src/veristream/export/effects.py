@@ -1,4 +1,4 @@
-"""What a command does: who goes where, what is sent and taken, who stops and starts, the updates."""
+"""The effects of a command: moves, messages, stopped and started components, updates."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from veristream.ir.state import start_location
 
 @dataclass(slots=True)
 class Mover:
-    """A component on an edge, with what the names of its scope stand for before the step.
+    """A component on an edge; `scope` has the values of local names before the step.
 
-    `taken` is the condition that it moves at all, TRUE but for followers that find themselves;
-    of these `enabled` says in the state before the step whether they could.
+    `taken` is the condition that it moves, and `enabled` the condition, in the state before the step, that
+    it can. Both are TRUE except for followers that are chosen in the command.
     """
 
     component: Component
@@ -59,7 +59,7 @@ class Message:
 class Effects:
     """Writes the effects of the commands of one network.
 
-    A `prelude` is run first, in the state before the step: it keeps the values that are needed later.
+    A `prelude` runs first, in the state before the step: it saves the values that are needed later.
     """
 
     def __init__(self, network: Network, straight: Straightener) -> None:
@@ -68,14 +68,14 @@ class Effects:
         self.channels = {channel.name: channel for channel in network.channels}
 
     def label(self, action: Action, mover: Mover, prelude: list[Statement]) -> None:
-        """The label's arguments are not shown, but they may fault."""
+        """Evaluates the label's arguments, which are not exported but may fault."""
         for argument in action.label.arguments:
             self.straight.value(self.straight.rename(argument, mover.scope), prelude)
 
     def update(
         self, movers: list[Mover], leader: Mover, message: Message, prelude: list[Statement]
     ) -> FlatBlock:
-        """The prelude, then the effects of all movers in the order of the semantics."""
+        """Returns the prelude, then the effects of all movers in the order of the semantics."""
         kept: dict[Expr, Expr] = {}
         scopes = [self._scope_after(mover, kept, prelude) for mover in movers]
         exchange = self._exchange(leader, message, prelude)
@@ -97,7 +97,7 @@ class Effects:
     def _scope_after(
         self, mover: Mover, kept: dict[Expr, Expr], prelude: list[Statement]
     ) -> dict[str, Expr]:
-        """The names of the mover's update; what the update may change or outlive is kept first."""
+        """Returns the scope of the mover's update; values that the update may change are saved first."""
         scope = dict(mover.scope)
         used, assigned = _locals_of(mover.edge.update)
         for name, value in mover.scope.items():
@@ -120,19 +120,19 @@ class Effects:
         return fields[names.index(name)]
 
     def known(self, value: Expr, prelude: list[Statement]) -> Expr:
-        """The value of an expression that the tests evaluated without a fault."""
+        """Returns the value of an expression that the tests have evaluated without a fault."""
         straight = self.straight
         return straight.expand(value) if straight.is_plain(value) else straight.value(value, prelude)
 
     def _keep(self, name: str, value: Expr, kept: dict[Expr, Expr], prelude: list[Statement]) -> Expr:
         if isinstance(value, Local) and value.index is None:
-            return value  # a selected value, which nobody assigns
+            return value  # a selected value, which is never assigned
         if value not in kept:
             kept[value] = self.straight.keep(name, self.known(value, prelude), prelude)
         return kept[value]
 
     def _keep_moved(self, name: str, value: Expr, prelude: list[Statement]) -> Expr:
-        """The value after the movers have moved, which changes nothing but locations."""
+        """Returns the value as it was before the movers moved; moving changes only locations."""
         plain = self.known(value, prelude)
         places = [part for part in walk(plain) if isinstance(part, Load) and part.variable[0] == "@"]
         return self._keep(name, plain, {}, prelude) if places else plain
@@ -151,7 +151,7 @@ class Effects:
         return (Put(sync.channel, indices, values),)
 
     def _restore(self, component: Component) -> Block:
-        """The component's variables back at their initial values."""
+        """Resets the component's variables to their initial values."""
         out: list[Statement] = []
         for variable in component.variables:
             places = product(*(range(size) for size in variable.shape))
@@ -174,7 +174,7 @@ class Effects:
         return (check, *set_location(name, code, self.straight), *self._restore(component))
 
     def kept(self, movers: list[Mover], loose: list[Mover]) -> FlatBlock:
-        """Whether the invariants hold of the places where the components are after the step."""
+        """Computes KEPT: whether the invariants of all locations hold after the step."""
         known = {mover.component.name: mover.edge.target for mover in movers}
         for mover in (*movers, *loose):
             for name in (*mover.edge.join, *mover.edge.kill, *(f.component for f in mover.edge.fork)):
@@ -203,7 +203,7 @@ def _only_if(condition: Expr, block: Block) -> Block:
 
 
 def _locals_of(block: Block) -> tuple[set[str], set[str]]:
-    """The local names that the block mentions, and those that it assigns."""
+    """Returns the local names that the block uses, and those that it assigns."""
     used: set[str] = set()
     assigned: set[str] = set()
     for statement in block:

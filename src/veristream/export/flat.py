@@ -1,8 +1,8 @@
-"""A Network as guarded commands over plain variables: what SPIN and TLC both understand.
+"""A Network as guarded commands over plain variables, which both SPIN and TLC support.
 
-Where a component is becomes a variable of its own (`@name`; none for a component that never leaves
-its one location). Each action becomes one command, a barrier's action one for each combination of
-edges. Choices stay symbolic: TLC quantifies over them, SPIN gets one option for each.
+The location of a component becomes a variable (`@name`; none for a component that has only one location).
+Each action becomes one command; a barrier becomes one for each combination of edges. Choices stay symbolic:
+TLC quantifies over them, SPIN gets one option for each value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from veristream.source import NOWHERE, Span
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A condition of a command; where `safe` is false the model faults."""
+    """A condition of a command; the model faults if `safe` is false."""
 
     condition: Expr
     safe: Expr = TRUE
@@ -51,14 +51,14 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Drops the oldest message of a buffer that has one."""
+    """Removes the oldest message of a buffer that is not empty."""
 
     channel: str
     indices: tuple[Expr, ...]
 
 
 FlatBlock = tuple[Statement | Put | Take, ...]
-"""Straight statements; the two of buffers stand only at the top."""
+"""Straight statements; `Put` and `Take` occur only at the top level."""
 
 READY = Local("ready$")
 KEPT = Local("kept$")
@@ -66,8 +66,8 @@ KEPT = Local("kept$")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One action: possible when all tests hold, `ready` sets READY and `kept`, run after the update,
-    sets KEPT; the last two are empty where there is nothing to find out.
+    """One action. It is possible if all tests hold, `ready` sets READY, and `kept`, run after the update,
+    sets KEPT; the latter two are empty if there is nothing to check.
 
     `first` says that the command leaves an atomic location.
     """
@@ -84,10 +84,9 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """All of a Network; `terminated` is None where no property asks for deadlocks.
+    """A whole Network; `terminated` is None if no property asks for deadlock freedom.
 
-    Otherwise it is the condition that all have terminated properly; whoever looks for deadlocks must
-    let such a state be.
+    Otherwise it is the condition that all components have terminated properly, which is not a deadlock.
     """
 
     name: str
@@ -102,8 +101,8 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A test before it is straightened: `evaluated` must not fault and `fits` must lie in its type;
-    where `fault` is set the condition must hold or the model faults with that message."""
+    """A test before it is straightened: `evaluated` must not fault and `fits` must be within its type. If
+    `fault` is set, the model faults with that message unless the condition holds."""
 
     condition: Expr
     evaluated: tuple[Expr, ...] = ()
@@ -113,7 +112,7 @@ class Demand:
 
 
 def location_variables(network: Network) -> tuple[Variable, ...]:
-    """One variable for each component that can be at two places, idle being one."""
+    """Returns a variable for each component that has at least two locations, counting idle."""
     stopped = {
         name
         for component in network.components
@@ -134,7 +133,7 @@ def location_variables(network: Network) -> tuple[Variable, ...]:
 
 
 def settle(demands: list[Demand], straight: Straightener) -> tuple[tuple[Test, ...], FlatBlock]:
-    """Plain tests as far as they go, then the block that finds out about the rest."""
+    """Returns the leading demands as plain tests, and a block that evaluates the rest."""
     tests: list[Test] = []
     for i, demand in enumerate(demands):
         if not all(map(straight.is_plain, (demand.condition, *demand.evaluated))):
@@ -152,7 +151,7 @@ def settle(demands: list[Demand], straight: Straightener) -> tuple[tuple[Test, .
 
 
 def _with_range(demand: Demand, straight: Straightener) -> Demand:
-    """The demand with what is left of its range, which earlier tests may have made sure of."""
+    """Adds to the demand the part of its range check that earlier tests do not imply."""
     if demand.fits is None:
         return demand
     return replace(demand, condition=straight.in_range(*demand.fits))
@@ -174,7 +173,7 @@ def _ready(demands: list[Demand], straight: Straightener) -> FlatBlock:
 
 
 def termination(network: Network, straight: Straightener) -> Expr:
-    """The condition that every component is idle or at a final location, or `terminal` holds."""
+    """Returns the condition that every component is idle or at a final location, or `terminal` holds."""
     ended = all_of(
         binary("or", straight.idle(component.name), straight.done(component.name))
         for component in network.components
@@ -185,17 +184,17 @@ def termination(network: Network, straight: Straightener) -> Expr:
 
 
 def buffers(network: Network) -> tuple[Channel, ...]:
-    """The channels that are part of the state."""
+    """Returns the channels that are part of the state."""
     return tuple(channel for channel in network.channels if channel.kind is ChannelKind.BUFFER)
 
 
 def state_variables(network: Network) -> tuple[Variable, ...]:
-    """Where the components are, then the variables."""
+    """Returns the location variables, then the model's variables."""
     return location_variables(network) + all_variables(network)
 
 
 def some_at(network: Network, straight: Straightener, places: set[tuple[str, str]]) -> Expr:
-    """The condition that some component is at one of the places."""
+    """Returns the condition that some component is at one of the places."""
     return any_of(
         [
             straight.at(component.name, place.name)
@@ -207,13 +206,13 @@ def some_at(network: Network, straight: Straightener, places: set[tuple[str, str
 
 
 def set_location(component: str, code: int, straight: Straightener) -> Block:
-    """Sends the component to the location; nothing if it is nowhere else."""
+    """Moves the component to the location; empty if it has only one."""
     name = location_variable(component)
     return (Assign(Load(name), Const(code)),) if name in straight.located else ()
 
 
 def specialise(command: Command, values: dict[str, Expr]) -> Command:
-    """The command for one choice of its values."""
+    """Returns the command for one choice of values."""
     if not values:
         return command
     tests = tuple(
@@ -230,7 +229,7 @@ def specialise(command: Command, values: dict[str, Expr]) -> Command:
 
 
 def substitute_exchange(statement: Put | Take, values: dict[str, Expr]) -> Put | Take:
-    """The statement with local names replaced."""
+    """Replaces local names in the statement."""
     indices = tuple(substitute(index, values) for index in statement.indices)
     if isinstance(statement, Take):
         return replace(statement, indices=indices)

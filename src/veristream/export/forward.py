@@ -1,7 +1,7 @@
-"""Fewer locals: a value that nothing changes before its last use is written where it is used.
+"""Forward substitution: a local that does not change before its last use is replaced by its value.
 
-Most locals of a command hold what was received, and most updates use it once. A message is dropped
-at the end where nobody looks at its queue in between, so that its parts need no locals either.
+Most locals of a command hold what was received, and most updates use it once. A message is removed at the
+end if the queue is not used in between, so its parts need no locals either.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from veristream.ir.expr import (
 )
 
 USES_MAX = 3
-"""A value with operators is not written more often."""
+"""A value with operators is repeated at most this often."""
 
 
 def forward(block: FlatBlock) -> FlatBlock:
-    """The same block with as many locals written out as is safe and short."""
+    """Replaces as many locals by their values as is safe and short."""
     statements = list(_drop_last(block))
     position = 0
     while position < len(statements):
@@ -47,7 +47,7 @@ def forward(block: FlatBlock) -> FlatBlock:
 
 
 def _drop_last(block: FlatBlock) -> FlatBlock:
-    """The block with its message taken at the end, where that is the same."""
+    """Moves the removal of a message to the end of the block if that is equivalent."""
     for position, found in enumerate(block):
         if isinstance(found, Take):
             rest = block[position + 1 :]
@@ -67,7 +67,7 @@ def _can_go(let: Let, rest: list[Statement | Put | Take]) -> bool:
     if uses > USES_MAX and not isinstance(let.value, Const | Load | Local | Peek):
         return False
     last = rest[using[-1]]
-    # The last use may change what it reads if all is read before anything changes.
+    # The last use may change what it reads if it reads everything before it writes.
     until = using[-1] if isinstance(last, Assign) else using[-1] + 1
     changed = {name for statement in rest[:until] for name in _writes(statement) | _assigned(statement)}
     value = list(walk(let.value))
@@ -81,7 +81,7 @@ def _substitute(statement: Statement | Put | Take, values: dict[str, Expr]) -> S
 
 
 def list_exprs(statement: Statement | Put | Take) -> list[Expr]:
-    """All expressions of the statement and of those inside it."""
+    """Returns all expressions in the statement and in nested ones."""
     match statement:
         case Assign(target=target, value=value):
             return [value, target]
@@ -106,7 +106,7 @@ def _parts(statement: Statement | Put | Take) -> list[Expr]:
 
 
 def _read_names(parts: list[Expr]) -> set[str]:
-    """Variables and buffers, which share no name in a model."""
+    """Returns the names of variables and buffers, which are distinct in a model."""
     return {part.variable for part in parts if isinstance(part, Load)} | {
         part.channel for part in parts if isinstance(part, Queue | Peek)
     }

@@ -1,4 +1,4 @@
-"""Names of a model as identifiers of another language."""
+"""Maps names of a model to identifiers of another language."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 
 def identifier(name: str) -> str:
-    """The name with single underscores for all that is not a letter or digit of ASCII."""
+    """Replaces every run of characters other than ASCII letters and digits by one underscore."""
     return re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", name)).strip("_") or "x"
 
 
 @dataclass(slots=True)
 class Globals:
-    """One identifier a name; the prefix keeps it from the words of the language and its libraries."""
+    """One identifier per name; a prefix avoids clashes with keywords and library names."""
 
-    taken: dict[str, str] = field(default_factory=dict)  # identifier to what has it
+    taken: dict[str, str] = field(default_factory=dict)  # identifier to its owner
 
     def name(self, prefix: str, name: str) -> str:
-        """The identifier, the same each time it is asked for."""
+        """Returns the identifier of a name, always the same one."""
         wanted = f"{prefix}_{identifier(name)}"
         found, number = wanted, 1
         while self.taken.setdefault(found, f"{prefix} {name}") != f"{prefix} {name}":
@@ -35,13 +35,13 @@ class Locals:
     counts: dict[str, int] = field(default_factory=dict)
 
     def name(self, local: str, size: int | None = None) -> str:
-        """The identifier, the same each time; an array's says its size, so commands can share it."""
+        """Returns the identifier of a local; an array's includes its size, so commands can share it."""
         if local not in self.given:
             base = f"l_{identifier(local.partition('$')[0])}"
             if size is not None:
                 base = f"{base}_of_{size}"
             self.counts[base] = self.counts.get(base, 0) + 1
             number = self.counts[base]
-            # Two underscores never stand inside an identifier, so `x__2` is no model's own name.
+            # No other identifier contains two adjacent underscores, so `x__2` is unique.
             self.given[local] = base if number == 1 else f"{base}__{number}"
         return self.given[local]

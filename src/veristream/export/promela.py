@@ -1,9 +1,9 @@
-"""Networks as Promela, SPIN's language (Holzmann, "The SPIN Model Checker", Addison-Wesley 2003).
+"""Translates Networks to Promela for SPIN (Holzmann, "The SPIN Model Checker", Addison-Wesley 2003).
 
-The whole state is global variables; one process has one loop with one `d_step` for each action and
-choice of values, so SPIN's states are exactly ours. A fault is a failed assertion. If a
-property asks for deadlocks, what SPIN calls an invalid end state is one, and a proper end is a step
-to itself; else every end is valid.
+The whole state is in global variables; one process has one loop with one `d_step` for each action and
+choice of values, so SPIN's states are exactly ours. A fault is a failed assertion. If a property asks for
+deadlock freedom, SPIN's invalid end states are the deadlocks, and a proper end has a step to itself;
+otherwise every end is valid.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from veristream.source import NOWHERE, Span
 
 
 def to_promela(network: Network, ltl: Property | None = None) -> str:
-    """The network in Promela, with the property as its `ltl` block where one is given.
+    """Returns the network in Promela, with the property as its `ltl` block if one is given.
 
     The formula of a `Reachable` property says that the goal is never reached. Raises ModelError for
-    what SPIN does not know: clocks, values beyond 32 bits, actions and `X` in formulas, fairness.
+    what SPIN does not support: clocks, values beyond 32 bits, actions and `X` in formulas, fairness.
     """
     if ltl is not None and isinstance(ltl.claim, Temporal | LeadsTo):
         _refuse_fairness(network, ltl)
@@ -72,7 +72,7 @@ def to_promela(network: Network, ltl: Property | None = None) -> str:
 
 
 def _refuse_fairness(network: Network, ltl: Property) -> None:
-    """SPIN's own fairness is of processes, and the exported model has but one."""
+    """Raises ModelError for fairness: SPIN's is about processes, and the translation has only one."""
     if ltl.fairness is not Fairness.NONE:
         raise ModelError("fairness cannot be exported", ltl.span, "leave out `under ...`")
     for component in network.components:
@@ -87,8 +87,8 @@ class _Exporter:
         self.names = Globals()
         self.c = Functions(flat, self.names)
         self.failing: set[str] = set()  # commands that are functions and may fault
-        self.guards: list[Expr] = []  # of the options as they are written
-        self.faulty: list[Expr] = []  # what a property cannot be evaluated in
+        self.guards: list[Expr] = []  # of the options written so far
+        self.faulty: list[Expr] = []  # conditions under which a property faults
 
     def export(self, ltl: Property | None) -> str:
         formula = None if ltl is None else self._formula(ltl)
@@ -145,7 +145,7 @@ class _Exporter:
         return lines or [":: false"]
 
     def _keeper(self) -> list[str]:
-        """An option that is never taken: SPIN drops variables that it thinks nobody reads."""
+        """Writes an option that is never taken: SPIN drops variables that it believes are never read."""
         parts = [part for guard in self.guards for part in _walk_but_folds(guard)]
         read = {part.variable for part in parts if isinstance(part, Load)}
         read |= {part.channel for part in parts if isinstance(part, Queue)}
@@ -158,11 +158,11 @@ class _Exporter:
                 reads.append(length_name(self.names, channel.name) + ("[0]" if channel.shape else ""))
             cells = [cells_name(self.names, channel.name, i) for i in range(len(channel.fields))]
             reads += [f"{name}[0]" for name in cells]
-        note = "/* never; keeps SPIN from dropping what it takes for unread */"
+        note = "/* never taken; keeps SPIN from dropping variables as unread */"
         return [note, f":: false && ({' || '.join(reads)})"] if reads else []
 
     def _option(self, command: Command, values: tuple[int, ...]) -> list[str]:
-        """The steps of one choice of values: what it does, and where it faults."""
+        """Writes the steps for one choice of values: the update, and the faults."""
         names = [choice.name for choice in command.choices]
         chosen: dict[str, Expr] = {n: Const(v) for n, v in zip(names, values, strict=True)}
         special = specialise(command, chosen)
@@ -175,7 +175,7 @@ class _Exporter:
         if not indexes_itself(guard):
             self.guards.append(guard)
         plain = [] if guard == TRUE else [self._condition(guard)]
-        # The question comes last, since what it leaves in `fault` is asserted.
+        # The call comes last, since the next assertion reads the `fault` that it leaves.
         asks = bool(command.ready or command.kept)
         calls = [_call(f"possible_{command.name}", values)] if asks else []
         text = " && ".join([*plain, *last, *calls]) or "true"
@@ -189,14 +189,14 @@ class _Exporter:
         return _step(text, body) + self._fault(special, last)
 
     def _condition(self, condition: Expr) -> str:
-        """The condition as part of a guard."""
+        """Writes the condition as part of a guard."""
         if not indexes_itself(condition):
             return self._writer(Locals()).expr(condition, 2)
         writer = Writer(self.flat.straight.known, self.names, Locals(), in_c=True)
         return f"c_expr {{ {writer.expr(condition)} }}"
 
     def _fault(self, command: Command, last: list[str]) -> list[str]:
-        """An option that fails where a test of the command cannot be evaluated."""
+        """Writes an option that fails if a test of the command cannot be evaluated."""
         dangers: list[Expr] = []
         before: list[Expr] = []
         for test in command.tests:
@@ -209,7 +209,7 @@ class _Exporter:
         return _step(" && ".join([self._condition(danger), *last]), ["assert(false);"])
 
     def _last(self, command: Command) -> list[str]:
-        """The test that no atomic location holds the command back."""
+        """Writes the test that no atomic location blocks the command."""
         if self.flat.atomic == FALSE or command.first:
             return []
         nobody = self._writer(Locals()).expr(negate(self.flat.atomic), 1)
@@ -243,7 +243,7 @@ class _Exporter:
                 raise ModelError(
                     f"the property {property_.name} is not a formula of states",
                     property_.span,
-                    "SPIN looks for deadlocks by itself; the other claims have no counterpart",
+                    "SPIN checks deadlocks without a formula; other claims have no counterpart",
                 )
             case _:
                 assert_never(property_.claim)
@@ -253,7 +253,7 @@ class _Exporter:
             case Holds(condition=condition):
                 return self._proposition(condition)
             case TemporalUnary(op="X", span=span):
-                raise ModelError("`X` cannot be exported", span, "SPIN is built without it")
+                raise ModelError("`X` cannot be exported", span, "SPIN is built without `X`")
             case TemporalUnary(op=op, operand=operand):
                 return f"({op} {self._temporal(operand)})"
             case TemporalBinary(op=operator, left=left, right=right):
@@ -279,17 +279,17 @@ class _Exporter:
 
 
 _NO_FAULT = "assert(c_expr { fault == 0 });"
-_STATES_ONLY = "SPIN's formulas speak of states only"
+_STATES_ONLY = "SPIN's formulas are about states only"
 
 
 def _call(function: str, arguments: tuple[int, ...]) -> str:
-    """A call inside an expression; SPIN takes `f(x)` for a side effect, but not `(f)(x)`."""
+    """Writes a call inside an expression; SPIN treats `f(x)` as a side effect, but not `(f)(x)`."""
     return f"c_expr {{ ({function})({', '.join(map(str, arguments))}) }}"
 
 
 def _step(guard: str, body: list[str]) -> list[str]:
     if not body or body[-1] in ("od;", "fi;"):
-        body = [*body, "skip;"]  # SPIN has no label for where a loop at the end would leave to
+        body = [*body, "skip;"]  # SPIN has no label to jump to after a final loop
     text = " ".join(body)
     if len(text) + len(guard) <= 80 and "if" not in text and "do" not in text:
         return [f":: d_step {{ {guard} -> {text} }}"]
@@ -297,7 +297,7 @@ def _step(guard: str, body: list[str]) -> list[str]:
 
 
 _TYPES = (("bit", 1, False), ("byte", 8, False), ("short", 16, True), ("int", 32, True))
-"""Promela's types with their bits, and whether these have a sign."""
+"""Promela's types: name, bits, signed."""
 
 
 def _declare(name: str, type_: Type, count: int | None, initial: tuple[int, ...], span: Span) -> str:
@@ -305,7 +305,7 @@ def _declare(name: str, type_: Type, count: int | None, initial: tuple[int, ...]
     array = "" if count is None else f"[{count}]"
     value = ""
     if len(set(initial)) > 1:
-        # A list knows no minus sign, but takes the bits of a negative number.
+        # A list allows no minus sign, but accepts the bits of a negative number.
         value = f" = {{ {', '.join(str(number % 2**bits) for number in initial)} }}"
     elif initial[0] != 0:
         value = f" = {initial[0]}"
@@ -321,7 +321,7 @@ def _choose_type(type_: Type, span: Span) -> tuple[str, int]:
 
 
 def _walk_but_folds(expr: Expr) -> Iterator[Expr]:
-    """The expression's parts that are surely written: a fold may come to nothing."""
+    """Yields the parts of the expression that are certainly written: a fold may be empty."""
     if isinstance(expr, Fold):
         return
     yield expr
@@ -330,7 +330,7 @@ def _walk_but_folds(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_simple(expr: Expr) -> bool:
-    """Whether SPIN's formulas can hold the expression: they know no choice."""
+    """Whether SPIN's formulas can contain the expression: they allow no conditionals."""
     return not indexes_itself(expr) and not any(
         isinstance(part, Conditional) or (isinstance(part, Binary) and part.op in ("min", "max"))
         for part in walk(expr)

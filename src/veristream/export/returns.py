@@ -1,4 +1,4 @@
-"""Where functions return: what becomes of a body whose `Return` has to go."""
+"""Removes `Return` from function bodies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from veristream.ir.expr import (
 
 
 def may_return(statement: Statement) -> bool:
-    """Whether the statement can end its function."""
+    """Whether the statement can return from its function."""
     match statement:
         case Return():
             return True
@@ -33,7 +33,7 @@ def may_return(statement: Statement) -> bool:
 
 
 def always_returns(block: Block) -> bool:
-    """Whether the block surely ends its function."""
+    """Whether the block always returns from its function."""
     return any(
         isinstance(statement, Return)
         or (
@@ -46,7 +46,7 @@ def always_returns(block: Block) -> bool:
 
 
 def block_as_expression(block: Block) -> Expr | None:
-    """The value that a block of choices and returns gives; None if it does more."""
+    """Converts a block of conditionals and returns to an expression; None if it does more."""
     if not block:
         return Const(0)
     first, rest = block[0], block[1:]
@@ -55,7 +55,7 @@ def block_as_expression(block: Block) -> Expr | None:
             return value
         case If(condition=condition, then=then, otherwise=otherwise):
             if rest and not always_returns(then) and not always_returns(otherwise):
-                return None  # what follows would be written twice
+                return None  # the rest would be duplicated
             sides = [block_as_expression(side + rest) for side in (then, otherwise)]
             if sides[0] is None or sides[1] is None:
                 return None
@@ -65,7 +65,7 @@ def block_as_expression(block: Block) -> Expr | None:
 
 
 def without(block: Block, flag: str) -> Block:
-    """The block without its assignments to a flag that nobody reads."""
+    """Removes the assignments to a flag that is never read."""
     kept: list[Statement] = []
     for statement in block:
         match statement:

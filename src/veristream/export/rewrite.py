@@ -1,4 +1,4 @@
-"""Small expressions from large ones: constants folded, connectives shortened, names replaced."""
+"""Rewrites expressions: folds constants, simplifies connectives, substitutes names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or", "implies"})
 
 
 def children(expr: Expr) -> tuple[Expr, ...]:
-    """The expression's direct parts, in the order of their evaluation."""
+    """Returns the expression's direct parts, in evaluation order."""
     match expr:
         case Const() | AtLocation() | IsDone() | IsIdle():
             return ()
@@ -88,7 +88,7 @@ def children(expr: Expr) -> tuple[Expr, ...]:
 
 
 def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
-    """The expression with other direct parts, given in the order of `children`, then shortened."""
+    """Replaces the expression's direct parts, in the order of `children`, and simplifies it."""
     match expr:
         case Const() | AtLocation() | IsDone() | IsIdle():
             return expr
@@ -117,14 +117,14 @@ def rebuild(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """The expression and all its parts."""
+    """Yields the expression and all its parts."""
     yield expr
     for child in children(expr):
         yield from walk(child)
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    """The expression with local names replaced; the names are unique, so nothing is captured."""
+    """Replaces local names; they are unique, so nothing is captured."""
     if isinstance(expr, Local) and expr.index is None and expr.name in values:
         return values[expr.name]
     parts = children(expr)
@@ -132,7 +132,7 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 
 
 def is_truth(expr: Expr) -> bool:
-    """Whether the expression's shape says that it is 0 or 1."""
+    """Whether the expression is 0 or 1 by its form."""
     match expr:
         case Const(value=value):
             return value in (0, 1)
@@ -153,12 +153,12 @@ def is_truth(expr: Expr) -> bool:
 
 
 def truth(expr: Expr) -> Expr:
-    """1 where the expression is not 0, else 0."""
+    """Returns an expression that is 1 if the given one is not 0, else 0."""
     return expr if is_truth(expr) else shorten(Binary("!=", expr, Const(0), expr.span))
 
 
 def shorten(expr: Expr) -> Expr:
-    """The same value with what is constant at the top folded; faults stay where they are."""
+    """Folds constants at the top of an expression; preserves faults."""
     match expr:
         case Unary(op="not", operand=Const(value=value)):
             return Const(int(not value), expr.span)
@@ -185,22 +185,21 @@ def shorten(expr: Expr) -> Expr:
 
 
 def binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
-    """The two operands joined, shortened."""
+    """Combines two operands and simplifies."""
     return shorten(Binary(op, left, right))
 
 
 def both(left: Expr, right: Expr) -> Expr:
-    """`left and right`, also short where neither can fault."""
+    """Returns `left and right`, for operands that cannot fault."""
     return FALSE if right == FALSE else binary("and", left, right)
 
 
 def either(left: Expr, right: Expr) -> Expr:
-    """`left or right`, also short where neither can fault."""
+    """Returns `left or right`, for operands that cannot fault."""
     return TRUE if right == TRUE else binary("or", left, right)
 
 
 def negate(expr: Expr) -> Expr:
-    """`not expr`."""
     match expr:
         case Unary(op="not", operand=operand) if is_truth(operand):
             return operand
@@ -213,7 +212,7 @@ def negate(expr: Expr) -> Expr:
 
 
 def all_of(parts: Iterable[Expr]) -> Expr:
-    """The conjunction of parts that cannot fault, the first part first."""
+    """Returns the conjunction of parts that cannot fault, in order."""
     whole: Expr = TRUE
     for part in parts:
         whole = both(whole, part)
@@ -221,7 +220,7 @@ def all_of(parts: Iterable[Expr]) -> Expr:
 
 
 def any_of(parts: Iterable[Expr]) -> Expr:
-    """The disjunction of parts that cannot fault, the first part first."""
+    """Returns the disjunction of parts that cannot fault, in order."""
     whole: Expr = FALSE
     for part in parts:
         whole = either(whole, part)
@@ -229,7 +228,7 @@ def any_of(parts: Iterable[Expr]) -> Expr:
 
 
 def chain(op: BinaryOp, parts: Iterable[Expr], empty: Expr) -> Expr:
-    """The parts joined from the left, faults and all."""
+    """Combines the parts from the left, preserving faults; `empty` if there are none."""
     whole: Expr | None = None
     for part in parts:
         whole = part if whole is None else binary(op, whole, part)
@@ -237,7 +236,7 @@ def chain(op: BinaryOp, parts: Iterable[Expr], empty: Expr) -> Expr:
 
 
 def unroll(fold: Fold) -> Expr:
-    """The fold as a chain of its bodies, evaluated in the same order and as far."""
+    """Expands the fold to a chain of its bodies, with the same evaluation order and short-circuiting."""
     bodies = [substitute(fold.body, {fold.name: Const(i)}) for i in range(fold.low, fold.high + 1)]
     match fold.op:
         case "all":
@@ -251,7 +250,7 @@ def unroll(fold: Fold) -> Expr:
 
 
 def substitute_statement(statement: Statement, values: Mapping[str, Expr]) -> Statement:
-    """The straight statement with local names replaced."""
+    """Replaces local names in a straight statement."""
 
     def put(expr: Expr) -> Expr:
         return substitute(expr, values)

@@ -1,7 +1,7 @@
-"""When is an expression safe to evaluate?
+"""Computes the condition under which an expression does not fault.
 
-SPIN's and TLC's languages cannot fault inside an expression as ours can, so each place where a fault
-is possible gets an explicit condition. `ir.bounds` says where none is needed.
+In SPIN's and TLC's languages, unlike ours, an expression cannot fault, so each possible fault gets an
+explicit condition. `ir.bounds` says where none is needed.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from veristream.ir.expr import (
 )
 
 WIDEST = Type(-(2**31), 2**31 - 1)
-"""What SPIN and TLC compute with; a range this wide is not checked, since they cannot leave it."""
+"""The range of SPIN's and TLC's integers; a type this wide is not checked, since no value can leave it."""
 
 
 @dataclass(slots=True)
 class Knowledge:
-    """What is known of the names of an expression; it grows as locals are declared."""
+    """What is known about the names in an expression; it grows as locals are declared."""
 
     names: Names  # its `locals` is a dict that the owner extends
     shapes: dict[str, tuple[int, ...]]  # of variables
     sizes: dict[str, int]  # of local arrays
-    call: Callable[[Call], Expr]  # when a call that is an expression at heart is safe
-    trusted: set[Expr] = field(default_factory=set)  # what earlier tests made safe
+    call: Callable[[Call], Expr]  # the condition that a call that expands to an expression is safe
+    trusted: set[Expr] = field(default_factory=set)  # expressions that earlier tests made safe
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -55,12 +55,12 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What tests have said of variables; true until the variable is assigned."""
+    """What tests imply about variables, until they are assigned."""
 
     narrowed: dict[str, Type] = field(default_factory=dict)
 
     def learn(self, condition: Expr, types: Mapping[str, Type]) -> None:
-        """Comparisons of variables with constants narrow the variables' types."""
+        """Narrows the types of variables that the condition compares with constants."""
         match condition:
             case Binary(op="and", left=left, right=right):
                 self.learn(left, types)
@@ -89,17 +89,17 @@ class Facts:
             self.narrowed[name] = Type(low, high)
 
     def forget(self, place: Load | Local) -> None:
-        """The place was assigned."""
+        """Drops what is known about a place, after an assignment."""
         if isinstance(place, Load):
             self.narrowed.pop(place.variable, None)
 
     def forget_all(self) -> None:
-        """Nothing is known but the declarations."""
+        """Drops everything but the declarations."""
         self.narrowed.clear()
 
 
 def in_range(expr: Expr, type_: Type, known: Knowledge) -> Expr:
-    """The condition that the value lies in the type; TRUE where it cannot leave it."""
+    """Returns the condition that the value is within the type; TRUE if it always is."""
     if type_.low <= WIDEST.low and type_.high >= WIDEST.high:
         return TRUE
     values = interval(expr, known.names)
@@ -112,7 +112,7 @@ def in_range(expr: Expr, type_: Type, known: Knowledge) -> Expr:
 
 
 def safe(expr: Expr, known: Knowledge) -> Expr:
-    """The condition, safe itself, that evaluating the expression does not fault."""
+    """Returns the condition, itself safe, that evaluating the expression does not fault."""
     if expr in known.trusted:
         return TRUE
     match expr:

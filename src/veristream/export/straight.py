@@ -1,8 +1,8 @@
 """Straight statements: no calls, no returns, and every possible fault an explicit `Check`.
 
-Functions cannot call themselves, so each call is replaced by the function's body. What is short
-enough to be an expression stays one; the rest becomes statements before the expression that calls.
-Every local name gets a number, so that no name means two things in one command.
+Functions are not recursive, so each call is replaced by the function's body. A body that is a short
+expression stays an expression; any other becomes statements before the calling expression. Every local name
+gets a number, so that names are unique within a command.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ from veristream.ir.network import Component, Function, Network, Variable, all_va
 from veristream.source import Span
 
 Scope = Mapping[str, Expr]
-"""What each local name of the model stands for."""
+"""The expression that each local name of the model refers to."""
 
 EXPRESSION_SIZE_MAX = 200
-"""A function whose body is a larger expression becomes statements."""
+"""A function with a larger body becomes statements."""
 
 
 def location_variable(component: str) -> str:
-    """The variable that holds where a component is; no model can declare this name."""
+    """Returns the variable that holds a component's location; no model can declare this name."""
     return f"@{component}"
 
 
 def idle_code(component: Component) -> int:
-    """The value of the location variable of an idle component."""
+    """Returns the location variable's value for an idle component."""
     return len(component.locations)
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Where a call's result goes; `done` says that a `Return` was met."""
+    """Where a call's result goes; `done` is set after a `Return`."""
 
     result: Local
     type: Type
@@ -84,7 +84,7 @@ class Frame:
 
 
 class Straightener:
-    """Straightens the expressions and statements of one network; remembers the locals it made."""
+    """Straightens the expressions and statements of one network; records the locals that it creates."""
 
     def __init__(self, network: Network, locations: tuple[Variable, ...]) -> None:
         self.functions = {function.name: function for function in network.functions}
@@ -109,7 +109,7 @@ class Straightener:
     # Names.
 
     def fresh(self, name: str, type_: Type, size: int | None = None) -> Local:
-        """A local that no other statement knows."""
+        """Creates a new local."""
         self._count += 1
         unique = f"{name}${self._count}"
         self.locals[unique] = type_
@@ -118,7 +118,7 @@ class Straightener:
         return Local(unique)
 
     def rename(self, expr: Expr, scope: Scope) -> Expr:
-        """The expression with its locals replaced and locations as comparisons of variables."""
+        """Replaces locals, and turns location tests into comparisons of variables."""
         match expr:
             case Local(name=name, index=None):
                 return scope[name]
@@ -141,12 +141,12 @@ class Straightener:
                 return rebuild(expr, tuple(self.rename(part, scope) for part in parts))
 
     def at(self, component: str, location: str) -> Expr:
-        """The condition that the component is at the location."""
+        """Returns the condition that the component is at the location."""
         places = [place.name for place in self.components[component].locations]
         return self._at_code(component, places.index(location))
 
     def done(self, component: str) -> Expr:
-        """The condition that the component is at a final location."""
+        """Returns the condition that the component is at a final location."""
         places = self.components[component].locations
         found: Expr = FALSE
         for code, place in enumerate(places):
@@ -155,7 +155,7 @@ class Straightener:
         return found
 
     def idle(self, component: str) -> Expr:
-        """The condition that the component slot is idle."""
+        """Returns the condition that the component is idle."""
         owner = self.components[component]
         if location_variable(component) not in self.located:
             return FALSE
@@ -178,26 +178,26 @@ class Straightener:
         )
 
     def expand(self, expr: Expr) -> Expr:
-        """The plain expression without calls."""
+        """Expands the calls of a plain expression."""
         if isinstance(expr, Call):
             return self.expand(self._body_of_call(expr))
         parts = children(expr)
         return rebuild(expr, tuple(map(self.expand, parts))) if parts else expr
 
     def safe(self, expr: Expr) -> Expr:
-        """The condition, without calls, that the plain expression does not fault."""
+        """Returns the condition, without calls, that the plain expression does not fault."""
         return self.expand(safe(expr, self.known))
 
     def learn(self, condition: Expr) -> None:
-        """The condition holds from here on, until what it speaks of is assigned."""
+        """Assumes the condition from here on, until its variables are assigned."""
         self.facts.learn(condition, self.known.names.variables)
 
     def in_range(self, expr: Expr, type_: Type) -> Expr:
-        """The condition that the value lies in the type, TRUE where it must."""
+        """Returns the condition that the value is within the type; TRUE if it always is."""
         return in_range(expr, type_, self.known)
 
     def value(self, expr: Expr, out: list[Statement]) -> Expr:
-        """The renamed expression without calls; what must happen before it is appended to `out`."""
+        """Returns the renamed expression without calls; appends the statements it needs to `out`."""
         if self.is_plain(expr):
             self._check(self.safe(expr), "the model fails here", expr.span, out)
             return self.expand(expr)
@@ -214,7 +214,7 @@ class Straightener:
                 return self._operands(expr, out)
 
     def _operands(self, expr: Expr, out: list[Statement]) -> Expr:
-        """Evaluates the parts in order; a part is kept where a later one's calls might change it."""
+        """Evaluates the parts in order; saves a value if the calls of a later part might change it."""
         parts = children(expr)
         values: list[Expr] = []
         for i, part in enumerate(parts):
@@ -226,7 +226,7 @@ class Straightener:
         return whole
 
     def keep(self, name: str, value: Expr, out: list[Statement]) -> Expr:
-        """The value under a name of its own, unless it is a constant."""
+        """Saves the value in a new local, unless it is a constant."""
         if isinstance(value, Const):
             return value
         values = interval(value, self.known.names)
@@ -270,7 +270,7 @@ class Straightener:
     # Calls.
 
     def _as_expression(self, function: Function) -> Expr | None:
-        """The function's body as one expression over its parameters, if it is short and has no effect."""
+        """Returns the function's body as one expression; None if it is long or has effects."""
         if function.name not in self._bodies:
             found = block_as_expression(function.body)
             if found is not None and not all(
@@ -285,7 +285,7 @@ class Straightener:
         return self._bodies[function.name]
 
     def _weigh(self, expr: Expr) -> int:
-        """How many parts the expression has once its calls are expanded."""
+        """Returns the number of parts of the expression with its calls expanded."""
         called = (self._bodies[p.function] for p in walk(expr) if isinstance(p, Call))
         return sum(1 for _ in walk(expr)) + sum(self._weigh(b) for b in called if b is not None)
 
@@ -331,7 +331,7 @@ class Straightener:
     # Statements.
 
     def block(self, block: Block, scope: Scope, frame: Frame | None = None) -> list[Statement]:
-        """The block's statements, straight; in a function a `Return` ends all that follows it."""
+        """Straightens the statements of a block; statements after a `Return` are skipped."""
         inner = dict(scope)
         out: list[Statement] = []
         for i, statement in enumerate(block):
@@ -386,7 +386,7 @@ class Straightener:
                 if sides[0] or sides[1]:
                     out.append(If(chosen, sides[0], sides[1]))
             case While():
-                self.facts.forget_all()  # what the body assigns, its beginning sees in the next round
+                self.facts.forget_all()  # the next iteration starts with what the body assigned
                 self._while(statement, scope, frame, out)
             case For(name=name, low=low, high=high, body=body):
                 self.facts.forget_all()
@@ -427,7 +427,7 @@ class Straightener:
         self.facts.forget(place)
 
     def _while(self, loop: While, scope: Scope, frame: Frame | None, out: list[Statement]) -> None:
-        """The bound on the rounds becomes a check; a condition with statements gets a flag."""
+        """Turns the limit on iterations into a check; a condition that needs statements gets a flag."""
         rounds = self._let("rounds", Type(0, loop.limit), Const(0), out)
         count: list[Statement] = [
             Check(Binary("<", rounds, Const(loop.limit)), "the loop runs too often", loop.span),

@@ -1,8 +1,8 @@
-"""Networks as TLA+ for TLC (Lamport, "Specifying Systems", Addison-Wesley 2002).
+"""Translates Networks to TLA+ for TLC (Lamport, "Specifying Systems", Addison-Wesley 2002).
 
-Each action is one definition with the rest UNCHANGED; choices of values are quantified. Buffers are
-sequences. A fault is a failed `Assert`. If a property asks for deadlocks, what TLC calls a deadlock
-is one, and a state that has terminated properly may stay as it is; else run TLC with `-deadlock`.
+Each action is one definition, with the other variables UNCHANGED; choices of values are quantified. Buffers
+are sequences. A fault is a failed `Assert`. If a property asks for deadlock freedom, TLC's deadlocks are
+ours, and a properly terminated state has a step to itself; otherwise run TLC with `-deadlock`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from veristream.ir.property import Always
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A TLA+ module, which must be saved under its name, and TLC's configuration for it."""
+    """A TLA+ module, to be saved in a file of its name, and TLC's configuration for it."""
 
     module: str
     spec: str
@@ -45,7 +45,7 @@ class Exported:
 
 
 def to_tla(network: Network, module: str) -> Exported:
-    """The network in TLA+, each `Always` property as an invariant.
+    """Returns the network in TLA+, with each `Always` property as an invariant.
 
     Raises ModelError for clocks and for values beyond 32 bits.
     """
@@ -108,7 +108,7 @@ class _Exporter:
         return lines or ["  nothing = 0"]
 
     def _next(self) -> list[str]:
-        """The actions; those that leave an atomic location come first where they can."""
+        """Writes `Next`; actions that leave an atomic location have priority."""
         first = [c.name for c in self.flat.commands if c.first]
         others = [c.name for c in self.flat.commands if not c.first]
         lines: list[str] = []
@@ -163,7 +163,7 @@ class _Exporter:
         return _under(definitions, texts)
 
     def _effect(self, command: Command, definer: Definer, env: Env) -> list[str]:
-        """Primed variables from the values that the update comes to."""
+        """Writes the primed variables with the values that the update computes."""
         chain = definer.run((*command.update, *command.kept), env)
         texts: list[str] = []
         if chain.env[OK] != "TRUE":
@@ -198,7 +198,7 @@ class _Exporter:
 
 
 def _before_choice(command: Command, chosen: set[str]) -> list[Test]:
-    """The leading tests that no choice of a value matters to."""
+    """Returns the leading tests that do not depend on a chosen value."""
     found: list[Test] = []
     for test in command.tests:
         parts = [*walk(test.condition), *walk(test.safe)]
@@ -218,7 +218,7 @@ def _test(test: Test, terms: Terms, env: Env) -> list[str]:
 
 
 def _predicate(condition: Expr, terms: Terms, env: Env) -> str:
-    """The condition as a conjunct of an action that is one step however often it is true."""
+    """Writes the condition as a conjunct that yields one step, even if several disjuncts are true."""
     text = terms.truth(condition, env)
     return f"{bracket(text)} = TRUE" if branches(condition) else unbracket(text)
 
@@ -229,10 +229,10 @@ def _tidy(text: str) -> str:
 
 
 def _under(definitions: list[tuple[str, str]], texts: list[str]) -> list[str]:
-    """The conjuncts, beneath the definitions that they use.
+    """Writes the conjuncts below the definitions that they use.
 
-    A value is bound by a choice from a set of one, for TLC evaluates a LET anew at each use, and a chain
-    of them as often as there are ways through it; operators need a LET.
+    Values are bound by choosing from a singleton set, since TLC evaluates a LET again at each use, which
+    takes exponential time in a chain of them. Operators need a LET.
     """
     if not texts:
         return []
@@ -261,7 +261,7 @@ def _initial(variable: Variable) -> str:
 
 
 def _array(shape: tuple[int, ...], values: list[str]) -> str:
-    """Nested functions from 0; from a tuple where the values differ, which keeps TLC's domains short."""
+    """Writes nested functions with domains from 0; differing values come from a tuple."""
     if not shape:
         return values[0]
     counters = [f"i{depth}" for depth in range(len(shape))]

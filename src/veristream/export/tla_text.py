@@ -1,8 +1,8 @@
-"""Expressions and statements as TLA+: a block of statements becomes a chain of definitions.
+"""Writes expressions and statements in TLA+: a block of statements becomes a chain of definitions.
 
-Every assignment defines a new name for the variable's value from there on; a choice or a loop that
-changes several variables gives a tuple of their values. A possible fault narrows the value of `OK`,
-which the action asserts before anything else. TLC computes in 32 bits and stops where that is left.
+Every assignment defines a new name for the variable's value from there on; a conditional or a loop that
+changes several variables becomes a tuple of their values. Possible faults are collected in `OK`, which the
+action asserts first. TLC computes with 32 bits and stops on overflow.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from veristream.ir.expr import (
 from veristream.ir.network import Channel
 
 OK = "ok$"
-"""The name under which an environment keeps that nothing has faulted so far."""
+"""The key in an environment that says that nothing has faulted so far."""
 
 UNROLLED_ROUNDS_MAX = 8
-"""A loop with more rounds becomes a recursive operator."""
+"""A loop with more iterations becomes a recursive operator."""
 
 _RELATIONS = {"==": "=", "!=": "#", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _OPERATORS: Mapping[str, str] = {
@@ -76,7 +76,7 @@ PRELUDE: Mapping[str, str] = {
     "BitOr": "BitOr(a, b) == a + b - BitAnd(a, b)",
     "BitXor": "BitXor(a, b) == a + b - 2 * BitAnd(a, b)",
 }
-"""What TLA+'s own modules do not have; each is written only where it is used."""
+"""Operators that TLA+'s own modules lack; each is written only if it is used."""
 _NEEDS = {
     "Quotient": ("Size",),
     "Remainder": ("Size", "Quotient"),
@@ -85,7 +85,7 @@ _NEEDS = {
 }
 
 Env = dict[str, str]
-"""What each variable (`v x`), buffer (`q x`) and local (`l x`) is called at this point."""
+"""The current name of each variable (`v x`), buffer (`q x`) and local (`l x`)."""
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Terms:
     used: set[str] = field(default_factory=set)  # operators of the prelude
 
     def truth(self, expr: Expr, env: Env) -> str:
-        """The condition as a truth value of TLA+."""
+        """Writes the condition as a TLA+ Boolean."""
         match expr:
             case Const(value=value):
                 return "TRUE" if value else "FALSE"
@@ -133,7 +133,7 @@ class Terms:
                 return f"{self.number(expr, env)} # 0"
 
     def number(self, expr: Expr, env: Env) -> str:
-        """The expression as a number, ready to be an operand."""
+        """Writes the expression as a number that can be an operand."""
         match expr:
             case Const(value=value):
                 return str(value) if value >= 0 else f"({value})"
@@ -187,7 +187,7 @@ class Terms:
         return "".join(f"[{self.number(index, env)}]" for index in indices)
 
     def queue(self, name: str, indices: tuple[Expr, ...], env: Env) -> str:
-        """One buffer: a sequence, or a number where its messages have no parts."""
+        """Writes a buffer: a sequence, or a number if its messages have no parts."""
         return env[f"q {name}"] + self._brackets(indices, env)
 
     def _length(self, name: str, indices: tuple[Expr, ...], env: Env) -> str:
@@ -208,34 +208,34 @@ class Terms:
 
 @dataclass(slots=True)
 class Chain:
-    """The definitions of a run of statements, and what everything is called after them."""
+    """The definitions of a sequence of statements, and the names after them."""
 
     env: Env
     definitions: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Definer:
-    """Turns statements into definitions; its names are unique in one action."""
+    """Turns statements into definitions, with names unique in one action."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
         self._numbers: dict[str, int] = {}
 
     def run(self, block: FlatBlock, env: Env) -> Chain:
-        """The definitions that the block comes to."""
+        """Returns the definitions of a block."""
         chain = Chain(dict(env))
         for statement in block:
             self._statement(statement, chain)
         return chain
 
     def _define(self, key: str, text: str, chain: Chain) -> None:
-        """From here on the thing has the value."""
+        """Defines a new name for the value of `key` from here on."""
         name = self._fresh(_base(key, self.terms))
         chain.definitions.append((name, text))
         chain.env[key] = name
 
     def _fresh(self, base: str) -> str:
-        # Two underscores never stand inside an identifier, so this is no variable's own name.
+        # No other identifier contains two adjacent underscores, so the name is unique.
         self._numbers[base] = self._numbers.get(base, 0) + 1
         return f"{base}__{self._numbers[base]}"
 
@@ -290,7 +290,7 @@ class Definer:
         text = f"Append({queue}, {message})" if channel.fields else f"{queue} + 1"
         self._replace(f"q {put.channel}", put.indices, text, chain)
 
-    # Choices and loops: they give the values of all that they may change.
+    # Conditionals and loops return the values of everything that they may change.
 
     def _if(self, condition: str, then: FlatBlock, otherwise: FlatBlock, chain: Chain) -> None:
         sides = [self.run(side, chain.env) for side in (then, otherwise)]
@@ -320,7 +320,7 @@ class Definer:
             chain.env.update({key: text for key, text in inner.env.items() if key in outer})
 
     def _loop(self, condition: Expr | None, counted: For | None, body: FlatBlock, chain: Chain) -> None:
-        """A recursive operator over what the body changes, and the counter where there is one."""
+        """Defines a recursive operator over what the body changes, and the counter if there is one."""
         probe = self.run(body, {**chain.env, **_counter_env(counted, "0")})
         keys = [key for key, was in chain.env.items() if probe.env[key] != was]
         operator = self._fresh("loop")
@@ -332,7 +332,7 @@ class Definer:
             f"{counter} <= {counted.high}" if counted else self.terms.truth(_given(condition), inner_env)
         )
         if OK in keys:
-            going = f"{parameters[OK]} /\\ {going}"  # after a fault the rounds need not end
+            going = f"{parameters[OK]} /\\ {going}"  # after a fault, the loop might not terminate
         again = [inner.env[key] for key in keys] + ([f"{counter} + 1"] if counter else [])
         formal = list(parameters.values()) + ([counter] if counter else [])
         actual = [chain.env[key] for key in keys] + ([str(counted.low)] if counted else [])
@@ -349,7 +349,7 @@ class Definer:
 
     @staticmethod
     def let(chain: Chain, text: str) -> str:
-        """The text under the chain's definitions; what is used once is put in its place."""
+        """Wraps the text in a LET with the chain's definitions; a definition used once is inlined."""
         definitions, texts = inline(chain.definitions, [text])
         if not definitions:
             return bracket(texts[0])
@@ -375,29 +375,29 @@ def _base(key: str, terms: Terms) -> str:
 
 
 def variable_name(names: Globals, variable: str) -> str:
-    """The identifier of a variable, or of a component's location."""
+    """Returns the identifier of a variable, or of a component's location."""
     return names.name("at", variable[1:]) if variable.startswith("@") else names.name("v", variable)
 
 
 def queue_name(names: Globals, channel: str) -> str:
-    """The identifier of a buffer."""
+    """Returns the identifier of a buffer."""
     return names.name("q", channel)
 
 
 def bracket(text: str) -> str:
-    """The text as one operand: in parentheses unless it is a name, a number or bracketed already."""
+    """Adds parentheses unless the text is a name, a number or already bracketed."""
     if re.fullmatch(r"\w+|<<[^<>]*>>", text) or _closes(text, "(", ")") or _closes(text, "[", "]"):
         return text
     return f"({text})"
 
 
 def unbracket(text: str) -> str:
-    """The text without parentheses around all of it."""
+    """Removes parentheses around the whole text."""
     return unbracket(text[1:-1]) if _closes(text, "(", ")") else text
 
 
 def _closes(text: str, left: str, right: str) -> bool:
-    """Whether the first character opens what the last one closes."""
+    """Whether the first character is the bracket that the last one closes."""
     if not (text.startswith(left) and text.endswith(right)):
         return False
     depth = 0
@@ -409,7 +409,7 @@ def _closes(text: str, left: str, right: str) -> bool:
 
 
 def branches(expr: Expr) -> bool:
-    """Whether TLC would take each way in which the condition holds for a step of its own."""
+    """Whether TLC would generate one step for each way in which the condition can hold."""
     match expr:
         case Binary(op="or" | "implies") | Fold(op="any"):
             return True
@@ -422,12 +422,12 @@ def branches(expr: Expr) -> bool:
 
 
 def show_definitions(definitions: list[tuple[str, str]]) -> str:
-    """The definitions as they stand in a LET."""
+    """Writes the definitions of a LET."""
     return " ".join(f"{name} == {text}" if text else name for name, text in definitions)
 
 
 def inline(definitions: list[tuple[str, str]], texts: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """Drops definitions that nobody uses and puts those used once where they are used."""
+    """Drops unused definitions and inlines those used once."""
     kept: list[tuple[str, str]] = []
     for position in range(len(definitions) - 1, -1, -1):
         name, text = definitions[position]

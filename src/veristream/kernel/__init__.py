@@ -1,1 +1,1 @@
-"""Native code for Networks: the only package that knows llvmlite."""
+"""Compiles Networks to native code: the only package that imports llvmlite."""

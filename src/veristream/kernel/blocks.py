@@ -1,4 +1,4 @@
-"""LLVM code for statements and for the model's functions."""
+"""Emits LLVM code for statements and for the model's functions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from veristream.kernel.values import (
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Where a function's `return` goes: its result slot, type and last block."""
+    """Where `return` leads in a function: the result slot, its type and the last block."""
 
     result: Value
     type: Type
@@ -55,7 +55,7 @@ class Exit:
 
 
 def run_block(place: Place, block: Block, leave: Exit | None = None) -> Place:
-    """Emits the statements in order; gives the place with the locals they declared."""
+    """Emits the statements in order; returns the place with the locals that they declare."""
     for statement in block:
         place = _statement(place, statement, leave)
     return place

@@ -1,6 +1,6 @@
-"""LLVM code for the followers of a broadcast or barrier, of whom each may have several ways to follow.
+"""Emits LLVM code for the followers of a broadcast or barrier, each of which may have several alternatives.
 
-Which ways are enabled is found before the step, as a bit mask a follower; an odometer over the masks
+The code first computes a bit mask of enabled alternatives for each follower. An odometer over the masks
 then visits every combination.
 """
 
@@ -30,7 +30,7 @@ from veristream.kernel.values import Place, Stored, Value, constant, new_slot
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A way in which a follower of a broadcast or barrier can take part."""
+    """An edge, with selected values, by which a component can follow a broadcast or barrier."""
 
     edge: Edge
     chosen: dict[str, int]
@@ -39,8 +39,8 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Chorus:
-    """The followers of a broadcast or barrier: per component its alternatives, and a stack slot whose
-    lowest bit is the one in turn (no bit: it does not take part)."""
+    """The followers of a broadcast or barrier: the alternatives of each, and a stack slot whose lowest set
+    bit is the current one (no bit set: the component does not follow)."""
 
     components: tuple[int, ...]
     alternatives: tuple[tuple[Alternative, ...], ...]
@@ -63,7 +63,7 @@ def alternatives(frame: Frame, action: Action, component: int) -> tuple[Alternat
 
 
 def _scope(frame: Frame, place: Place, way: Alternative) -> Place:
-    """The follower's scope with its selected values, which are constants here."""
+    """Returns the follower's scope with its selected values, which are constants here."""
     place = replace(place, locals={})
     for select in way.edge.select:
         pointer = new_slot(place)
@@ -76,7 +76,7 @@ def _scope(frame: Frame, place: Place, way: Alternative) -> Place:
 def enabled_mask(
     frame: Frame, place: Place, component: int, ways: tuple[Alternative, ...], offer: Offer
 ) -> Value:
-    """Stack slot with the bit mask of the alternatives that are enabled before the step."""
+    """Returns a stack slot with the bit mask of the alternatives that are enabled before the step."""
     builder = frame.builder
     mask = new_slot(place)
     builder.store(constant(0), mask)
@@ -96,7 +96,7 @@ def _bit(number: int) -> Value:
 
 
 def possible_priority(frame: Frame, action: Action, static: int) -> Value:
-    """The priorities that the step could have, given who might follow from where they are."""
+    """Returns the priorities that the step can have, given the locations of possible followers."""
     bits = constant(static)
     if not has_priorities(frame.model):
         return bits
@@ -130,7 +130,7 @@ def _lowest(frame: Frame, turn: Value) -> Value:
 
 @contextmanager
 def each_singer(frame: Frame, chorus: Chorus, position: int, place: Place) -> Iterator[Any]:
-    """Yields a function that runs code for the alternative in turn of the follower."""
+    """Yields a function that emits code for the follower's current alternative."""
     builder = frame.builder
     lowest = _lowest(frame, chorus.turns[position])
     after = builder.append_basic_block("sung")
@@ -150,7 +150,7 @@ def each_singer(frame: Frame, chorus: Chorus, position: int, place: Place) -> It
 
 
 def _receive_again(frame: Frame, place: Place, edge: Edge, offer: Offer) -> Place:
-    """The place with the received names, for a follower whose tests have passed."""
+    """Returns the place with the received names, for a follower that has passed its tests."""
     if not isinstance(edge.sync, Receive):
         return place
     fields = channel_of(frame, edge.sync.channel).fields

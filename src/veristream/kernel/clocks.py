@@ -1,17 +1,18 @@
-"""LLVM code for what steps and states demand of clocks, as words for the search of zones.
+"""Emits LLVM code for clock constraints, which the zone search reads as words.
 
-A bound `x_i - x_j <= c` or `< c` is one word: i in bits 48 up, j in bits 32 up, and below the bound as
-matrices have it, `2 * c + 1` or `2 * c`. In a timed kernel each successor's row is followed by one word
-a clock, the value that the step sets it to or -1, then by the number of bounds that the step demands
-and those bounds. A failing action has the bounds that its movers had passed when it failed.
+A bound `x_i - x_j <= c` or `< c` is one word: i from bit 48, j from bit 32, and below them the bound as in
+a difference bound matrix, `2 * c + 1` or `2 * c`. In a timed kernel, each successor's row is followed by
+one word per clock (the value that the step sets it to, or -1), then by the number of bounds that the step
+requires, and the bounds. A failing action has the bounds that its movers had passed when it failed.
 
-- `timing(row, out) -> flags`: the clock invariants' bounds, their number first; bit 0 of the flags where
-  a location lets no time pass, -1 where an invariant fails.
-- `tests(row, number, out) -> count`: the bounds of watched constraints, as `Watch.tests` numbers them; -1
-  where one fails.
-- `places(row, out) -> 0`: the location of each component as a number of its own among all, -1 for idle.
-- `urgent(row, out_rows, out_actions, capacity) -> count`: the steps on urgent channels, whatever
-  invariants say of where they lead.
+- `timing(row, out) -> flags`: writes the bounds of the clock invariants, preceded by their number; bit 0
+  is set if a location lets no time pass; -1 if an invariant fails.
+- `tests(row, number, out) -> count`: writes the bounds of the watched constraints, numbered as in
+  `Watch.tests`; -1 if one fails.
+- `places(row, out) -> 0`: writes each component's location as a number unique among all components, or -1
+  for idle.
+- `urgent(row, out_rows, out_actions, capacity) -> count`: writes the steps on urgent channels, ignoring
+  the invariants of their targets.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ CLOCK_SHIFT, OTHER_SHIFT = 48, 32
 
 
 def clock_word_count(network: Network) -> int:
-    """Words after each successor's row; 0 in an untimed network."""
+    """Returns the number of words after each successor's row; 0 in an untimed network."""
     if not network.timed:
         return 0
     return count_clocks(network) + 1 + _bound_count_max(network)
@@ -56,7 +57,7 @@ def _bound_count_max(network: Network) -> int:
 
 
 def _bound_count(network: Network, action: Action) -> int:
-    """How many bounds the movers of an action can demand together."""
+    """Returns the most bounds that the movers of an action can require together."""
     leader = network.components[action.leader].edges[action.edge]
     count = _bounds_of_edge(leader)
     if action.movement is Movement.PAIR:
@@ -74,12 +75,12 @@ def _bounds_of_edge(edge: Edge) -> int:
 
 
 def bound_count(constraints: Sequence[ClockConstraint]) -> int:
-    """How many bounds the constraints come to."""
+    """Returns the number of bounds that the constraints need."""
     return sum(2 if constraint.op == "==" else 1 for constraint in constraints)
 
 
 def invariant_count_max(network: Network) -> int:
-    """How many bounds all invariants of one state can come to."""
+    """Returns the most bounds that all invariants of one state can need."""
     return sum(
         max((bound_count(place.clock_invariant) for place in component.locations), default=0)
         for component in network.components
@@ -87,13 +88,13 @@ def invariant_count_max(network: Network) -> int:
 
 
 def bounds_of_step(model: Model, builder: Any, out: Value) -> Value:
-    """Where a successor's bounds are kept, their number first."""
+    """Returns a pointer to a successor's bounds, which their number precedes."""
     at = model.layout.word_count + count_clocks(model.network)
     return builder.gep(out, [constant(at)])
 
 
 def write_reset(place: Place, statement: Reset) -> None:
-    """Notes that the step sets a clock; a fault where the value is negative."""
+    """Records that the step sets a clock; faults if the value is negative."""
     builder = place.builder
     number = _clock_number(place, statement.clock)
     result = value(place, statement.value)
@@ -150,7 +151,6 @@ def _clock_number(place: Place, ref: ClockRef) -> Value:
 
 
 def emit_timing(module: Any, model: Model) -> None:
-    """Emits `timing`."""
     code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS]), "timing")
     builder, fault = _begin(code)
     row, out = code.args
@@ -175,7 +175,6 @@ def emit_timing(module: Any, model: Model) -> None:
 
 
 def emit_tests(module: Any, model: Model, tests: Sequence[Sequence[ClockConstraint]]) -> None:
-    """Emits `tests`."""
     code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, I64, WORDS]), "tests")
     builder, fault = _begin(code)
     row, number, out = code.args
@@ -194,7 +193,6 @@ def emit_tests(module: Any, model: Model, tests: Sequence[Sequence[ClockConstrai
 
 
 def emit_places(module: Any, model: Model) -> None:
-    """Emits `places`."""
     code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS]), "places")
     builder, fault = _begin(code)
     row, out = code.args
@@ -210,7 +208,7 @@ def emit_places(module: Any, model: Model) -> None:
 
 
 def _begin(code: Any) -> tuple[Any, Any]:
-    """A builder at the function's first block of code, and a block that gives -1."""
+    """Returns a builder at the function's first block of code, and a block that returns -1."""
     builder = llvm.IRBuilder(code.append_basic_block("entry"))
     fault, here = code.append_basic_block("fault"), code.append_basic_block("here")
     builder.branch(here)

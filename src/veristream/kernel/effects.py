@@ -1,4 +1,4 @@
-"""LLVM code for what a step does beside its updates: moves, queues, forks and joins, invariants."""
+"""Emits LLVM code for the effects of a step besides its updates: moves, queues, forks, invariants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def move(place: Place, component: int, edge: Edge) -> None:
 
 
 def stop_components(place: Place, names: tuple[str, ...]) -> None:
-    """Makes the components idle, with their variables as at the start."""
+    """Makes the components idle and resets their variables."""
     for name in names:
         number = place.model.components[name]
         idle = place.model.layout.idle[number]
@@ -36,7 +36,7 @@ def stop_components(place: Place, names: tuple[str, ...]) -> None:
 
 
 def start_components(place: Place, forks: tuple[Fork, ...]) -> None:
-    """Starts idle components; a fault if one is not idle."""
+    """Starts idle components; faults if one is not idle."""
     for fork in forks:
         number = place.model.components[fork.component]
         component = place.model.network.components[number]
@@ -79,7 +79,7 @@ def _push_part(place: Place, part: QueuePart, index: Value | None, length: Value
 
 
 def pop_message(place: Place, channel: str, index: Value | None) -> None:
-    """Takes the oldest message from a queue that has one."""
+    """Removes the oldest message from a queue that is not empty."""
     slots = place.model.layout.queues[channel]
     builder = place.builder
     length = load_slot(place, slots.length, index)
@@ -98,7 +98,7 @@ def pop_message(place: Place, channel: str, index: Value | None) -> None:
 
 
 def check_invariants(place: Place, stop: Any) -> None:
-    """Goes on only where the invariants of all locations that components are at hold."""
+    """Continues only if the invariants of all current locations hold."""
     builder = place.builder
     for number, component in enumerate(place.model.network.components):
         for location_number, location in enumerate(component.locations):

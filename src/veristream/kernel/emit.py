@@ -1,11 +1,11 @@
-"""A Network as an LLVM module.
+"""Emits a Network as an LLVM module with these functions.
 
-- `successors(row, out_rows, out_actions, capacity) -> count`: the steps of a state. An entry of
-  `out_actions` has the action's index in its low 32 bits and the mask of action propositions above;
-  bit 63 marks an action that fails instead of stepping. -1 where `capacity` does not suffice. Where
-  arguments are watched, each row is followed by those of its label, in as many words for every step.
-- `propositions(row) -> mask` of the state propositions; bit 63 where one of them fails.
-- `measure(row, number) -> value` of an expression whose extremes are asked for.
+- `successors(row, out_rows, out_actions, capacity) -> count`: writes the steps of a state. An entry of
+  `out_actions` has the action's index in its low 32 bits and the mask of action propositions above them;
+  bit 63 marks an action that fails instead of stepping. Returns -1 if `capacity` does not suffice. If
+  arguments are watched, each row is followed by those of its label, in the same number of words.
+- `propositions(row) -> mask` of the state propositions; bit 63 is set if one of them fails.
+- `measure(row, number) -> value` of an expression whose minimum or maximum a property asks for.
 - `reduced`, `orbit`: see `symmetry`; only for networks with symmetries.
 - `product(row, out_rows, out_actions, capacity) -> count`: see `product`; only with a monitor.
 - `terminated(row) -> 0 or 1`: every component is idle or at a final location, or `terminal` holds.
@@ -47,15 +47,15 @@ from veristream.kernel.values import (
 )
 
 MEASURE_FAULT = -(1 << 63)
-"""What `measure` gives for an expression that fails; `verify` keeps true values away from it."""
+"""What `measure` returns for an expression that fails; `verify` excludes it as a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What a kernel tells of states and actions, beside the steps."""
+    """What a kernel reports about states and actions besides the steps."""
 
     states: tuple[Expr, ...] = ()
-    premises: tuple[Expr, ...] = ()  # bits after those of `states`; one that fails does not hold
+    premises: tuple[Expr, ...] = ()  # bits after those of `states`; a failing one counts as false
     actions: tuple[ActionTest, ...] = ()
     measures: tuple[Expr, ...] = ()
     monitor: Monitor | None = None
@@ -64,7 +64,7 @@ class Watch:
 
 
 def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
-    """The module's text and the layout of its rows."""
+    """Returns the module's text and the layout of its rows."""
     plain = watch.monitor is None and not network.symmetries
     assert plain or not watch.argument_count, "products and symmetry know nothing of arguments"
     assert not (network.timed and watch.argument_count), "clocks stand where arguments would"
@@ -95,7 +95,7 @@ def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
 def _emit_components(
     module: Any, model: Model, actions: list[tuple[int, Action]], shape: Shape
 ) -> list[Value]:
-    """A function for each component that leads one of the actions."""
+    """Emits a function for each component that leads one of the actions."""
     codes = []
     for component in range(len(model.network.components)):
         mine = [(i, action) for i, action in actions if action.leader == component]
@@ -121,7 +121,7 @@ def _emit_urgent(module: Any, model: Model, actions: list[tuple[int, Action]], c
 
 
 def _callees_first(network: Network) -> list[Function]:
-    """The functions, each after those it calls."""
+    """Returns the functions, each after those that it calls."""
     functions = {function.name: function for function in network.functions}
     ordered: dict[str, Function] = {}
 
@@ -137,7 +137,7 @@ def _callees_first(network: Network) -> list[Function]:
 
 
 def _called(node: object) -> list[str]:
-    """Names of all functions called anywhere below a statement or expression."""
+    """Returns the names of all functions called anywhere in a statement or expression."""
     if isinstance(node, tuple):
         return [name for part in node for name in _called(part)]
     if not hasattr(node, "__dataclass_fields__"):
@@ -178,7 +178,7 @@ def _any_at(model: Model, builder: Any, row: Value, kind: LocationKind) -> Value
 
 
 def _run_all(builder: Any, code: Any, steps: list[Value], priority: Value) -> Value:
-    """Calls every component's function in turn; returns from `code` where the buffers are full."""
+    """Calls every component's function in turn; returns from `code` when the buffers are full."""
     row, out_rows, out_actions, capacity = code.args
     count = constant(0)
     for step in steps:
@@ -248,5 +248,5 @@ def _emit_terminated(module: Any, model: Model) -> None:
     fault = builder.append_basic_block("fault")
     terminal = truth(Place(model, builder, code.args[0], fault, {}), model.network.terminal)
     builder.ret(builder.zext(builder.or_(all_done, terminal), I64))
-    builder.position_at_end(fault)  # a condition that fails does not hold
+    builder.position_at_end(fault)  # a failing condition counts as false
     builder.ret(builder.zext(all_done, I64))

@@ -1,14 +1,14 @@
-"""Extrapolation: zones made larger, so that only finitely many are left and no verdict changes.
+"""Extrapolation: enlarges zones so that only finitely many remain, without changing any verdict.
 
 What a timed automaton can do depends on a clock x only through its guards and invariants. Let L(x) be
 the greatest constant that x is compared with from below (x >= c, x > c) and U(x) the greatest one from
-above (x <= c, x < c); -1 stands for "never compared so". A point v simulates a point w where for every
-clock: w(x) < v(x) only if w(x) > U(x), and w(x) > v(x) only if v(x) > L(x). What the automaton does from
-w, it then does from v. Every point of an extrapolated zone is simulated by one of the zone itself, so
+above (x <= c, x < c); -1 means that there is none. A point v simulates a point w if for every clock:
+w(x) < v(x) only if w(x) > U(x), and w(x) > v(x) only if v(x) > L(x). Whatever the automaton does from w,
+it can also do from v. Every point of an extrapolated zone is simulated by one of the zone itself, so
 both reach the same locations, for automata without guards on differences of clocks.
 
 After Behrmann, Bouyer, Larsen and Pelánek, "Lower and upper bounds in zone-based abstractions of timed
-automata" (2006): Extra+_LU and Extra+_M, the coarsest ones there.
+automata" (2006): Extra+_LU and Extra+_M, the coarsest in that paper.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from veristream.kernel.zones import INFINITY, LE_ZERO, Zone, at_most, below, close, free, native
 
 Constants = NDArray[np.int32]
-"""A constant for each clock number, at least -1; the one of number 0 is not used."""
+"""A constant for each clock number, at least -1; entry 0 is unused."""
 
 
 @native
 def _exceeds(d: Zone, clock: int, constant: int) -> bool:
-    """Whether the constant of the clock's lower bound is above the given one."""
+    """Whether the clock's lower bound is above the constant."""
     return bool(d[clock] < below(-constant))
 
 
@@ -54,7 +54,7 @@ def extrapolate_lu(d: Zone, n: int, lower: Constants, upper: Constants) -> None:
             changed = True
     for i in range(1, n):
         if lower[i] < 0 and upper[i] < 0:
-            free(d, n, i)  # what the rules come to, without closing the whole zone again
+            free(d, n, i)  # the same as the rules, without closing the whole zone again
     if changed:
         close(d, n)
 

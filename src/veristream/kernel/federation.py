@@ -1,4 +1,4 @@
-"""Federations: unions of zones, as differences of zones need them.
+"""Federations: unions of zones, the results of subtracting zones.
 
 A federation is a two-dimensional array with a zone in each of its first rows.
 """
@@ -19,7 +19,7 @@ NO_ROOM = -1
 def subtract_after(d: Zone, other: Zone, n: int, out: Federation, first: int) -> int:
     """Writes d without the other zone, as disjoint zones, to the rows of out from `first` on.
 
-    Gives the row after the last one, or NO_ROOM.
+    Returns the row after the last one, or NO_ROOM.
     """
     row = first
     if is_empty(d):
@@ -46,18 +46,18 @@ def subtract_after(d: Zone, other: Zone, n: int, out: Federation, first: int) ->
 
 @native
 def subtract(d: Zone, other: Zone, n: int, out: Federation) -> int:
-    """Writes d without the other zone as disjoint zones to the first rows of out; gives their count.
+    """Writes d without the other zone as disjoint zones to the first rows of out; returns their count.
 
-    There are at most n*n - n, but always room for one is needed.
+    There are at most n*n - n zones, but out needs at least one row.
     """
     return subtract_after(d, other, n, out, 0)
 
 
 @native
 def subtract_all(pieces: Federation, count: int, other: Zone, n: int, out: Federation) -> int:
-    """The first `count` zones without the other zone; gives their count, or NO_ROOM.
+    """Subtracts the other zone from the first `count` zones; returns their count, or NO_ROOM.
 
-    Disjoint pieces give disjoint zones. The arrays must not be the same.
+    Disjoint pieces result in disjoint zones. The arrays must not be the same.
     """
     row = 0
     for k in range(count):

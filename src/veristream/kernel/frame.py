@@ -1,4 +1,4 @@
-"""What the code of one component's steps shares while it is emitted."""
+"""State shared while the code of one component's steps is emitted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from veristream.kernel.shared import FAIL
 from veristream.kernel.values import I1, Model, Place, Stored, Value, at_any, constant, counting
 
 ActionTest = Occurs | Silent | Expr
-"""A proposition of actions: of its label, or an expression over the states before and after it."""
+"""An action proposition: about the label, or an expression over the states before and after the step."""
 
 FAULT = 1 << 63
 COMMITTED_BIT, ATOMIC_BIT = 1, 2
@@ -25,7 +25,7 @@ COMMITTED_BIT, ATOMIC_BIT = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One component's function while it is emitted."""
+    """The function of one component while it is emitted."""
 
     model: Model
     tests: tuple[ActionTest, ...]
@@ -36,14 +36,14 @@ class Frame:
     capacity: Value
     priority: Value
     count: Value  # stack slot
-    full: Any  # block that gives up
+    full: Any  # block that returns -1
     argument_count: int = 0  # words after a successor's row for the arguments of its label
     clock_words: int = 0  # words after a successor's row for its clocks
     tests_invariants: bool = True
 
     @property
     def stride(self) -> int:
-        """Words from one successor to the next."""
+        """The number of words from one successor to the next."""
         return self.model.layout.word_count + self.argument_count + self.clock_words
 
 
@@ -58,7 +58,7 @@ class Mover:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What the leader brings to its followers."""
+    """What the leader offers to its followers."""
 
     indices: tuple[Value, ...]
     values: tuple[Value, ...]
@@ -68,7 +68,7 @@ class Offer:
 def choosing(
     frame: Frame, index: int, edge: Edge, locals_: dict[str, Stored]
 ) -> Iterator[tuple[Place, Any]]:
-    """Loops over the edge's selected values; yields the place inside and the block to go on at."""
+    """Loops over the edge's selected values; yields the place inside and the block to continue at."""
     place = Place(frame.model, frame.builder, frame.row, frame.full, locals_)
     with ExitStack() as loops:
         for select in edge.select:
@@ -81,8 +81,8 @@ def choosing(
 
 
 def fault_block(frame: Frame, index: int, stop: Any, keeps_bounds: bool = False) -> Any:
-    """A block that appends the failing action and goes on; `keeps_bounds` where the clocks' bounds
-    that it demands are written already."""
+    """Returns a block that appends the failing action and continues; `keeps_bounds` says that its clock
+    bounds have already been written."""
     builder = frame.builder
     block = builder.append_basic_block("fault")
     with builder.goto_block(block):
@@ -95,7 +95,7 @@ def fault_block(frame: Frame, index: int, stop: Any, keeps_bounds: bool = False)
 
 
 def next_row(frame: Frame) -> Value:
-    """Where the next successor goes; leaves for the block that gives up where there is no room."""
+    """Returns a pointer to the next successor's row; branches to `full` if there is no room."""
     builder = frame.builder
     count = builder.load(frame.count)
     room = builder.append_basic_block("room")
@@ -105,7 +105,7 @@ def next_row(frame: Frame) -> Value:
 
 
 def append_entry(frame: Frame, entry: Value) -> None:
-    """Makes what is written at the next row a successor, or a failure, by its entry."""
+    """Appends the next row, already written, as the successor or failure that the entry describes."""
     builder = frame.builder
     count = builder.load(frame.count)
     builder.store(entry, builder.gep(frame.out_actions, [count]))
@@ -113,7 +113,7 @@ def append_entry(frame: Frame, entry: Value) -> None:
 
 
 def unless(frame: Frame, condition: Value, skip: Any) -> None:
-    """Goes on only where the bit is set."""
+    """Continues only if the bit is set; otherwise branches to `skip`."""
     go_on = frame.builder.append_basic_block("so")
     frame.builder.cbranch(condition, go_on, skip)
     frame.builder.position_at_end(go_on)
@@ -127,7 +127,7 @@ def priority_of(frame: Frame, component: int, edge: int) -> int:
 
 
 def require_priority(frame: Frame, bits: Value, static: int, skip: Any) -> None:
-    """Goes on only for a step that leaves a location of the kind that has priority now."""
+    """Continues only for a step that leaves a location of the kind that has priority now."""
     if static == COMMITTED_BIT | ATOMIC_BIT or not has_priorities(frame.model):
         return
     builder = frame.builder

@@ -1,10 +1,10 @@
-"""Rows: a state as a fixed number of 64-bit words.
+"""Rows: states as a fixed number of 64-bit words.
 
-Every value is stored as its distance from the low end of its range, in as few bits as that needs, so
-a value never straddles two words. The elements of an array have a width that is a power of two, so an
-index becomes a shift. A queue is one array element a message part: message k of the part stands at
-bit k times the part's width, so taking the oldest message is one shift to the right, and what is not
-used is always 0; a state has exactly one row.
+Every value is stored as its distance from the low end of its range, in as few bits as possible, and never
+straddles two words. The elements of an array have a width that is a power of two, so an index becomes a
+shift. A queue has one array element per message part: message k of the part is at bit k times the part's
+width, so removing the oldest message is one shift to the right. Unused bits are always 0, so a state has
+exactly one row.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ WORD_BITS = 64
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where `count` elements of `width` bits stand: element i begins `shift` + i * `width` bits
-    after the start of word `word`. `low` is the value that is stored as 0."""
+    """The position of `count` elements of `width` bits: element i begins `shift` + i * `width` bits after
+    the start of word `word`. `low` is the value that is stored as 0."""
 
     word: int
     shift: int
@@ -36,15 +36,15 @@ class Slot:
     low: int
 
     def place(self, index: int) -> tuple[int, int]:
-        """Word and shift of an element."""
+        """Returns word and shift of an element."""
         bit = self.shift + index * self.width
         return self.word + bit // WORD_BITS, bit % WORD_BITS
 
 
 @dataclass(frozen=True, slots=True)
 class QueuePart:
-    """One part of the messages of a channel: message k is in `chunks[k // per_chunk]`, at bit
-    (k % per_chunk) * `width`; each chunk has an element for each of an array of channels."""
+    """One part of a channel's messages: message k is in `chunks[k // per_chunk]`, at bit
+    (k % per_chunk) * `width`; each chunk has one element per channel of an array."""
 
     chunks: tuple[Slot, ...]
     per_chunk: int
@@ -63,17 +63,17 @@ class QueueSlots:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of everything in a row; a location's number is its position, idle comes after."""
+    """Where everything is in a row; a location's number is its position, and idle comes after the last."""
 
     word_count: int
     variables: dict[str, Slot]
     queues: dict[str, QueueSlots]
     locations: tuple[Slot, ...]
-    idle: tuple[int, ...]  # per component: the number that stands for idle
+    idle: tuple[int, ...]  # per component: the number that means idle
 
 
 def width_of(low: int, high: int) -> int:
-    """Bits needed for the numbers low..high."""
+    """Returns the number of bits needed for low..high."""
     return (high - low).bit_length()
 
 
@@ -83,7 +83,7 @@ def _power_of_two(width: int) -> int:
 
 @dataclass(slots=True)
 class _Packer:
-    """Hands out places: first fit into words for what is smaller than a word."""
+    """Allocates places; parts smaller than a word go into the first word with room."""
 
     free: list[int]  # bits used of each word
 
@@ -104,7 +104,7 @@ class _Packer:
 
 
 def lay_out(network: Network) -> Layout:
-    """Gives every part of the network's state its place, the largest parts first."""
+    """Assigns a place to every part of the network's state, largest parts first."""
     wanted: list[tuple[int, int, int, object]] = []  # width, count, low, key
     for variable in all_variables(network):
         size = prod(variable.shape)
@@ -135,7 +135,7 @@ def lay_out(network: Network) -> Layout:
 
 
 def _can_idle(network: Network) -> set[str]:
-    """The components that are ever idle; the others need no number for it."""
+    """Returns the components that can be idle; the others need no number for it."""
     edges = [edge for component in network.components for edge in component.edges]
     stopped = {name for edge in edges for name in edge.join + edge.kill}
     return stopped | {component.name for component in network.components if component.idle}
@@ -172,7 +172,7 @@ def _queues(network: Network, placed: dict[object, Slot]) -> dict[str, QueueSlot
 
 
 def encode(layout: Layout, network: Network, state: State) -> Row:
-    """The state's row."""
+    """Encodes a state as a row."""
     words = [0] * layout.word_count
     position = 0
     for variable in all_variables(network):
@@ -195,7 +195,7 @@ def encode(layout: Layout, network: Network, state: State) -> Row:
 
 
 def decode(layout: Layout, network: Network, row: Row) -> State:
-    """The row's state."""
+    """Decodes a row to a state."""
     words = [int(word) for word in row]
     values = tuple(
         _get(words, layout.variables[variable.name], index) + layout.variables[variable.name].low
@@ -231,7 +231,7 @@ def _queue_places(network: Network) -> list[tuple[str, int]]:
 
 
 def _put(words: list[int], slot: Slot, index: int, stored: int) -> None:
-    """Adds the bits to a place that is still 0."""
+    """Stores the bits at a place that is still 0."""
     word, shift = slot.place(index)
     if slot.width:
         words[word] |= stored << shift

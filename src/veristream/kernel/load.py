@@ -1,7 +1,7 @@
 """Kernels in memory: compiled once, then loaded from a cache on disk.
 
-The cache's key covers the Network, what is watched, the code of this package, llvmlite's version and
-the processor, so an entry is never stale; a damaged entry is compiled anew.
+The cache key covers the Network, what is watched, the code of this package, llvmlite's version and the
+processor, so an entry is never stale; a damaged entry is recompiled.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from veristream.kernel.layout import Layout, lay_out
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Native code of a Network: the addresses of its entries, and the layout of its rows.
+    """Native code of a Network: the addresses of its functions, and the layout of its rows.
 
-    The addresses are good as long as the kernel itself is kept.
+    The addresses are valid as long as the kernel is referenced.
     """
 
     layout: Layout
@@ -38,7 +38,7 @@ class Kernel:
     product: int  # 0 without a monitor
     reduced: int  # 0 without symmetries
     orbit: int  # 0 without symmetries
-    timing: int  # 0 where the network is not timed, as the next three
+    timing: int  # 0 if the network is not timed, like the next three
     tests: int
     places: int
     urgent: int
@@ -46,7 +46,7 @@ class Kernel:
 
 
 def load_kernel(network: Network, watch: Watch) -> Kernel:
-    """The network's kernel, from the cache where it is there."""
+    """Returns the network's kernel, from the cache if possible."""
     path = cache_directory() / f"{digest_of(network, watch)}.o"
     engine = _load_object(path)
     if engine is None:
@@ -73,7 +73,7 @@ def load_kernel(network: Network, watch: Watch) -> Kernel:
 
 
 def cache_directory() -> Path:
-    """Where compiled kernels are kept: $VERISTREAM_CACHE, else the user's cache directory."""
+    """Returns the folder of compiled kernels: $VERISTREAM_CACHE, or else in the user's cache directory."""
     own = os.environ.get("VERISTREAM_CACHE")
     if own:
         return Path(own)
@@ -82,7 +82,7 @@ def cache_directory() -> Path:
 
 
 LARGE = 1_000_000
-"""Code of more characters is optimised less: it compiles in two thirds of the time and runs as fast."""
+"""Longer code is optimised less: it compiles in two thirds of the time and runs as fast."""
 
 
 @cache
@@ -92,7 +92,7 @@ def _initialize() -> None:
 
 
 def _machine() -> Any:
-    """A target machine for this processor."""
+    """Returns a target machine for this processor."""
     _initialize()
     target = binding.Target.from_default_triple()
     return target.create_target_machine(
@@ -106,7 +106,7 @@ def _machine() -> Any:
 
 @cache
 def _code_version() -> bytes:
-    """A digest of everything but the network that decides what code comes out."""
+    """Returns a digest of everything besides the network that determines the compiled code."""
     digest = hashlib.sha256(llvmlite.__version__.encode())
     digest.update(binding.get_host_cpu_name().encode())
     digest.update(binding.get_host_cpu_features().flatten().encode())
@@ -118,7 +118,7 @@ def _code_version() -> bytes:
 
 
 def digest_of(network: Network, watch: Watch) -> str:
-    """Names the kernel that the network and what is watched come to."""
+    """Returns the cache key of the kernel for a network and what is watched."""
     digest = hashlib.sha256(_code_version())
     digest.update(repr(replace(network, properties=())).encode())
     digest.update(repr(watch).encode())
@@ -138,10 +138,10 @@ def _compile(text: str) -> bytes:
 
 
 def _engine() -> Any:
-    """An empty execution engine.
+    """Creates an empty execution engine.
 
-    It has llvmlite's own memory manager, which keeps code and constants near each other; LLVM's may not,
-    beside large reservations, and then aborts.
+    It uses llvmlite's own memory manager, which places code and constants close together. In a process with
+    large reservations, LLVM's may place them too far apart, and then aborts.
     """
     _initialize()
     return binding.create_mcjit_compiler(binding.parse_assembly(""), _machine(), use_lmm=True)
@@ -166,7 +166,7 @@ def _load_object(path: Path) -> Any | None:
 
 
 def _write(path: Path, code: bytes) -> None:
-    """Writes the entry whole or not at all; a cache that cannot be written is no error."""
+    """Writes the entry atomically; ignores a cache that cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".tmp")

@@ -1,7 +1,7 @@
 """What Numba lacks for the search loops: calls through an address, raw memory, atomics, prefetch.
 
-Every function here takes and gives 64-bit signed integers; an address is one of them. They are
-Numba intrinsics, so they vanish into the loop that uses them.
+Every function here takes and returns 64-bit signed integers; an address is one of them. They are Numba
+intrinsics, so they are inlined into the loop that uses them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba import extending, njit, types
 I8, I16, I32, I64 = llvm.IntType(8), llvm.IntType(16), llvm.IntType(32), llvm.IntType(64)
 
 carray: Any = numba.carray  # type: ignore[attr-defined]
-intrinsic: Any = extending.intrinsic  # to a type checker, what it makes has no signature
+intrinsic: Any = extending.intrinsic  # a type checker sees no signature on what it makes
 
 Build = Callable[[Any, list[Any]], Any]
 
@@ -68,13 +68,13 @@ def call_4(typing: Any, address: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 @intrinsic
 def load_word(typing: Any, address: Any) -> Any:
-    """The 64-bit word at the address."""
+    """Loads the 64-bit word at the address."""
     return _signature(1), _code(lambda builder, args: builder.load(_cell(builder, args[0])))
 
 
 @intrinsic
 def store_word(typing: Any, address: Any, value: Any) -> Any:
-    """Stores a 64-bit word; gives it back."""
+    """Stores a 64-bit word and returns it."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         builder.store(args[1], _cell(builder, args[0]))
@@ -85,7 +85,7 @@ def store_word(typing: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def load_half(typing: Any, address: Any) -> Any:
-    """The unsigned 32-bit number at the address."""
+    """Loads the unsigned 32-bit number at the address."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         return builder.zext(builder.load(_cell(builder, args[0], I32)), I64)
@@ -95,7 +95,7 @@ def load_half(typing: Any, address: Any) -> Any:
 
 @intrinsic
 def store_half(typing: Any, address: Any, value: Any) -> Any:
-    """Stores the low 32 bits; gives the value back."""
+    """Stores the low 32 bits; returns the value."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         builder.store(builder.trunc(args[1], I32), _cell(builder, args[0], I32))
@@ -106,7 +106,7 @@ def store_half(typing: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def load_short(typing: Any, address: Any) -> Any:
-    """The unsigned 16-bit number at the address."""
+    """Loads the unsigned 16-bit number at the address."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         return builder.zext(builder.load(_cell(builder, args[0], I16)), I64)
@@ -116,7 +116,7 @@ def load_short(typing: Any, address: Any) -> Any:
 
 @intrinsic
 def store_short(typing: Any, address: Any, value: Any) -> Any:
-    """Stores the low 16 bits; gives the value back."""
+    """Stores the low 16 bits; returns the value."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         builder.store(builder.trunc(args[1], I16), _cell(builder, args[0], I16))
@@ -131,13 +131,13 @@ def _item(builder: Any, args: list[Any], kind: Any) -> Any:
 
 @intrinsic
 def word_at(typing: Any, address: Any, index: Any) -> Any:
-    """An item of an array of 64-bit words."""
+    """Loads an item of an array of 64-bit words."""
     return _signature(2), _code(lambda builder, args: builder.load(_item(builder, args, I64)))
 
 
 @intrinsic
 def set_word(typing: Any, address: Any, index: Any, value: Any) -> Any:
-    """Stores an item of an array of 64-bit words; gives it back."""
+    """Stores an item of an array of 64-bit words and returns it."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         builder.store(args[2], _item(builder, args, I64))
@@ -148,7 +148,7 @@ def set_word(typing: Any, address: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def half_at(typing: Any, address: Any, index: Any) -> Any:
-    """An item of an array of unsigned 32-bit numbers."""
+    """Loads an item of an array of unsigned 32-bit numbers."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         return builder.zext(builder.load(_item(builder, args, I32)), I64)
@@ -158,7 +158,7 @@ def half_at(typing: Any, address: Any, index: Any) -> Any:
 
 @intrinsic
 def set_half(typing: Any, address: Any, index: Any, value: Any) -> Any:
-    """Stores the low 32 bits as an item of an array; gives the value back."""
+    """Stores the low 32 bits as an item of an array; returns the value."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         builder.store(builder.trunc(args[2], I32), _item(builder, args, I32))
@@ -169,7 +169,7 @@ def set_half(typing: Any, address: Any, index: Any, value: Any) -> Any:
 
 @intrinsic
 def load_shared(typing: Any, address: Any) -> Any:
-    """The word at the address, with all that its writer wrote before it (acquire)."""
+    """Loads a word and makes visible everything that was written before it was stored (acquire)."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         return builder.load_atomic(_cell(builder, args[0]), "acquire", 8)
@@ -179,7 +179,7 @@ def load_shared(typing: Any, address: Any) -> Any:
 
 @intrinsic
 def claim(typing: Any, address: Any, value: Any) -> Any:
-    """Stores the value if the word is 0, all earlier writes first; gives what was there before."""
+    """Stores the value if the word is 0, after all earlier writes; returns the previous word."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         zero = llvm.Constant(I64, 0)
@@ -191,7 +191,7 @@ def claim(typing: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def fetch_add(typing: Any, address: Any, value: Any) -> Any:
-    """Adds to the word as one step; gives what was there before."""
+    """Atomically adds to the word; returns the previous word."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         return builder.atomic_rmw("add", _cell(builder, args[0]), args[1], "monotonic")
@@ -201,7 +201,7 @@ def fetch_add(typing: Any, address: Any, value: Any) -> Any:
 
 @intrinsic
 def prefetch(typing: Any, address: Any) -> Any:
-    """Asks for the cache line at the address; gives the address."""
+    """Prefetches the cache line at the address; returns the address."""
 
     def build(builder: Any, args: list[Any]) -> Any:
         pointer = _cell(builder, args[0], I8)
@@ -215,7 +215,7 @@ def prefetch(typing: Any, address: Any) -> Any:
 
 @intrinsic
 def _data(typing: Any, array: Any) -> Any:
-    """Where the elements of an array are."""
+    """Returns a pointer to the elements of an array."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: list[Any]) -> Any:
         return context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -226,6 +226,6 @@ def _data(typing: Any, array: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def borrowed(array):  # type: ignore[no-untyped-def]
-    """The same array, without a share in its memory: each look at one that has a share costs an atomic
-    count up and one down. The array itself must outlive it."""
+    """Returns a view without a reference count: each access to a counted array costs an atomic increment
+    and decrement. The array must outlive the view."""
     return carray(_data(array), array.shape)

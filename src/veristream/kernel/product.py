@@ -1,8 +1,8 @@
-"""The product of a Network and a Büchi automaton, as one more successor function.
+"""Emits the product of a Network and a Büchi automaton as another successor function.
 
-A product row is a row with the automaton's state in one more word. The entry of a product step has
-the action's index in its low 32 bits and the acceptance mask above. A state without a step repeats
-for ever, by the action `STUTTER`. So a search of the product is the same search as any other.
+A product row is a row with one more word, the automaton's state. The entry of a product step has the
+action's index in its low 32 bits and the acceptance mask above them. A state without a step repeats forever
+by the action `STUTTER`. So the product can be searched like any network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from veristream.kernel.values import I64, WORDS, Value, constant
 
 STUTTER = 0xFFFFFFFF
 WATCH_FAILED = 0xFFFFFFFE
-"""Stands for an action where a state proposition fails."""
+"""The action index that means that a state proposition fails."""
 
 _STATE_BITS = 0xFFFFFFFF
 _ACTION_BITS = 0x7FFFFFFF00000000
@@ -27,7 +27,7 @@ _ACTION_BITS = 0x7FFFFFFF00000000
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """An automaton in compressed rows: state q has the transitions first[q]..first[q + 1] - 1.
+    """An automaton in compressed sparse rows: state q has the transitions first[q]..first[q + 1] - 1.
 
     A letter has the state propositions in its low 32 bits and the action propositions above; it
     matches a transition that has all its positive and none of its negative bits.
@@ -43,7 +43,7 @@ class Monitor:
 def emit_product(
     module: Any, word_count: int, monitor: Monitor, successors: Value, propositions: Value
 ) -> None:
-    """Emits `product`; it uses the second half of the caller's buffers for the Network's own steps."""
+    """Emits `product`, which uses the second half of the caller's buffers for the Network's own steps."""
     code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "product")
     row, out_rows, out_actions, capacity = code.args
     builder = llvm.IRBuilder(code.append_basic_block("entry"))
@@ -99,7 +99,7 @@ def _require(builder: Any, condition: Value, otherwise: Any) -> None:
 
 
 def _state_bits(builder: Any, propositions: Value, row: Value, out_actions: Value) -> Value:
-    """The state propositions; leaves with one failing entry where one of them fails."""
+    """Returns the state propositions; if one fails, returns from `product` with one failing entry."""
     bits = builder.call(propositions, [row])
     with builder.if_then(builder.icmp_signed("<", bits, constant(0))):
         builder.store(constant((FAULT | WATCH_FAILED) - (1 << 64)), out_actions)
@@ -111,7 +111,7 @@ def _state_bits(builder: Any, propositions: Value, row: Value, out_actions: Valu
 def _stutter_where_none(
     builder: Any, row: Value, scratch: Value, entries: Value, sizes: tuple[int, Value]
 ) -> Value:
-    """The number of steps, at least 1: a state without a step steps to itself."""
+    """Returns the number of steps, at least 1: a state without a step gets one to itself."""
     word_count, found = sizes
     none = builder.icmp_unsigned("==", found, constant(0))
     with builder.if_then(none):
@@ -124,7 +124,7 @@ def _stutter_where_none(
 
 @contextmanager
 def _each(builder: Any, counter: Value, first: Value, last: Value) -> Iterator[Value]:
-    """A loop from `first` to `last` - 1, possibly empty, around the code emitted inside."""
+    """Emits a loop from `first` to `last` - 1, possibly empty, around the code emitted inside."""
     builder.store(first, counter)
     head, after = builder.append_basic_block("each"), builder.append_basic_block("after")
     body = builder.append_basic_block("body")
@@ -140,7 +140,7 @@ def _each(builder: Any, counter: Value, first: Value, last: Value) -> Iterator[V
 
 
 def _table(module: Any, builder: Any, name: str, content: tuple[int, ...], index: Value) -> Value:
-    """An element of a constant table, which is emitted once."""
+    """Loads an element of a constant table, which is emitted once."""
     table = module.globals.get(f"monitor.{name}")
     if table is None:
         padded = content or (0,)
@@ -151,7 +151,7 @@ def _table(module: Any, builder: Any, name: str, content: tuple[int, ...], index
 
 
 def _pass_fault(builder: Any, entry: Value, out: _Output) -> None:
-    """A failing action fails in the product too; it appends the entry and ends the list there."""
+    """Lets a failing action fail in the product too: appends its entry and ends the list."""
     with builder.if_then(builder.icmp_signed("<", entry, constant(0))):
         count = builder.load(out.count)
         _require(builder, builder.icmp_signed("<", count, out.capacity), out.full)

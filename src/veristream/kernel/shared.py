@@ -1,9 +1,9 @@
-"""Code that all steps of a kernel share, as functions: what every step would repeat takes long to compile.
+"""Emits functions shared by all steps of a kernel: repeating their code in every step compiles slowly.
 
-- `fresh(row, out)`: copies the row to where a successor goes, and in a timed network marks its clocks as
-  not set and its bounds as none.
-- `fail(out_rows, out_actions, count, capacity, entry, keeps) -> count`: appends a failing action, with the
-  bounds that are written already where `keeps` is set; -1 where there is no room.
+- `fresh(row, out)`: copies the row to a successor's place; in a timed network, it also clears the clock
+  values and the number of bounds.
+- `fail(out_rows, out_actions, count, capacity, entry, keeps) -> count`: appends a failing action, keeping
+  the bounds already written if `keeps` is set; -1 if there is no room.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from veristream.ir.clocks import count_clocks
 from veristream.kernel.values import I64, WORDS, Model, Value, constant
 
 FEW = 4
-"""Rows of no more words are copied in place."""
+"""Rows of at most this many words are copied inline."""
 
 
 def emit_shared(module: Any, model: Model, stride: int) -> None:
@@ -29,7 +29,7 @@ FRESH, FAIL = "<fresh>", "<fail>"
 
 
 def copy_row(model: Model, builder: Any, row: Value, out: Value) -> None:
-    """Begins a successor as a copy of the row."""
+    """Starts a successor as a copy of the row."""
     if model.network.timed or model.layout.word_count > FEW:
         builder.call(model.functions[FRESH], [row, out])
     else:

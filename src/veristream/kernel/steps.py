@@ -1,8 +1,8 @@
-"""LLVM code for the actions that one component leads.
+"""Emits LLVM code for the actions that one component leads.
 
 Each component becomes a function that appends the successors of a row to the caller's buffers:
-`(row, out_rows, out_actions, count, capacity, priority) -> count`, or -1 where the buffers are full.
-It follows the order that `ir.network` sets out, test by test.
+`(row, out_rows, out_actions, count, capacity, priority) -> count`, or -1 if the buffers are full.
+It evaluates the tests in the order that `ir.network` defines.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ STEP = llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64, I64, I64])
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the functions of components are for: their name's beginning, what they tell of each step."""
+    """A variant of the component functions: the prefix of their names, and what they report per step."""
 
     name: str = "step"
     tests: tuple[ActionTest, ...] = ()
@@ -90,7 +90,7 @@ def emit_component(
     actions: list[tuple[int, Action]],
     shape: Shape,
 ) -> Value:
-    """Emits the function of the actions that the component leads, a branch for each location."""
+    """Emits a function for the actions that the component leads, with a branch for each location."""
     code = llvm.Function(module, STEP, f"{shape.name}.{component}")
     code.linkage = "internal"
     for argument in code.args[:3]:
@@ -199,7 +199,7 @@ def _pair(frame: Frame, index: int, action: Action, leader: Mover, stop: Any) ->
 
 
 def _together(frame: Frame, index: int, action: Action, leader: Mover, rest: tuple[int, Any]) -> None:
-    """A broadcast or barrier: every combination of one alternative a follower, like an odometer."""
+    """Emits a broadcast or barrier: visits every combination of one alternative per follower."""
     priority, stop = rest
     builder = frame.builder
     offer = lead(frame, leader, stop)
@@ -243,7 +243,7 @@ def _produce(
     offer: Offer | None = None,
     chorus: Chorus | None = None,
 ) -> None:
-    """Appends the successor, or the failing action, or nothing where an invariant breaks."""
+    """Appends the successor or the failing action; nothing if an invariant does not hold."""
     builder = frame.builder
     out = next_row(frame)
     copy_row(frame.model, builder, frame.row, out)

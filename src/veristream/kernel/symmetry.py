@@ -1,9 +1,9 @@
-"""LLVM code for symmetry: the canonical row of an orbit, and the orbit's size.
+"""Emits LLVM code for symmetry: the canonical row of an orbit, and the orbit's size.
 
-`permute(from, to, moves)` writes the row with its instances renamed; `moves` is a line of a constant
-table with a number for each instance of each symmetry. `canonicalise(row)` replaces a row by the least
-of its images; `orbit(row)` counts the different ones. `reduced` is `successors` with every row made
-canonical. `ir.symmetry` says what a permutation means.
+`permute(from, to, moves)` writes the row with its instances renamed; `moves` is a line of a constant table
+with a number for each instance of each symmetry. `canonicalise(row)` replaces a row by the least of its
+images; `orbit(row)` counts the distinct ones. `reduced` is `successors` with canonical rows. `ir.symmetry`
+defines what a permutation means.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _emit_permute(module: Any, model: Model) -> Any:
     first = 0
     for symmetry in model.network.symmetries:
         moves = builder.gep(code.args[2], [constant(first)])
-        # A variable may belong to several symmetries: each works on what the one before it left.
+        # A variable may belong to several symmetries: each is applied to the result of the one before.
         for variable in symmetry.variables:
             _move_variable(source, target, symmetry, variable, moves)
         first += symmetry.size
@@ -123,14 +123,14 @@ def _rename(
     stored: tuple[int, Value],
     moves: Value,
 ) -> Value:
-    """The stored number with instances renamed."""
+    """Returns the stored number with instances renamed."""
     builder = place.builder
     low, number = stored
     match variable.values:
         case SymmetricValues.OTHER:
             return number
         case SymmetricValues.ID:
-            offset = variable.low - low  # how far instance 0 is stored above 0
+            offset = variable.low - low  # the stored number of instance 0
             instance = builder.sub(number, constant(offset))
             none = builder.icmp_signed("<", instance, constant(0))
             safe = builder.select(none, constant(0), instance)
@@ -149,7 +149,7 @@ def _rename(
 
 
 def _sort_bag(place: Place, bag: Sorted) -> None:
-    """Sorts each bag's items by exchanging neighbours; bags are short."""
+    """Sorts the items of each bag by bubble sort; bags are short."""
     builder = place.builder
     outer = place.model.shapes[bag.length]
     bound = prod(place.model.shapes[bag.items[0]][len(outer) :])
@@ -174,7 +174,7 @@ def _sort_bag(place: Place, bag: Sorted) -> None:
 
 
 def _less(builder: Any, left: list[Value], right: list[Value]) -> Value:
-    """Lexicographic order of stored numbers."""
+    """Compares lists of stored numbers lexicographically."""
     result = llvm.Constant(I1, 0)
     for a, b in reversed(list(zip(left, right, strict=True))):
         same = builder.icmp_unsigned("==", a, b)
@@ -185,7 +185,8 @@ def _less(builder: Any, left: list[Value], right: list[Value]) -> Value:
 def _emit_images(module: Any, model: Model, permute: Value, moves: tuple[Value, int]) -> Any:
     """Emits `orbit`, which also makes the row canonical: the least image replaces it.
 
-    Of all images as many equal the least as fix it, so the orbit's size is the quotient.
+    By the orbit-stabiliser theorem, the orbit's size is the number of permutations divided by the number
+    of those whose image is the least one.
     """
     table, count = moves
     code, builder = _function(module, "orbit", 1)

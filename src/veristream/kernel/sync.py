@@ -1,4 +1,4 @@
-"""LLVM code for the tests of a synchronisation: what a leader offers, what a follower accepts."""
+"""Emits LLVM code for the tests of a synchronisation: what a leader offers, what a follower accepts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sent(place: Place, channel: Channel, send: Send) -> tuple[Value, ...]:
 
 
 def accept(frame: Frame, place: Place, edge: Edge, message: tuple[Value, ...], stop: Any) -> Place:
-    """Compares what the edge demands, binds the rest, tests the guard; the place with the names."""
+    """Emits the tests of the edge's patterns and guard; returns the place with the bound names."""
     assert isinstance(edge.sync, Receive)
     bound = place
     for pattern, type_, part in zip(
@@ -56,7 +56,7 @@ def accept(frame: Frame, place: Place, edge: Edge, message: tuple[Value, ...], s
 
 
 def lead(frame: Frame, leader: Mover, stop: Any) -> Offer:
-    """The leader's own tests, and what it offers."""
+    """Emits the leader's own tests; returns what it offers."""
     test_guard(frame, leader.place, leader.edge, stop)
     match leader.edge.sync:
         case Send(channel=name, indices=indices):
@@ -69,7 +69,7 @@ def lead(frame: Frame, leader: Mover, stop: Any) -> Offer:
 
 
 def follow(frame: Frame, place: Place, edge: Edge, offer: Offer, stop: Any) -> Place:
-    """The follower's tests; the place with what it receives."""
+    """Emits the follower's tests; returns the place with what it receives."""
     assert isinstance(edge.sync, Receive | Meet)
     for expr, offered in zip(edge.sync.indices, offer.indices, strict=True):
         unless(frame, frame.builder.icmp_signed("==", value(place, expr), offered), stop)

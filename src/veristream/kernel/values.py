@@ -1,6 +1,6 @@
-"""LLVM code for expressions and blocks.
+"""Emits LLVM code for expressions and blocks.
 
-A `Place` says where code goes and what it may see: the builder, the state that loads read and
+A `Place` says where code goes and what it can access: the builder, the state that loads read and
 assignments write, the locals, and the block to branch to on a fault. Locals are stack slots; LLVM
 turns them into registers.
 """
@@ -41,11 +41,11 @@ from veristream.kernel.layout import Layout, QueuePart, Slot, lay_out
 
 I1, I64 = llvm.IntType(1), llvm.IntType(64)
 WORDS = I64.as_pointer()
-Value = Any  # llvmlite has no types of its own to offer
+Value = Any  # llvmlite has no type annotations
 
 
 def constant(number: int) -> Value:
-    """A 64-bit constant."""
+    """Returns a 64-bit constant."""
     return llvm.Constant(I64, number)
 
 
@@ -62,7 +62,6 @@ class Model:
 
 
 def model_of(network: Network, names: Names) -> Model:
-    """The shared part for a network."""
     shapes = {variable.name: variable.shape for variable in all_variables(network)}
     shapes |= {channel.name: channel.shape for channel in network.channels}
     components = {component.name: i for i, component in enumerate(network.components)}
@@ -71,7 +70,7 @@ def model_of(network: Network, names: Names) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A local: its stack slot, its type, its size where it is an array."""
+    """A local: its stack slot, its type, and its size if it is an array."""
 
     pointer: Value
     type: Type
@@ -80,14 +79,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where code is emitted; see the module's text."""
+    """Where code is emitted; see the module docstring."""
 
     model: Model
     builder: Any
     state: Value  # pointer to the row that is read and written
     fault: Any  # the block that ends a failing evaluation
     locals: Mapping[str, Stored]
-    primed: Value | None = None  # the row after the step, where one may speak of it
+    primed: Value | None = None  # the row after the step, for expressions that may refer to it
 
     def names(self) -> Names:
         """The types of all names here."""
@@ -99,7 +98,7 @@ class Place:
 
 
 def new_slot(place: Place, size: int | None = None) -> Value:
-    """A stack slot, in the function's first block so that loops do not grow the stack."""
+    """Allocates a stack slot in the function's first block, so that loops do not grow the stack."""
     with place.builder.goto_entry_block():
         if size is None:
             return place.builder.alloca(I64)
@@ -107,7 +106,7 @@ def new_slot(place: Place, size: int | None = None) -> Value:
 
 
 def fault_if(place: Place, bad: Value) -> None:
-    """Leaves for the fault block when the bit is set."""
+    """Branches to the fault block if the bit is set."""
     go_on = place.builder.append_basic_block("fine")
     branch = place.builder.cbranch(bad, place.fault, go_on)
     branch.set_weights([1, 10_000])
@@ -115,20 +114,20 @@ def fault_if(place: Place, bad: Value) -> None:
 
 
 def require_range(place: Place, value: Value, expr: Expr, low: int, high: int) -> None:
-    """A fault unless low <= value <= high; no code where that is certain."""
+    """Faults unless low <= value <= high; emits no code if that is certain."""
     if not interval(expr, place.names()).within(low, high):
         outside(place, value, low, high)
 
 
 def outside(place: Place, value: Value, low: int, high: int) -> None:
-    """A fault unless low <= value <= high, by one unsigned comparison."""
+    """Faults unless low <= value <= high, with one unsigned comparison."""
     distance = place.builder.sub(value, constant(low))
     fault_if(place, place.builder.icmp_unsigned(">", distance, constant(high - low)))
 
 
 @contextmanager
 def counting(place: Place, low: int, high: int) -> Iterator[tuple[Place, Value]]:
-    """A loop from low to high around the code emitted inside; yields the counter's stack slot."""
+    """Emits a loop from low to high around the code emitted inside; yields the counter's stack slot."""
     builder = place.builder
     counter = new_slot(place)
     builder.store(constant(low), counter)
@@ -143,12 +142,12 @@ def counting(place: Place, low: int, high: int) -> Iterator[tuple[Place, Value]]
 
 
 def word_pointer(place: Place, word: Value) -> Value:
-    """Pointer to a word of the row."""
+    """Returns a pointer to a word of the row."""
     return place.builder.gep(place.state, [word])
 
 
 def load_slot(place: Place, slot: Slot, index: Value | None = None) -> Value:
-    """The number stored in an element, as it is stored."""
+    """Loads the stored number of an element."""
     if slot.width == 0:
         return constant(0)
     pointer, shift = _element(place, slot, index)
@@ -168,7 +167,7 @@ def store_slot(place: Place, slot: Slot, stored: Value, index: Value | None = No
 
 
 def _element(place: Place, slot: Slot, index: Value | None) -> tuple[Value, Value]:
-    """Pointer to the element's word and the element's shift within it."""
+    """Returns a pointer to the element's word and the element's shift within it."""
     builder = place.builder
     if index is None or slot.count == 1:
         word, shift = slot.place(0)
@@ -181,12 +180,12 @@ def _element(place: Place, slot: Slot, index: Value | None) -> tuple[Value, Valu
 
 
 def flat_index(place: Place, name: str, indices: tuple[Expr, ...]) -> Value | None:
-    """The element's number in an array of variables or channels; None for a single one."""
+    """Returns the element's number in an array of variables or channels; None for a scalar."""
     return flatten(place, name, checked_indices(place, name, indices))
 
 
 def checked_indices(place: Place, name: str, indices: tuple[Expr, ...]) -> tuple[Value, ...]:
-    """The indices, each within its bounds or a fault."""
+    """Evaluates the indices; faults if one is out of bounds."""
     values = []
     for expr, size in zip(indices, place.model.shapes[name], strict=True):
         index = value(place, expr)
@@ -196,7 +195,7 @@ def checked_indices(place: Place, name: str, indices: tuple[Expr, ...]) -> tuple
 
 
 def flatten(place: Place, name: str, indices: tuple[Value, ...]) -> Value | None:
-    """The number of the element with these indices, row by row; None for a single one."""
+    """Returns the row-major number of the element with these indices; None for a scalar."""
     flat = None
     for index, size in zip(indices, place.model.shapes[name], strict=True):
         flat = index if flat is None else _row_major(place, flat, size, index)
@@ -208,7 +207,7 @@ def _row_major(place: Place, flat: Value, size: int, index: Value) -> Value:
 
 
 def truth(place: Place, expr: Expr) -> Value:
-    """The expression as one bit."""
+    """Evaluates the expression as one bit."""
     builder = place.builder
     match expr:
         case Binary(op="and" | "or" | "implies"):
@@ -307,14 +306,14 @@ def _quantifier(place: Place, expr: Fold) -> Value:
     builder.store(constant(int(not stop)), result)
     end = builder.append_basic_block("folded")
     builder.branch(end)
-    builder.position_at_end(done)  # left early: the result is still what an early end means
+    builder.position_at_end(done)  # left early: the result still has its value for that
     builder.branch(end)
     builder.position_at_end(end)
     return builder.icmp_unsigned("!=", builder.load(result), constant(0))
 
 
 def value(place: Place, expr: Expr) -> Value:
-    """The expression as a 64-bit number."""
+    """Evaluates the expression as a 64-bit number."""
     builder = place.builder
     match expr:
         case Const(value=number):
@@ -355,7 +354,7 @@ def value(place: Place, expr: Expr) -> Value:
 
 
 def local_pointer(place: Place, local: Local) -> Value:
-    """The stack slot of a local, or of an element of a local array."""
+    """Returns the stack slot of a local, or of an element of a local array."""
     stored = place.locals[local.name]
     if local.index is None:
         return stored.pointer
@@ -435,7 +434,7 @@ def _sum(place: Place, expr: Fold) -> Value:
 
 
 def call(place: Place, expr: Call) -> Value:
-    """Calls an emitted function; its fault becomes ours."""
+    """Calls an emitted function; faults if it does."""
     builder = place.builder
     failed = new_slot(place)
     builder.store(constant(0), failed)
@@ -461,7 +460,7 @@ def _peek(place: Place, expr: Peek) -> Value:
 
 
 def message_part(place: Place, part: QueuePart, index: Value | None, position: Value) -> Value:
-    """A part of the message at the position, which must be within the queue."""
+    """Loads a part of the message at the position, which must be within the queue."""
     builder = place.builder
     if part.width == 0:
         return constant(part.low)

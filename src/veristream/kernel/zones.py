@@ -1,14 +1,14 @@
 """Zones of clock values as difference bound matrices, in native code.
 
 A zone over the clocks 1..n-1 is a flat array of n*n bounds: entry `i*n + j` bounds x_i - x_j, and x_0
-is the constant zero. A bound is one number, so that a tighter bound is a smaller number: `<= c` is
-2*c + 1, `< c` is 2*c, and no bound at all is INFINITY.
+is the constant zero. A bound is encoded so that a tighter bound is a smaller number: `<= c` is 2*c + 1,
+`< c` is 2*c, and no bound is INFINITY.
 
 Every operation takes zones in canonical form (no sum of bounds along a path is tighter than the bound
-itself) and leaves them so; only `close` takes any matrix. Clocks are never negative. Where an operation
-empties a zone it answers False and makes entry 0 negative; then only `copy`, `includes`, `same`,
-`intersects`, `is_empty` and the two `set_` operations may still be used on it. Constants stay well
-below 2**28, so that no sum of bounds overflows.
+itself) and keeps them canonical; only `close` takes any matrix. Clocks are never negative. An operation
+that empties a zone returns False and makes entry 0 negative; after that, only `copy`, `includes`, `same`,
+`intersects`, `is_empty` and the two `set_` operations may be used on it. Constants stay well below 2**28,
+so that no sum of bounds overflows.
 
 After Bengtsson and Yi, "Timed automata: semantics, algorithms and tools" (2004).
 """
@@ -25,7 +25,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 Zone = NDArray[np.int32]
-"""n*n bounds, row after row."""
+"""n*n bounds in row-major order."""
 
 INFINITY = 2**30 - 2
 """The bound that excludes nothing; even, as `< infinity` is strict."""
@@ -39,7 +39,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def native(function: Function) -> Function:
-    """Compiles a function on first use and keeps the code; it runs without the interpreter's lock."""
+    """Compiles a function on first use and caches the code, which runs without the GIL."""
     return cast(Function, njit(nogil=True, cache=True)(function))
 
 
@@ -60,13 +60,13 @@ def below(constant: int) -> int:
 
 @native
 def complement(bound: int) -> int:
-    """The bound on x_j - x_i that holds exactly where the finite bound on x_i - x_j does not."""
+    """Returns the bound on x_j - x_i that holds exactly if the finite bound on x_i - x_j does not."""
     return 1 - bound
 
 
 @native
 def add(left: int, right: int) -> int:
-    """The bound on x - z that bounds on x - y and y - z imply: strict where either is."""
+    """Returns the bound on x - z implied by bounds on x - y and y - z: strict if either is."""
     if left == INFINITY or right == INFINITY:
         return INFINITY
     return left + right - ((left | right) & 1)
@@ -77,14 +77,14 @@ def add(left: int, right: int) -> int:
 
 @native
 def set_zero(d: Zone, n: int) -> None:
-    """Every clock is 0."""
+    """Sets every clock to 0."""
     for k in range(n * n):
         d[k] = LE_ZERO
 
 
 @native
 def set_universe(d: Zone, n: int) -> None:
-    """Every clock has any value that is not negative."""
+    """Lets every clock have any non-negative value."""
     for i in range(n):
         for j in range(n):
             d[i * n + j] = LE_ZERO if i == 0 or i == j else INFINITY
@@ -92,14 +92,14 @@ def set_universe(d: Zone, n: int) -> None:
 
 @native
 def copy(source: Zone, target: Zone, n: int) -> None:
-    """Makes the target the same zone."""
+    """Copies a zone to the target."""
     for k in range(n * n):
         target[k] = source[k]
 
 
 @native
 def close(d: Zone, n: int) -> bool:
-    """Brings any matrix whose diagonal is LE_ZERO into canonical form; False where it is empty."""
+    """Makes a matrix canonical whose diagonal is LE_ZERO; False if the zone is empty."""
     for k in range(n):
         for i in range(n):
             first = d[i * n + k]
@@ -139,7 +139,7 @@ def implies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
 
 @native
 def includes(big: Zone, small: Zone, n: int) -> bool:
-    """Whether every point of the small zone is one of the big zone."""
+    """Whether the big zone contains every point of the small one."""
     if small[0] < LE_ZERO:
         return True
     for k in range(n * n):
@@ -178,7 +178,7 @@ def intersects(a: Zone, b: Zone, n: int) -> bool:
 
 @native
 def is_unbounded(d: Zone, n: int) -> bool:
-    """Whether no clock has an upper bound: from a delayed zone, time can pass for ever."""
+    """Whether no clock has an upper bound: in a delayed zone, time can then pass forever."""
     for i in range(1, n):
         if d[i * n] != INFINITY:
             return False
@@ -190,7 +190,7 @@ def is_unbounded(d: Zone, n: int) -> bool:
 
 @native
 def constrain(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
-    """Keeps the points with x_i - x_j within the bound; False where none is left."""
+    """Keeps the points with x_i - x_j within the bound; False if none remains."""
     if d[i * n + j] <= bound:
         return True
     if add(d[j * n + i], bound) < LE_ZERO:
@@ -210,7 +210,7 @@ def constrain(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
 
 @native
 def intersect(d: Zone, other: Zone, n: int) -> bool:
-    """Keeps the points that the other zone has too; False where none is left."""
+    """Keeps the points that are also in the other zone; False if none remains."""
     changed = False
     for k in range(n * n):
         if other[k] < d[k]:
@@ -224,19 +224,19 @@ def intersect(d: Zone, other: Zone, n: int) -> bool:
 
 @native
 def up(d: Zone, n: int) -> None:
-    """Adds the points that are reached as time passes."""
+    """Adds the points that are reached by letting time pass."""
     for i in range(1, n):
         d[i * n] = INFINITY
 
 
 @native
 def up_within(d: Zone, n: int, limits: Zone) -> None:
-    """Adds the points that are reached as time passes and no clock exceeds its limit, a bound for each
-    clock number, none of which the zone exceeds."""
+    """Adds the points that are reached by letting time pass while no clock exceeds its limit; `limits` has
+    a bound for each clock number, and the zone must not exceed them."""
     for i in range(1, n):
         most = INFINITY
         for j in range(1, n):
-            # every clock grows alike, so the limit of one limits all others
+            # all clocks grow at the same rate, so the limit of one limits all others
             most = min(most, add(d[i * n + j], limits[j]))
         d[i * n] = most
     for i in range(1, n):
@@ -250,7 +250,7 @@ def up_within(d: Zone, n: int, limits: Zone) -> None:
 
 @native
 def down(d: Zone, n: int) -> None:
-    """Adds the points from which the zone is reached as time passes."""
+    """Adds the points from which letting time pass reaches the zone."""
     for j in range(1, n):
         lowest = LE_ZERO
         for i in range(1, n):
@@ -260,7 +260,7 @@ def down(d: Zone, n: int) -> None:
 
 @native
 def reset(d: Zone, n: int, clock: int, value: int) -> None:
-    """Sets a clock to a value that is not negative."""
+    """Sets a clock to a non-negative value."""
     for k in range(n):
         if k != clock:
             d[clock * n + k] = add(d[k], at_most(value))
@@ -269,7 +269,7 @@ def reset(d: Zone, n: int, clock: int, value: int) -> None:
 
 @native
 def free(d: Zone, n: int, clock: int) -> None:
-    """Lets a clock have any value that is not negative."""
+    """Lets a clock have any non-negative value."""
     for k in range(n):
         if k != clock:
             d[clock * n + k] = INFINITY
@@ -278,7 +278,7 @@ def free(d: Zone, n: int, clock: int) -> None:
 
 @native
 def relax_upper(d: Zone, n: int) -> None:
-    """Adds the points that a delay only just leaves the zone at: upper bounds < c become <= c.
+    """Adds the points at which a delay just leaves the zone: upper bounds < c become <= c.
 
     Differences keep their bounds; an upper bound that they make strict stays strict.
     """
@@ -292,7 +292,7 @@ def relax_upper(d: Zone, n: int) -> None:
 
 @native
 def relax_lower(d: Zone, n: int) -> None:
-    """Adds the points that a delay only just enters the zone from: lower bounds > c become >= c.
+    """Adds the points from which a delay just enters the zone: lower bounds > c become >= c.
 
     Differences keep their bounds; a lower bound that they make strict stays strict.
     """

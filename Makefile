@@ -1,4 +1,4 @@
-# Every target sets up what it needs, in a virtual environment of this checkout's own.
+# Every target installs what it needs into a virtual environment in this checkout.
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,20 +11,20 @@ JOBS_MAX ?= 4
 .PHONY: help setup demo test simulate kills check format bench docs clean
 
 help:
-	@echo "make demo    prove, run and audit in a few minutes; leaves report.html"
-	@echo "make test    all tests that need nothing but Python"
-	@echo "make simulate  Kabis under ten times as many seeds of faults"
-	@echo "make kills   Kabis clusters of real processes under 200 rounds of kill -9"
-	@echo "make check   format, lint, types, layers, house rules"
-	@echo "make format  rewrite the code as make check wants it"
-	@echo "make bench   the comparisons with SPIN and TLC"
-	@echo "make docs    the documentation site, into site/"
-	@echo "make setup   the virtual environment alone, into .venv/"
+	@echo "make demo      prove, run and audit in a few minutes; writes report.html"
+	@echo "make test      run all tests that need only Python"
+	@echo "make simulate  run the Kabis simulations with ten times as many seeds"
+	@echo "make kills     run real Kabis clusters through 200 rounds of kill -9"
+	@echo "make check     check format, lint, types, layers and house rules"
+	@echo "make format    format the code and fix what the linter can fix"
+	@echo "make bench     run the comparisons with SPIN and TLC"
+	@echo "make docs      build the documentation site into site/"
+	@echo "make setup     create only the virtual environment .venv/"
 
 setup: $(READY)
 
 define install
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; set PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required; set PYTHON=...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(1)]'
 	@touch $@
@@ -33,7 +33,7 @@ endef
 $(READY): pyproject.toml
 	$(call install,dev)
 
-# What the demo needs and no more, a Java among it: who sees Veristream for the first time waits for this.
+# Only what the demo needs, including Java: newcomers wait for this install.
 $(TOUR): pyproject.toml
 	$(call install,tour)
 

@@ -1,6 +1,6 @@
-"""The house rules that no linter holds; prints what breaks them and exits 1.
+"""Checks house rules that no linter covers; prints violations and exits with 1 if there are any.
 
-Run by `make check`. A rule here is a rule of CONTRIBUTING.md; an exception needs its reason beside it.
+`make check` runs it. Every rule here is in CONTRIBUTING.md; an exception needs a reason beside it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GENERATED = (
     "*pan.[bchmpt]",
 )
 
-# Where packages come from is the business of the machine's own settings, never of this repository.
+# The machine's own settings say where packages come from, never this repository.
 # Written in parts, so that this file does not name them either.
 REGISTRY_HOSTS = tuple(
     ".".join(parts)
@@ -59,7 +59,7 @@ REGISTRY_HOSTS = tuple(
 
 
 def main() -> int:
-    """Checks the checkout this file stands in; 0 when nothing breaks a rule."""
+    """Checks the checkout that contains this file; returns the exit code."""
     root = Path(__file__).resolve().parent.parent
     findings = list(tidy(root, list_files(root)))
     for finding in findings:
@@ -69,19 +69,19 @@ def main() -> int:
 
 
 def list_files(root: Path) -> list[str]:
-    """The files that are, or would be, committed, relative to the root."""
+    """Returns the files that are or would be committed, relative to the root."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     return sorted(name for name in set(listed.stdout.splitlines()) if (root / name).is_file())
 
 
 def tidy(root: Path, names: Iterable[str]) -> Iterator[str]:
-    """Every finding among the named files, as `path:line: what`."""
+    """Yields every violation in the named files, as `path:line: what`."""
     names = list(names)
     yield from _folders(names)
     for name in names:
         if _matches(name, GENERATED):
-            yield f"{name}: generated, so it is not committed"
+            yield f"{name}: generated file must not be committed"
             continue
         try:
             text = (root / name).read_text(encoding="utf-8")
@@ -108,7 +108,7 @@ def _registries(name: str, text: str) -> Iterator[str]:
     for number, line in enumerate(text.splitlines(), start=1):
         for host in REGISTRY_HOSTS:
             if host in line:
-                yield f"{name}:{number}: names a package registry's host"
+                yield f"{name}:{number}: names the host of a package registry"
 
 
 def _python(name: str, text: str) -> Iterator[str]:

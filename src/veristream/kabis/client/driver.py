@@ -18,8 +18,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Channels, Connect
+from veristream.kabis.client.errors import RefusedClientError
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
+from veristream.kabis.wire.connection import RefusedError
 from veristream.kabis.wire.endpoints import new_event_loop
 
 _LOGGER = logging.getLogger(__name__)
@@ -87,6 +89,9 @@ class Driver(Generic[Output]):
                 while self._core.follower.ledger.height < status:
                     self._moved.clear()
                     await self._moved.wait()
+        except RefusedError as refused:
+            await self.close()
+            raise RefusedClientError(str(refused)) from refused
         except TimeoutError:
             await self.close()
             chain_id = self._core.follower.genesis.chain_id
@@ -99,6 +104,8 @@ class Driver(Generic[Output]):
         while True:
             try:
                 return (await self.channels.ordering.status()).height
+            except RefusedError:  # by every validator that answers: asking again does not help
+                raise
             except FAILURES as error:
                 _LOGGER.info("no status yet: %s", error)
                 await asyncio.sleep(RETRY_S)

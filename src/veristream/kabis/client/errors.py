@@ -22,6 +22,16 @@ class KeyEndedError(ModelError):
         )
 
 
+class RefusedClientError(ModelError):
+    """The validators do not accept the client's connection."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"the validators refuse this client: {why}",
+            hint="an admin registers a new key; open the client again with it",
+        )
+
+
 class KeyInUseError(ModelError):
     """The ledger has a batch under our key that we did not make."""
 

@@ -32,10 +32,13 @@ class Access:
     folder: ClusterFolder
 
     def require_up(self) -> Access:
-        """Itself, if any validator runs, or any storage party where the validators are not ours to see.
+        """Returns itself unless this is the folder of a cluster none of whose validators runs.
 
-        Else every wait would be in vain.
+        Where the validators are CometBFT's, a storage party must run. A client's folder has no parties, so
+        that only a connection can tell.
         """
+        if not self.folder.has_parties():
+            return self
         running = Cluster(self.folder).find()
         needed = self.genesis.storage if is_cometbft(self.genesis) else self.genesis.validators
         if not any(party.name in running for party in needed):

@@ -55,6 +55,13 @@ class ClusterFolder:
         """Whether a cluster was ever made here."""
         return self.genesis_path.is_file()
 
+    def has_parties(self) -> bool:
+        """Whether the parties' own folders are here too, and not only what a client needs."""
+        genesis = self.genesis()
+        return any(
+            (self.party(each.name) / "key").is_file() for each in (*genesis.validators, *genesis.storage)
+        )
+
     def genesis(self) -> Genesis:
         """The genesis; says how to make one if there is none."""
         if not self.exists():

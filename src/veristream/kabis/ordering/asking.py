@@ -23,6 +23,7 @@ from veristream.kabis.protocol.keys import Remembering
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import CertificateError
+from veristream.kabis.wire.connection import RefusedError
 
 FOLLOWED_MAX = 1000
 FOLLOW_WAIT_MS = 500
@@ -176,7 +177,7 @@ class Validators(ABC):
     async def _ask_many(self, ask: Callable[[int], Coroutine[Any, Any, Value]], needed: int) -> list[Value]:
         tasks = {asyncio.ensure_future(ask(number)) for number in range(len(self._genesis.validators))}
         answers: list[Value] = []
-        problem: BaseException = TimeoutError("no validator answers")
+        problems: list[BaseException] = []
         try:
             while tasks and len(answers) < needed:
                 done, tasks = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -184,13 +185,21 @@ class Validators(ABC):
                     try:
                         answers.append(task.result())
                     except FAILURES as error:
-                        problem = error
+                        problems.append(error)
         finally:
             for task in tasks:
                 task.cancel()
         if not answers:
-            raise problem
+            raise self._explain(problems)
         return answers
+
+    def _explain(self, problems: Sequence[BaseException]) -> BaseException:
+        """Returns why nobody answered: a refusal only if more refuse than can lie."""
+        refused = [problem for problem in problems if isinstance(problem, RefusedError)]
+        if len(refused) > self._genesis.faults:
+            return refused[0]
+        others = [problem for problem in problems if problem not in refused]
+        return others[-1] if others else TimeoutError("no validator answers")
 
 
 def decode_answer(decode: Callable[[bytes], Value], body: bytes) -> Value:

@@ -42,23 +42,30 @@ class Service:
                 storage = self._node.genesis.storage
                 known = any((party.name, party.public) == (peer.name, peer.public) for party in storage)
             case Role.PRODUCER | Role.CONSUMER:
-                known = self._is_registered(peer)
+                return self._explain_refusal(peer)
             case Role.ADMIN:
-                admins = self._node.genesis.admins
-                known = any(party.name == peer.name for party in admins) and self._is_registered(peer)
+                if any(party.name == peer.name for party in self._node.genesis.admins):
+                    return self._explain_refusal(peer)
+                known = False
             case Role.ANONYMOUS:
                 return None if self._anonymous else "nobody is let in here without a registered key"
             case _:
                 assert_never(peer.role)
-        return (
-            None if known else f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"
-        )
+        return None if known else _not_registered(peer)
 
-    def _is_registered(self, peer: Peer) -> bool:
+    def _explain_refusal(self, peer: Peer) -> str | None:
+        """Returns why a client's key does not count; None if it is the latest one on the ledger."""
         ledger = self._node.ledger
         account = ledger.account(peer.name)
-        key = None if account is None else ledger.key(peer.name, account.key_epoch)
-        return key is not None and key.public == peer.public
+        if account is None:
+            return _not_registered(peer)
+        keys = [ledger.key(peer.name, epoch) for epoch in range(account.key_epoch + 1)]
+        known = [epoch for epoch, key in enumerate(keys) if key is not None and key.public == peer.public]
+        if not known:
+            return _not_registered(peer)
+        if known[-1] < account.key_epoch:
+            return f"the key of {peer.name}, epoch {known[-1]}, is replaced by a newer one"
+        return None
 
     async def answer(self, peer: Peer, body: bytes) -> bytes:
         """The answer to one request; RequestError where there is none."""
@@ -114,3 +121,7 @@ class Service:
 
     def _evidence(self) -> Evidence:
         return Evidence(list_accused(self._node.ledger), self._node.contradictions)
+
+
+def _not_registered(peer: Peer) -> str:
+    return f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"

@@ -42,6 +42,7 @@ from veristream.kabis.client.errors import ClosedError
 from veristream.kabis.client.fetching import find_index, require_partition, require_party
 from veristream.kabis.client.kafka.clients import PlainSources
 from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.ledger.state import Topic
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import PartitionName
@@ -235,6 +236,10 @@ class AsyncKabisConsumer:
 
         suspicions = {f"suspicions.{party}": count for party, count in self.suspicions().items()}
         return {**self._ask(read), **suspicions}
+
+    def topics(self) -> dict[str, Topic]:
+        """Returns the topics on the ledger, by name."""
+        return self._ask(self._core.follower.ledger.topics)
 
     def suspicions(self) -> dict[str, int]:
         """How often which storage parties gave a wrong answer, or none in time."""
@@ -451,6 +456,10 @@ class KabisConsumer(Blocking):
     def metrics(self) -> Mapping[str, int]:
         """What the consumer has done so far, and how the storage parties behaved towards it."""
         return self._inner.metrics()
+
+    def topics(self) -> dict[str, Topic]:
+        """Returns the topics on the ledger, by name."""
+        return self._inner.topics()
 
     def suspicions(self) -> dict[str, int]:
         """How often which storage parties gave a wrong answer, or none in time."""

@@ -30,6 +30,7 @@ from typing import Self, assert_never
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Connect, Storage
+from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
 from veristream.kabis.client.errors import BufferFullError, ClosedError
 from veristream.kabis.client.kafka.clients import PlainRoutes
@@ -40,6 +41,7 @@ from veristream.kabis.client.producer.outputs import Output
 from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany
 from veristream.kabis.ledger.follower import Follower
+from veristream.kabis.ledger.state import Topic
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Refused
@@ -67,7 +69,7 @@ class AsyncKabisProducer:
     ) -> None:
         self._connect = connect
         self._options = options
-        self._name = author.name
+        self._author = author
         self._journal = None if journal is None else Journal(journal)
         self.room = threading.Condition()
         self.wanting = 0
@@ -193,12 +195,24 @@ class AsyncKabisProducer:
         with self._driver.lock:
             return self._core.partitions_for(topic)
 
+    def topics(self) -> dict[str, Topic]:
+        """Returns the topics on the ledger, by name."""
+        with self._driver.lock:
+            return self._core.follower.ledger.topics()
+
+    def require_valid_key(self) -> None:
+        """Raises KeyEndedError if the ledger admits nothing that this producer signs."""
+        with self._driver.lock:
+            problem = find_key_problem(self._core.follower.ledger, self._author)
+        if problem is not None:
+            raise problem
+
     def sequence(self, topic: str, partition: int) -> int | None:
         """How many of our events a partition has on the ledger; None while any are on their way to it."""
         with self._driver.lock:
             if self._core.busy:
                 return None
-            return self._core.follower.ledger.cursor(self._name, topic, partition).next_sequence
+            return self._core.follower.ledger.cursor(self._author.name, topic, partition).next_sequence
 
     def metrics(self) -> Mapping[str, int]:
         """What the producer has done so far, and how much is on its way."""
@@ -381,6 +395,14 @@ class KabisProducer(Blocking):
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
         return self._inner.partitions_for(topic)
+
+    def topics(self) -> dict[str, Topic]:
+        """Returns the topics on the ledger, by name."""
+        return self._inner.topics()
+
+    def require_valid_key(self) -> None:
+        """Raises KeyEndedError if the ledger admits nothing that this producer signs."""
+        self._inner.require_valid_key()
 
     def sequence(self, topic: str, partition: int) -> int | None:
         """How many of our events a partition has on the ledger; None while any are on their way to it."""

@@ -208,7 +208,9 @@ def test_a_rotation_that_was_interrupted_is_finished(run: Console) -> None:
     (folder.path / "keys-next" / "clara").chmod(0o600)
     folder.key_path("clara", 1).unlink()
     refused = run("produce", "orders", "--as", "clara", given="mine\n")
-    assert refused.told.splitlines()[0] == "error: the key of clara, epoch 0, is replaced by a newer one"
+    assert refused.told.splitlines()[0] == (
+        "error: the validators refuse this client: the key of clara, epoch 0, is replaced by a newer one"
+    )
     run.do("key", "rotate", "clara")
     assert states(run, "clara") == ["replaced", "valid"]
     assert folder.key("clara").public == drawn.public

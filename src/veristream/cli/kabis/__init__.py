@@ -1,7 +1,7 @@
 """`veristream kabis`: event streaming where each topic chooses its trust.
 
-The commands need nothing but typer until one runs, so that the other verbs start without Kabis. What they
-do is in `work`.
+The commands need nothing but typer until one runs, so that the other verbs start without Kabis. What a verb
+does is in the module of its name in `work`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import typer
 from veristream.cli.kabis.audit import audit
 from veristream.cli.kabis.chaos import chaos
 from veristream.cli.kabis.client import client
-from veristream.cli.kabis.cluster import down, status, up
 from veristream.cli.kabis.consume import consume
+from veristream.cli.kabis.down import down
 from veristream.cli.kabis.key import key
 from veristream.cli.kabis.produce import produce
 from veristream.cli.kabis.receipt import receipt
 from veristream.cli.kabis.seal import seal
+from veristream.cli.kabis.status import status
 from veristream.cli.kabis.topic import topic
+from veristream.cli.kabis.up import up
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.command()(up)

@@ -26,6 +26,6 @@ def add(
     Producers that run at the same time need a name each: `kabis produce TOPIC --as NAME`.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import topics
+        from veristream.cli.kabis.work import client as work
 
-        topics.add_client(data, name)
+        work.add(data, name)

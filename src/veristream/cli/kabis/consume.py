@@ -41,7 +41,7 @@ def consume(
         typer.Option("--from", metavar="INDEX", min=0, help="With --partition: begin at this index."),
     ] = None,
     count_max: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=1, help="Stop after so many events.")
+        int | None, typer.Option("--max", metavar="N", min=1, help="Stop after so many work.")
     ] = None,
     timeout_s: Annotated[
         float | None,
@@ -72,9 +72,9 @@ def consume(
     Exit code: 0 when it ended as asked, 2 if what was asked is wrong, 3 if the cluster does not answer.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import events
+        from veristream.cli.kabis.work import consume as work
 
-        stop = events.Stop(count_max, timeout_s)
-        begin = events.Begin(from_beginning, partition, from_index)
-        sink = events.Sink(tuple(topics), validate, group, tuple(seal or ()), name, nearest, as_json)
-        events.consume(data, sink, begin, stop)
+        stop = work.Stop(count_max, timeout_s)
+        begin = work.Begin(from_beginning, partition, from_index)
+        sink = work.Sink(tuple(topics), validate, group, tuple(seal or ()), name, nearest, as_json)
+        work.consume(data, sink, begin, stop)

@@ -26,9 +26,9 @@ def about() -> None:
 def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
     """List all keys that were ever registered, and what became of them."""
     with kabis_failures():
-        from veristream.cli.kabis.work import keys
+        from veristream.cli.kabis.work import key as work
 
-        keys.show(data, as_json=as_json)
+        work.show(data, as_json=as_json)
 
 
 @key.command()
@@ -39,9 +39,9 @@ def rotate(name: ClientArgument, data: DataOption = DATA) -> None:
     finished by running it again.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import keys
+        from veristream.cli.kabis.work import key as work
 
-        keys.rotate(data, name)
+        work.rotate(data, name)
 
 
 @key.command()
@@ -51,6 +51,6 @@ def revoke(name: ClientArgument, data: DataOption = DATA) -> None:
     `veristream kabis key rotate NAME` gives the client a new one.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import keys
+        from veristream.cli.kabis.work import key as work
 
-        keys.revoke(data, name)
+        work.revoke(data, name)

@@ -38,7 +38,7 @@ def produce(
     \b
     echo 'two pears' | veristream kabis produce orders
     seq 100000 | veristream kabis produce orders
-    veristream kabis produce orders --json < events.jsonl
+    veristream kabis produce orders --json < work.jsonl
 
     With --seal key, value and headers leave this machine encrypted, and only who has the file reads them.
 
@@ -48,6 +48,6 @@ def produce(
     Exit code: 0 if every event was acknowledged, 2 if one is wrong, 3 if the cluster does not take it.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import events
+        from veristream.cli.kabis.work import produce as work
 
-        events.produce(data, events.Source(topic, key, partition, tuple(seal or ()), name, as_json))
+        work.produce(data, work.Source(topic, key, partition, tuple(seal or ()), name, as_json))

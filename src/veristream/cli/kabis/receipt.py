@@ -30,9 +30,9 @@ def export(
 ) -> None:
     """Write an event's receipt: event, inclusion proofs, signatures, commit certificate; a few KiB."""
     with kabis_failures():
-        from veristream.cli.kabis.work import receipts
+        from veristream.cli.kabis.work import receipt as work
 
-        receipts.export(data, (topic, partition, index), out)
+        work.export(data, (topic, partition, index), out)
 
 
 @receipt.command()
@@ -55,6 +55,6 @@ def verify(
     Exit code: 0 if it proves what it says, 1 if it proves nothing, 2 if a file is missing or no genesis.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import receipts
+        from veristream.cli.kabis.work import receipt as work
 
-        receipts.verify(file, genesis or data / "genesis.json", as_json=as_json)
+        work.verify(file, genesis or data / "genesis.json", as_json=as_json)

@@ -32,9 +32,9 @@ def new(
 ) -> None:
     """Make a key for a topic; it needs no cluster."""
     with kabis_failures():
-        from veristream.cli.kabis.work import seals
+        from veristream.cli.kabis.work import seal as work
 
-        seals.create(topic, file)
+        work.create(topic, file)
 
 
 @seal.command()
@@ -43,6 +43,6 @@ def rotate(
 ) -> None:
     """Add a key to a file, which seals from now on; give the file to the readers before the producers."""
     with kabis_failures():
-        from veristream.cli.kabis.work import seals
+        from veristream.cli.kabis.work import seal as work
 
-        seals.rotate(file)
+        work.rotate(file)

@@ -32,9 +32,9 @@ def create(
 ) -> None:
     """Create a topic, validated unless you say otherwise."""
     with kabis_failures():
-        from veristream.cli.kabis.work import topics
+        from veristream.cli.kabis.work import topic as work
 
-        topics.create(data, name, partitions, validated=validated)
+        work.create(data, name, partitions, validated=validated)
 
 
 @topic.command("set")
@@ -53,18 +53,18 @@ def change(
     veristream kabis topic set orders --partitions 8
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import topics
+        from veristream.cli.kabis.work import topic as work
 
-        topics.change(data, name, partitions, validated)
+        work.change(data, name, partitions, validated)
 
 
 @topic.command("list")
 def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
     """List the topics, with the indices of their events."""
     with kabis_failures():
-        from veristream.cli.kabis.work import topics
+        from veristream.cli.kabis.work import topic as work
 
-        topics.show(data, as_json=as_json)
+        work.show(data, as_json=as_json)
 
 
 @topic.command()
@@ -76,6 +76,6 @@ def trim(
 ) -> None:
     """Let go of a partition's oldest events: reading below the mark is an error for everybody alike."""
     with kabis_failures():
-        from veristream.cli.kabis.work import topics
+        from veristream.cli.kabis.work import topic as work
 
-        topics.trim(data, name, partition, before)
+        work.trim(data, name, partition, before)

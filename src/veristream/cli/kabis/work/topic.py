@@ -1,25 +1,21 @@
-"""What the admin does: topics, marks and clients."""
+"""`kabis topic`: what the admin does with topics and their low-water marks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import typer
 
 from veristream.cli.kabis.table import draw_table
+from veristream.cli.kabis.work.acting import act
 from veristream.errors import ModelError
 from veristream.kabis.client.administration import Replica, TopicState, list_topics, visit
 from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.protocol.actions import Action, LowWater, RegisterKey, SetTopic
-from veristream.kabis.protocol.transactions import prove_possession
-
-Wanted = TypeVar("Wanted", bound=Action | None)
+from veristream.kabis.protocol.actions import Action, LowWater, SetTopic
 
 
 def create(data: Path, name: str, partitions: int, *, validated: bool) -> None:
@@ -32,7 +28,7 @@ def create(data: Path, name: str, partitions: int, *, validated: bool) -> None:
             )
         return SetTopic(name, partitions, validated)
 
-    _act(data, decide)
+    act(data, decide)
     typer.echo(f"{name}: {_describe(partitions, validated=validated)}")
 
 
@@ -47,30 +43,14 @@ def change(data: Path, name: str, partitions: int | None, validated: bool | None
             name, partitions or policy.partitions, policy.validated if validated is None else validated
         )
 
-    done = _act(data, decide)
+    done = act(data, decide)
     typer.echo(f"{name}: {_describe(done.partitions, validated=done.validated)}")
 
 
 def trim(data: Path, name: str, partition: int, before: int) -> None:
     """Raises a partition's low-water mark."""
-    _act(data, lambda _: LowWater(name, partition, before))
+    act(data, lambda _: LowWater(name, partition, before))
     typer.echo(f"{name}-{partition}: events before {before} are let go")
-
-
-def add_client(data: Path, name: str) -> None:
-    """Makes and registers a key."""
-    folder = ClusterFolder(data)
-    chain_id = folder.genesis().chain_id
-    key = folder.add_client(name)
-
-    def decide(ledger: Ledger) -> Action | None:
-        known = ledger.key(name, 0)
-        if known is not None and known.public == key.public:
-            return None
-        return RegisterKey(name, 0, key.public, prove_possession(chain_id, name, 0, key))
-
-    _act(data, decide)
-    typer.echo(f"{name}: key {key.public.hex()[:16]}… in {data / 'keys' / name}")
 
 
 def show(data: Path, *, as_json: bool) -> None:
@@ -107,17 +87,3 @@ def _to_json(topic: TopicState) -> dict[str, object]:
 def _describe(partitions: int, *, validated: bool) -> str:
     trust = "validated" if validated else "not validated"
     return f"{trust}, {partitions} partition{'s' if partitions > 1 else ''}"
-
-
-def _act(data: Path, decide: Callable[[Ledger], Wanted]) -> Wanted:
-    """Gets onto the ledger what is decided in view of it."""
-    access = Access(ClusterFolder(data)).require_up()
-    author = access.author(ADMIN)
-
-    async def work(replica: Replica) -> Wanted:
-        action = decide(replica.ledger)
-        if action is not None:
-            await replica.act(author, action)
-        return action
-
-    return visit(access.genesis, access.admin(), work)

@@ -1,4 +1,4 @@
-"""`veristream kabis up`, `down` and `status`."""
+"""`veristream kabis up`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
-from veristream.cli.options import JsonOption
 
 PartiesOption = Annotated[
     int | None,
@@ -87,29 +86,7 @@ def up(
     Exit code: 0 after it was stopped, 2 if what was asked is wrong, 3 if a party cannot start.
     """
     with kabis_failures():
-        from veristream.cli.kabis.work import cluster
+        from veristream.cli.kabis.work import up as work
 
         stores, faults = tuple(storage or ()), tuple(fault or ())
-        cluster.up(data, cluster.Wanted(parties, port, stores, faults, detach, repair, ordering))
-
-
-def down(data: DataOption = DATA) -> None:
-    """Stop the parties of a cluster that run, and nothing else; what they have is kept."""
-    with kabis_failures():
-        from veristream.cli.kabis.work import cluster
-
-        cluster.down(data)
-
-
-def status(data: DataOption = DATA, as_json: JsonOption = False) -> None:
-    """Show who runs, how far everybody is, who was caught lying, and how much disk it takes.
-
-    Evidence is proof that stands on the ledger: two contradicting signatures of one party. What consumers
-    say of storage parties is no proof, for answers are not signed; it tells you where to look.
-
-    Exit code: 0 if enough parties answer for events to be admitted, else 3.
-    """
-    with kabis_failures():
-        from veristream.cli.kabis.work import cluster
-
-        cluster.show_status(data, as_json=as_json)
+        work.up(data, work.Wanted(parties, port, stores, faults, detach, repair, ordering))

@@ -1,0 +1,13 @@
+"""`veristream kabis down`."""
+
+from __future__ import annotations
+
+from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
+
+
+def down(data: DataOption = DATA) -> None:
+    """Stop the parties of a cluster that run, and nothing else; what they have is kept."""
+    with kabis_failures():
+        from veristream.cli.kabis.work import down as work
+
+        work.down(data)

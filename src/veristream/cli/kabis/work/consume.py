@@ -1,0 +1,167 @@
+"""`kabis consume`: events out, a line each."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from veristream.cli.kabis.work.seal import read_sealers
+from veristream.cli.kabis.work.text import show_event
+from veristream.errors import ModelError
+from veristream.kabis.client.consumed import Consumed
+from veristream.kabis.client.consumer.consumer import EVENTS_MAX, KabisConsumer
+from veristream.kabis.client.consumer.options import ConsumerOptions, Start
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.cluster.access import Access
+from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.cluster.status import note_suspicions
+
+COMMIT_EVERY_S = 1.0
+PULL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """What `consume` was told about what to read, and how to print it."""
+
+    topics: tuple[str, ...]
+    validate: bool
+    group: str | None
+    seals: tuple[Path, ...]
+    name: str
+    nearest: str | None
+    as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Where `consume` begins."""
+
+    from_beginning: bool
+    partition: int | None
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When `consume` ends: after so many events, or so long without one."""
+
+    count_max: int | None
+    timeout_s: float | None
+
+
+def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
+    """Prints events as they come, until it is time to stop."""
+    folder = ClusterFolder(data)
+    access = Access(folder).require_up()
+    _check(sink, begin)
+    options = ConsumerOptions(
+        validate=sink.validate,
+        group=sink.group,
+        instance=f"{os.getpid()}",
+        start=Start.BEGINNING if begin.from_beginning else Start.END,
+        auto_commit_ms=None,
+        sealers=read_sealers(access.genesis.chain_id, sink.seals, sink.topics),
+        nearest=sink.nearest,
+    )
+    suspicions: dict[str, int] = {}
+    try:
+        with access.consumer(sink.name, options) as consumer:
+            try:
+                _check_topics(consumer, sink, begin)
+                _begin(consumer, sink, begin)
+                _copy(consumer, sink, stop)
+            finally:
+                suspicions = consumer.suspicions()
+    except KeyboardInterrupt:
+        pass
+    except BrokenPipeError:  # whoever read our output has had enough; nothing more can be said there
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    note_suspicions(folder, sink.name, suspicions)
+    for party, count in sorted(suspicions.items()):
+        typer.echo(f"note: {count} wrong or missing answers from {party}; others gave the events", err=True)
+
+
+def _check(sink: Sink, begin: Begin) -> None:
+    """Raises ModelError for options that contradict each other."""
+    if begin.partition is not None and (sink.group is not None or len(sink.topics) > 1):
+        raise ModelError(
+            "--partition is for one topic and no group", hint="a group shares the partitions itself"
+        )
+    if begin.index is not None and begin.partition is None:
+        raise ModelError("--from is an index of one partition", hint="say which: --partition 0")
+    if sink.nearest is not None and not sink.validate:
+        raise ModelError(
+            "--nearest is for a consumer that validates",
+            hint="one that does not believes the one party that keeps the topic",
+        )
+
+
+def _check_topics(consumer: KabisConsumer, sink: Sink, begin: Begin) -> None:
+    """Raises UnknownTopicError, and says which topics deliver nothing to this consumer."""
+    policies = consumer.topics()
+    for topic in sink.topics:
+        policy = policies.get(topic)
+        if policy is None:
+            raise UnknownTopicError(topic)
+        if begin.partition is not None and begin.partition >= policy.partitions:
+            raise UnknownTopicError(topic, f"it has {policy.partitions} partitions, from 0 on")
+        if sink.validate and not policy.validated:
+            typer.echo(
+                f"note: {topic} is not validated, so that a consumer that validates gets nothing of it;"
+                " --no-validate reads it",
+                err=True,
+            )
+
+
+def _begin(consumer: KabisConsumer, sink: Sink, begin: Begin) -> None:
+    if begin.partition is None:
+        consumer.subscribe(sink.topics)
+        return
+    place = (sink.topics[0], begin.partition)
+    consumer.assign([place])
+    if begin.index is not None:
+        consumer.seek(place, begin.index)
+
+
+def _copy(consumer: KabisConsumer, sink: Sink, stop: Stop) -> None:
+    """Prints what is pulled, and commits what was printed."""
+    printed, heard_s, committed_s = 0, time.monotonic(), time.monotonic()
+    unsaid = False
+    while stop.count_max is None or printed < stop.count_max:
+        left = EVENTS_MAX if stop.count_max is None else min(EVENTS_MAX, stop.count_max - printed)
+        events = consumer.pull(PULL_S, left)
+        now_s = time.monotonic()
+        if events:
+            _print(events, as_json=sink.as_json)
+            printed, heard_s, unsaid = printed + len(events), now_s, sink.group is not None
+        elif stop.timeout_s is not None and now_s - heard_s >= stop.timeout_s:
+            break
+        if unsaid and now_s - committed_s >= COMMIT_EVERY_S:
+            consumer.commit()
+            committed_s, unsaid = now_s, False
+    if unsaid:
+        consumer.commit()
+
+
+def _print(events: Sequence[Consumed], *, as_json: bool) -> None:
+    sys.stdout.flush()
+    out = sys.stdout.buffer
+    out.writelines(_lines(events, as_json=as_json))
+    out.flush()
+
+
+def _lines(events: Iterable[Consumed], *, as_json: bool) -> Iterator[bytes]:
+    for event in events:
+        yield (
+            json.dumps(show_event(event)).encode("ascii") + b"\n"
+            if as_json
+            else (event.value or b"") + b"\n"
+        )

@@ -1,0 +1,173 @@
+"""`kabis produce`: lines in, acknowledgements out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import typer
+
+from veristream.cli.kabis.work.seal import read_sealers
+from veristream.cli.kabis.work.text import read_event
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.producer.producer import KabisProducer
+from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.pushes import Acknowledged, Pushed
+from veristream.kabis.cluster.access import Access
+from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.log.disk.files import InUse
+from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
+
+PENDING_MAX = 20_000
+LINE_BYTES_MAX = 2 * LEAF_BYTES_MAX
+"""The longest line that is read: an event of the largest size as base64 fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What `produce` was told."""
+
+    topic: str
+    key: str | None
+    partition: int | None
+    seals: tuple[Path, ...]
+    name: str
+    as_json: bool
+
+
+def produce(data: Path, source: Source) -> None:
+    """Pushes the lines of stdin, and prints what became of them."""
+    access = Access(ClusterFolder(data)).require_up()
+    tally = _Tally(source)
+    failure: ModelError | EnvironmentFailure | None = None
+    with _open(access, source) as producer:
+        _require(producer, source.topic)
+        try:
+            for record, where in read_records(sys.stdin.buffer, source):
+                tally.add(_push(producer, record, where))
+        except (ModelError, EnvironmentFailure) as error:
+            failure = error
+        producer.flush()
+        failure = tally.settle() or failure
+    tally.tell()
+    if failure is not None:
+        raise failure
+
+
+def _open(access: Access, source: Source) -> KabisProducer:
+    sealers = read_sealers(access.genesis.chain_id, source.seals, (source.topic,))
+    try:
+        return access.producer(source.name, ProducerOptions(sealers=sealers))
+    except InUse as error:
+        raise EnvironmentFailure(
+            f"another producer pushes as {source.name}: {error.message}",
+            "wait for it, or push under another name: veristream kabis client add NAME, produce --as NAME",
+        ) from error
+
+
+def _require(producer: KabisProducer, topic: str) -> None:
+    """Raises what would keep every event from being admitted, before a line is read."""
+    if topic not in producer.topics():
+        raise UnknownTopicError(topic)
+    producer.require_valid_key()
+
+
+def read_records(stream: BinaryIO, source: Source) -> Iterator[tuple[Record, str]]:
+    """The events of a stream's lines, each with where it stands."""
+    key = None if source.key is None else source.key.encode("utf-8")
+    number = 0
+    while line := stream.readline(LINE_BYTES_MAX + 2):
+        number += 1
+        where = f"line {number}"
+        if len(line) > LINE_BYTES_MAX:
+            raise _too_large(where, f"more than {LINE_BYTES_MAX} bytes")
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if not source.as_json:
+            yield Record(source.topic, line, key, partition=source.partition), where
+            continue
+        record = read_event(line, source.topic, where)
+        chosen = source.partition if record.partition is None else record.partition
+        named = key if record.key is None else record.key
+        yield Record(source.topic, record.value, named, record.headers, record.timestamp_ms, chosen), where
+
+
+def _push(producer: KabisProducer, record: Record, where: str) -> Pushed:
+    try:
+        return producer.push(record)
+    except ValueError as error:
+        raise _too_large(where, str(error)) from error
+
+
+def _too_large(where: str, detail: str) -> ModelError:
+    return ModelError(
+        f"{where}: {detail}",
+        hint=f"an event has at most {LEAF_BYTES_MAX} bytes; split it, or push where it can be had",
+    )
+
+
+class _Tally:
+    """What was pushed and is not settled, and the indices of what was acknowledged."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._pending: deque[Pushed] = deque()
+        self._count = 0
+        self._bounds: dict[int, tuple[int, int]] = {}
+        self._failure: ModelError | EnvironmentFailure | None = None
+        self._validated = True
+
+    def add(self, pushed: Pushed) -> None:
+        """Notes an event; waits for the oldest if there are very many, and stops if it failed."""
+        self._pending.append(pushed)
+        while len(self._pending) > PENDING_MAX or (self._pending and self._pending[0].done()):
+            self._settle_one()
+        if self._failure is not None:
+            raise self._failure
+
+    def settle(self) -> ModelError | EnvironmentFailure | None:
+        """Waits for all; gives the first failure."""
+        while self._pending:
+            self._settle_one()
+        return self._failure
+
+    def _settle_one(self) -> None:
+        pushed = self._pending.popleft()
+        try:
+            done = pushed.result()
+        except (ModelError, EnvironmentFailure) as error:
+            self._failure = self._failure or error
+            return
+        self._count += 1
+        self._validated = done.validated
+        first, last = self._bounds.get(done.partition, (done.index, done.index))
+        self._bounds[done.partition] = min(first, done.index), max(last, done.index)
+        if self._source.as_json:
+            typer.echo(json.dumps(_show_acknowledged(done)))
+
+    def tell(self) -> None:
+        """Prints a line on what was acknowledged."""
+        if self._source.as_json:
+            return
+        trust = "" if self._validated else ", not validated"
+        places = [
+            f"{self._source.topic}-{partition} {first}" + (f" to {last}" if last > first else "")
+            for partition, (first, last) in sorted(self._bounds.items())
+        ]
+        where = f" at {', '.join(places)}" if places else ""
+        typer.echo(f"{self._count} event{'s' * (self._count != 1)} acknowledged{where}{trust}")
+
+
+def _show_acknowledged(done: Acknowledged) -> dict[str, object]:
+    return {
+        "topic": done.topic,
+        "partition": done.partition,
+        "index": done.index,
+        "validated": done.validated,
+        "time_ms": done.time_ms,
+    }

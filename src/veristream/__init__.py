@@ -9,8 +9,9 @@ The names below are imported on first use, so importing the package is cheap.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from veristream.lazy import load_on_use
 
 if TYPE_CHECKING:
     from veristream.errors import EnvironmentFailure, ModelError
@@ -61,12 +62,7 @@ _HOMES = {
     "veristream.verdict": ("Holds", "Result", "Trace", "Unknown", "Violated"),
 }
 
-
-def __getattr__(name: str) -> object:
-    for home, names in _HOMES.items():
-        if name in names:
-            return getattr(import_module(home), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = load_on_use(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def lake(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:  # noqa: F811
     """A cluster of seven processes, one of which changes every event that it gives back."""
-    from veristream.kabis.spark.source import register
+    from veristream.kabis.spark import register
 
     register(session)
     folder = ClusterFolder(tmp_path_factory.mktemp("kabis") / "cluster")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from veristream.kabis.spark.source import register
+from veristream.kabis.spark import register
 from veristream.spark import open_session
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ from veristream.errors import EnvironmentFailure, ModelError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from veristream.search.shared.state_part import Part
-
 MANIFEST = "manifest.json"
 CLAIM = "model"
 """The file that says which model the checkpoints of a folder are of."""
@@ -51,23 +49,21 @@ class Manifest:
     parts: tuple[Saved, ...]
 
 
-def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Saved:
-    """Writes what the part has found since the last time; raises OSError."""
+def write_states(
+    folder: str,
+    name: str,
+    rows: NDArray[np.int64],
+    parents: NDArray[np.uint32],
+    owners: NDArray[np.uint16],
+) -> None:
+    """Writes states to a file: their rows, and the indices and parts of their parents; raises OSError."""
     import pyarrow as pa  # takes a while to import, and only checkpoints need it
 
-    rows, parents, owners = part.unsaved()
-    if len(parents):
-        width = 8 * part.word_count
-        blob = pa.py_buffer(np.ascontiguousarray(rows))
-        column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(parents), [None, blob])
-        table = pa.table({"row": column, "parent": pa.array(parents), "owner": pa.array(owners)})
-        name = f"part-{part.number}-{level}.parquet"
-        _write(table, folder, name)
-        files = (*files, name)
-        part.saved = part.state_count
-    numbers = part.numbers()
-    best = tuple(tuple(map(int, one)) for one in part.exploration.own[0].best)
-    return Saved(files, part.frontier, int(numbers[1]), int(numbers[3]), best)
+    blob = pa.py_buffer(np.ascontiguousarray(rows))
+    width = 8 * rows.shape[1]
+    column = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(parents), [None, blob])
+    table = pa.table({"row": column, "parent": pa.array(parents), "owner": pa.array(owners)})
+    _write(table, folder, name)
 
 
 def _write(table: pa.Table, folder: str, name: str) -> None:
@@ -105,13 +101,6 @@ def read_edges(folder: str, name: str) -> tuple[Edges, NDArray[np.uint32]]:
 
 def _outs_name(name: str) -> str:
     return name.replace("edges-", "outs-")
-
-
-def load_part(part: Part, folder: str, saved: Saved) -> None:
-    """Reads what the part had saved; raises OSError."""
-    for name in saved.files:
-        part.put_back(*read_states(folder, name, part.word_count))
-    part.go_on_from(saved.frontier, saved.transitions, saved.seen, [list(one) for one in saved.best])
 
 
 def read_states(

@@ -16,7 +16,7 @@ from veristream.search.reach.explore import Exploration, Plan, prepare
 from veristream.search.reach.partition import Sharing, absorb, owner_of, record_size, restore, scatter
 from veristream.search.reach.visited import ROOT, fingerprint
 from veristream.search.session import Hit
-from veristream.search.shared.checkpoint import Saved, load_part, read_saved, save_part
+from veristream.search.shared.checkpoint import Saved, read_saved, read_states, write_states
 from veristream.search.shared.contract import Value
 
 OUTBOX_BYTES = 1 << 20
@@ -325,3 +325,23 @@ class Part:
             ],
             np.int64,
         )
+
+
+def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Saved:
+    """Writes what the part has found since the last checkpoint; raises OSError."""
+    rows, parents, owners = part.unsaved()
+    if len(parents):
+        name = f"part-{part.number}-{level}.parquet"
+        write_states(folder, name, rows, parents, owners)
+        files = (*files, name)
+        part.saved = part.state_count
+    numbers = part.numbers()
+    best = tuple(tuple(map(int, one)) for one in part.exploration.own[0].best)
+    return Saved(files, part.frontier, int(numbers[1]), int(numbers[3]), best)
+
+
+def load_part(part: Part, folder: str, saved: Saved) -> None:
+    """Reads what the part had saved; raises OSError and OutOfMemoryError."""
+    for name in saved.files:
+        part.put_back(*read_states(folder, name, part.word_count))
+    part.go_on_from(saved.frontier, saved.transitions, saved.seen, [list(one) for one in saved.best])

@@ -21,10 +21,10 @@ from veristream.search.memory import DiskFullError, OutOfMemoryError, Spill
 from veristream.search.reach import partition
 from veristream.search.session import Hit
 from veristream.search.shared.assignment import Opened, Order
-from veristream.search.shared.checkpoint import Saved, load_part, read_states, save_part
+from veristream.search.shared.checkpoint import Saved, read_states
 from veristream.search.shared.contract import Value
 from veristream.search.shared.crew import SEEN, TRANSITIONS
-from veristream.search.shared.state_part import Part
+from veristream.search.shared.state_part import Part, load_part, save_part
 
 BLOCK_STATES = 1 << 18
 LEFT_BYTES_MAX = 1 << 30

@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from veristream.kabis.client.consumer.consumer import KabisConsumer
-from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed, PushedMany
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder

@@ -19,7 +19,7 @@ from typing import Any
 from _kabis import PATIENCE_S, PRODUCERS, TIME, Ages, Setting, decode, tell, wait_for_start
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
 
 MESSAGES_MAX = 2_000_000
 CONSUMED_MAX = 2_000

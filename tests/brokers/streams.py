@@ -14,7 +14,7 @@ from typing import Self
 from tests.brokers.patience import PATIENCE_S
 from tests.kabis.session.console import Console
 from veristream.kabis.client.consumed import Consumed
-from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.options import ConsumerOptions
 from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.protocol.records import Record

@@ -14,7 +14,7 @@ from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.kafka.pushing import KafkaPusher
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.cluster.processes import wait_until
 from veristream.kabis.kafka.reading import PartitionReader
 from veristream.kabis.kafka.settings import KafkaSettings

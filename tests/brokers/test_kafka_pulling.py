@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 from confluent_kafka import Producer, TopicPartition
 
-from veristream.kabis.client.consumed import Consumed
-from veristream.kabis.client.consumer.plain_reading import FROM_END, PlainEvents
+from veristream.kabis.client.consumed import Consumed, PlainEvents
 from veristream.kabis.client.kafka import pulling
 from veristream.kabis.client.kafka.pulling import KafkaPuller
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import FROM_END
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -14,10 +14,9 @@ from tests.kabis.session.console import Console
 from veristream.brokers.kafka import KafkaClusters
 from veristream.errors import ModelError
 from veristream.kabis.channels.interfaces import party_of
-from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Start
 from veristream.kabis.cluster.processes import last_words, wait_until

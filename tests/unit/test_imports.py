@@ -32,6 +32,10 @@ PLANTED = {
         "kabis/wire/planted.py",
         "veristream.kabis.client.errors",
     ),
+    "kabis.client: producers, consumers and what they share": (
+        "kabis/client/kafka/planted.py",
+        "veristream.kabis.client.producer.core",
+    ),
     "kabis.protocol: what is signed": ("kabis/protocol/merkle.py", "veristream.kabis.protocol.keys"),
     "kabis.ledger: what is decided": ("kabis/ledger/groups.py", "veristream.kabis.ledger.rules"),
 }

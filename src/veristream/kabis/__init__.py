@@ -18,7 +18,6 @@ from veristream.lazy import load_on_use
 if TYPE_CHECKING:
     from veristream.kabis.client.consumed import Consumed
     from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer, KabisConsumer
-    from veristream.kabis.client.consumer.options import ConsumerOptions, Start
     from veristream.kabis.client.errors import (
         BelowLowWaterError,
         BufferFullError,
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
         RefusedClientError,
         UnknownTopicError,
     )
+    from veristream.kabis.client.options import ConsumerOptions, ProducerOptions, Start
     from veristream.kabis.client.producer.producer import AsyncKabisProducer, KabisProducer
-    from veristream.kabis.client.producer.routes import ProducerOptions
     from veristream.kabis.client.pushes import Acknowledged, Pushed, PushedMany
     from veristream.kabis.cluster.access import Access
     from veristream.kabis.cluster.folder import ClusterFolder
@@ -90,10 +89,6 @@ _HOMES = {
         "AsyncKabisConsumer",
         "KabisConsumer",
     ),
-    "veristream.kabis.client.consumer.options": (
-        "ConsumerOptions",
-        "Start",
-    ),
     "veristream.kabis.client.errors": (
         "BelowLowWaterError",
         "BufferFullError",
@@ -108,11 +103,11 @@ _HOMES = {
         "RefusedClientError",
         "UnknownTopicError",
     ),
+    "veristream.kabis.client.options": ("ConsumerOptions", "ProducerOptions", "Start"),
     "veristream.kabis.client.producer.producer": (
         "AsyncKabisProducer",
         "KabisProducer",
     ),
-    "veristream.kabis.client.producer.routes": ("ProducerOptions",),
     "veristream.kabis.client.pushes": (
         "Acknowledged",
         "Pushed",

@@ -10,13 +10,12 @@ from typing import Generic, Protocol, TypeVar, assert_never
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs as consumer_outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
-from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.driver import Core
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer import outputs as producer_outputs
 from veristream.kabis.client.producer.core import ProducerCore
-from veristream.kabis.client.producer.lanes import NEVER_MS
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.producer.queue import NEVER_MS
 from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.answers import Absent, Below

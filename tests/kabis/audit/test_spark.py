@@ -13,7 +13,7 @@ from tests.kabis.session.console import Console, opened
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Start
 from veristream.kabis.cluster.folder import ClusterFolder

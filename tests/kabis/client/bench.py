@@ -16,7 +16,7 @@ import time
 from tests.kabis.client.world import author_of, connect_to, make_cluster
 from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer
-from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.options import ConsumerOptions
 from veristream.kabis.client.producer.producer import AsyncKabisProducer
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt

@@ -24,10 +24,9 @@ from tests.kabis.client.world import (
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.interfaces import Channels, OrderingStatus
 from veristream.kabis.client.consumer.consumer import AsyncKabisConsumer, KabisConsumer
-from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.errors import BufferFullError, ClosedError, KeyEndedError
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import AsyncKabisProducer, KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.receipts import StorageReceipt

@@ -11,7 +11,6 @@ from tests.kabis.client.world import make_cluster
 from veristream.errors import ModelError
 from veristream.kabis.client.consumed import Origin, decode_events
 from veristream.kabis.client.consumer.core import ConsumerCore
-from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.consumer.outputs import Fetch
 from veristream.kabis.client.fetching import (
     BUSY_FACTOR,
@@ -25,6 +24,7 @@ from veristream.kabis.client.fetching import (
     find_forgery,
     find_index,
 )
+from veristream.kabis.client.options import ConsumerOptions
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission

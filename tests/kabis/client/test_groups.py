@@ -13,13 +13,13 @@ from tests.kabis.client.world import (
     values,
     wait_until,
 )
-from veristream.kabis.client.consumer.options import Start
 from veristream.kabis.client.errors import (
     CommitRefusedError,
     NoGroupError,
     NotAssignedError,
     UnknownTopicError,
 )
+from veristream.kabis.client.options import Start
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record

@@ -18,8 +18,8 @@ from tests.kabis.client.world import (
 )
 from veristream.errors import ModelError
 from veristream.kabis.client.errors import KeyEndedError, PolicyChangedError
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.protocol.actions import RotateKey, SetTopic
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record, choose_partition

@@ -9,10 +9,10 @@ import pytest
 from tests.kabis.chain import batch_of, submitted
 from tests.kabis.client.world import author_of, consuming, make_cluster, producing, pull, values, wait_until
 from veristream.kabis.client.errors import ClosedError, KeyEndedError, KeyInUseError
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.journal import Journal
 from veristream.kabis.client.producer.outputs import Output, Store, Write
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.actions import RevokeKey
 from veristream.kabis.protocol.codec import ZERO_DIGEST

@@ -18,11 +18,10 @@ from tests.kabis.client.world import author_of, make_cluster
 from veristream.kabis.client.consumed import Consumed
 from veristream.kabis.client.consumer import outputs as consumer_outputs
 from veristream.kabis.client.consumer.core import EXPECTED_BYTES, ConsumerCore
-from veristream.kabis.client.consumer.options import ConsumerOptions
 from veristream.kabis.client.errors import BufferFullError
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer import outputs as producer_outputs
 from veristream.kabis.client.producer.core import ProducerCore
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.receipts import StorageReceipt

@@ -6,10 +6,10 @@ import pytest
 
 from tests.kabis.chain import CHAIN, key_of
 from tests.kabis.client.world import author_of, make_cluster, producing
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer import producer as producers
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.outputs import Store, Submit
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import SESSION_BYTES

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.kabis.client.world import author_of, make_cluster
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.outputs import Append, Recover
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import SESSION_BYTES

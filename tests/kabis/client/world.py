@@ -15,10 +15,9 @@ from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client import driver
 from veristream.kabis.client.consumed import Consumed
 from veristream.kabis.client.consumer.consumer import KabisConsumer
-from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer import producer
 from veristream.kabis.client.producer.producer import KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done

@@ -20,9 +20,9 @@ from pathlib import Path
 from tests.kabis.kills.notes import Notebook, NotesReader
 from tests.kabis.kills.oracle import make_value
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.core import ProducerCore
-from veristream.kabis.client.producer.lanes import Flight
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.producer.queue import Flight
 from veristream.kabis.client.pushes import Pushed, Settlement
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.administration import act_all
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder

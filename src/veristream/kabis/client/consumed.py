@@ -65,6 +65,16 @@ class Consumed(NamedTuple):
         return self.origin.digest is not None
 
 
+@dataclass(frozen=True, slots=True)
+class PlainEvents:
+    """Events read from a partition of Kafka, the offset after them, and the end of the partition."""
+
+    events: list[Consumed]
+    next_offset: int
+    end: int
+    size_bytes: int
+
+
 def decode_events(
     leaves: tuple[bytes, ...] | list[bytes], first_index: int, origin: Origin, sealer: Sealer | None
 ) -> list[Consumed]:

@@ -13,9 +13,8 @@ from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.interfaces import Connect
 from veristream.kabis.client.connect import open_channels
 from veristream.kabis.client.consumer.consumer import KabisConsumer
-from veristream.kabis.client.consumer.options import ConsumerOptions
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.cometbft.addresses import is_cometbft

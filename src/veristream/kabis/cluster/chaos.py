@@ -20,11 +20,10 @@ from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.administration import Replica, act_all, visit
-from veristream.kabis.client.consumer.options import ConsumerOptions
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.caught import wait_for_caught
+from veristream.kabis.cluster.accusations import wait_for_accusations
 from veristream.kabis.cluster.cluster import Cluster, Start
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
@@ -113,7 +112,7 @@ def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
             told = push(access, fault, events, strike)
             read, suspects = read_back(access, first, told, LYING_STORAGE.get(fault))
             if fault is Fault.EQUIVOCATE:
-                caught = wait_for_caught(access, PATIENCE_S)
+                caught = wait_for_accusations(access, PATIENCE_S)
     problems = find_problems(told, read)
     if fault is Fault.EQUIVOCATE and not caught:
         problems.append("no evidence against the validator is on the ledger")

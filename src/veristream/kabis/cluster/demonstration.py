@@ -12,11 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from veristream.kabis.client.administration import act_all
-from veristream.kabis.client.consumer.options import ConsumerOptions
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.caught import wait_for_caught
+from veristream.kabis.cluster.accusations import wait_for_accusations
 from veristream.kabis.cluster.cluster import Cluster, Start
 from veristream.kabis.cluster.folder import ADMIN
 from veristream.kabis.ledger.event_receipts import VerifiedReceipt, export_receipt, verify_receipt
@@ -61,7 +60,7 @@ def demonstrate(cluster: Cluster, events: int) -> Demonstration:
     began_s = time.monotonic()
     told = _push(access, events)
     read, suspected = _read(access, len(told))
-    caught = wait_for_caught(access, PATIENCE_S)
+    caught = wait_for_accusations(access, PATIENCE_S)
     pushed = {(each.partition, each.index): value for value, each in told}
     receipt = verify_receipt(export_receipt(told[events // 2][1].receipt()), access.genesis)
     return Demonstration(

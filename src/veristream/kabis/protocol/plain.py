@@ -14,6 +14,8 @@ from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX
 
 SESSION_BYTES = 16
+FROM_END = (1 << 63) - 1
+"""The offset to ask for to learn only where a partition ends."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Channels, Connect, party_of
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.consumed import Place
-from veristream.kabis.client.consumer.plain_reading import FROM_END
 from veristream.kabis.client.driver import LoopThread
 from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
 
 _LOGGER = logging.getLogger(__name__)

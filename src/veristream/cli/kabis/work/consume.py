@@ -17,8 +17,8 @@ from veristream.cli.kabis.work.text import show_event
 from veristream.errors import ModelError
 from veristream.kabis.client.consumed import Consumed
 from veristream.kabis.client.consumer.consumer import EVENTS_MAX, KabisConsumer
-from veristream.kabis.client.consumer.options import ConsumerOptions, Start
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.options import ConsumerOptions, Start
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cluster.status import note_suspicions

@@ -16,8 +16,8 @@ from veristream.cli.kabis.work.seal import read_sealers
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged, Pushed
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder

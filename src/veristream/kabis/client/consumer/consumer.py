@@ -34,18 +34,19 @@ from veristream.kabis.channels.interfaces import Connect, Storage, party_of
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
-from veristream.kabis.client.consumer.options import ConsumerOptions, Start
 from veristream.kabis.client.consumer.outputs import Output, Ticket
-from veristream.kabis.client.consumer.plain_reading import FROM_END, Answer
+from veristream.kabis.client.consumer.plain_reading import Answer
 from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver
 from veristream.kabis.client.errors import ClosedError
 from veristream.kabis.client.fetching import find_index, require_partition, require_party
-from veristream.kabis.client.kafka.clients import PlainSources
+from veristream.kabis.client.kafka.clients import KafkaSources
+from veristream.kabis.client.options import ConsumerOptions, Start
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.state import Topic
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.protocol.transactions import Author
 
 _LOGGER = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class AsyncKabisConsumer:
         self._arrived_loop: asyncio.Event
         self._waiting: dict[Ticket, asyncio.Event] = {}
         self._core = ConsumerCore(Follower(genesis), author, options)
-        self._plain = PlainSources(genesis, self._core.follower.ledger)
+        self._plain = KafkaSources(genesis, self._core.follower.ledger)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:

@@ -24,7 +24,6 @@ from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.consumed import Consumed, Place, decode_events
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.membership import Membership, Voice
-from veristream.kabis.client.consumer.options import ConsumerOptions, Start
 from veristream.kabis.client.consumer.outputs import Output, Ticket
 from veristream.kabis.client.consumer.plain_reading import PLAIN_BYTES, Answer, PlainReader
 from veristream.kabis.client.errors import NoGroupError, NotAssignedError
@@ -38,6 +37,7 @@ from veristream.kabis.client.fetching import (
     find_forgery,
     origin_of,
 )
+from veristream.kabis.client.options import ConsumerOptions, Start
 from veristream.kabis.ledger.follower import Change, Follower
 from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater
 from veristream.kabis.protocol.answers import Absent, Below

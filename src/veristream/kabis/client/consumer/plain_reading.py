@@ -9,28 +9,23 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client.consumed import Consumed, Origin, Place, decode_events, open_events
-from veristream.kabis.client.consumer.options import Start
+from veristream.kabis.client.consumed import (
+    Consumed,
+    Origin,
+    Place,
+    PlainEvents,
+    decode_events,
+    open_events,
+)
 from veristream.kabis.client.errors import BelowLowWaterError
+from veristream.kabis.client.options import Start
 from veristream.kabis.client.pushes import Failure
 from veristream.kabis.protocol.answers import Below
-from veristream.kabis.protocol.plain import PlainSlice
+from veristream.kabis.protocol.plain import FROM_END, PlainSlice
 from veristream.kabis.protocol.seal import Sealer
 
-FROM_END = (1 << 63) - 1
-"""Asked for from here, a party gives nothing but where the partition ends."""
 PLAIN_BYTES = 1 << 20
 """How much is asked for at once, and how much is held at most before that."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlainEvents:
-    """Events of a partition as Kafka has them, the offset after them, and where the partition ends."""
-
-    events: list[Consumed]
-    next_offset: int
-    end: int
-    size_bytes: int
 
 
 Answer = PlainSlice | PlainEvents | Below | Failure

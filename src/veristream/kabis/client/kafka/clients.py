@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.interfaces import party_of
-from veristream.kabis.client.producer.routes import ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ledger.ledger import Ledger
@@ -17,10 +17,10 @@ from veristream.kabis.protocol.partitions import PartitionName
 
 if TYPE_CHECKING:
     from veristream.kabis.client.kafka.pulling import KafkaPuller
-    from veristream.kabis.client.kafka.pushing import KafkaPusher, PlainTopic
+    from veristream.kabis.client.kafka.pushing import KafkaPusher, KafkaTopic
 
 
-class PlainRoutes:
+class KafkaTopics:
     """The topics that are not validated and whose events a producer hands straight to Kafka.
 
     `told` is called whenever there is room again. All methods but `open` and `refresh` are for any thread.
@@ -29,7 +29,7 @@ class PlainRoutes:
     def __init__(
         self, genesis: Genesis, ledger: Ledger, options: ProducerOptions, told: Callable[[], None]
     ) -> None:
-        self.topics: dict[str, PlainTopic] = {}
+        self.topics: dict[str, KafkaTopic] = {}
         self._genesis = genesis
         self._ledger = ledger
         self._options = options
@@ -47,7 +47,7 @@ class PlainRoutes:
         policy = self._ledger.topic(topic) if self._clusters else None
         return policy is not None and not policy.validated
 
-    def find(self, topic: str) -> PlainTopic:
+    def find(self, topic: str) -> KafkaTopic:
         """The topic in its cluster; waits for Kafka the first time, and raises what is wrong there."""
         policy = self._ledger.topic(topic)
         assert policy is not None, "only topics of the ledger are pushed to"
@@ -72,7 +72,7 @@ class PlainRoutes:
         """Forgets topics whose policy the ledger has changed."""
         for name, topic in list(self.topics.items()):
             policy = self._ledger.topic(name)
-            if policy is None or policy.validated or policy.partitions != len(topic.lanes):
+            if policy is None or policy.validated or policy.partitions != len(topic.partitioner.queues):
                 del self.topics[name]
 
     def parcels(self) -> list[Parcel]:
@@ -100,7 +100,7 @@ class PlainRoutes:
             pusher.close()
 
 
-class PlainSources:
+class KafkaSources:
     """Where a consumer reads topics that are not validated, if that is Kafka."""
 
     def __init__(self, genesis: Genesis, ledger: Ledger) -> None:

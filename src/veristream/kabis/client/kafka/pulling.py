@@ -20,14 +20,14 @@ from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from veristream.kabis.client.consumed import Consumed, Origin, Place
-from veristream.kabis.client.consumer.plain_reading import FROM_END, PlainEvents
+from veristream.kabis.client.consumed import Consumed, Origin, Place, PlainEvents
 from veristream.kabis.client.kafka.pushing import TOPIC_SETTINGS
 from veristream.kabis.kafka.failures import KafkaFailure, Troubles, error_of, is_for_good
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.plain import FROM_END
 
 EVENTS_MAX = 2_000
 """How many events are read before those who wait for them are told."""

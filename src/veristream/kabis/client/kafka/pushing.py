@@ -25,7 +25,6 @@ from veristream.kabis.client.errors import (
     BufferFullError,
     ClosedError,
     DeliveryTimeoutError,
-    UnknownTopicError,
 )
 from veristream.kabis.client.kafka.handing import hand_over, hand_over_last
 from veristream.kabis.client.kafka.locating import Locator
@@ -36,7 +35,8 @@ from veristream.kabis.client.kafka.parcels import (
     is_small,
     size_of,
 )
-from veristream.kabis.client.producer.routes import KEYS_REMEMBERED, ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
+from veristream.kabis.client.partitioner import Partitioner
 from veristream.kabis.client.pushes import Failure, Pushed, PushedMany, Settlement
 from veristream.kabis.kafka.failures import Troubles, error_of
 from veristream.kabis.kafka.reading import known_offset
@@ -45,7 +45,6 @@ from veristream.kabis.kafka.topics import Topics, configure
 from veristream.kabis.protocol.records import (
     LEAF_BYTES_MAX,
     Record,
-    choose_partition,
     decode_leaf,
     encode_leaf,
 )
@@ -65,7 +64,7 @@ TOPIC_SETTINGS = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
 
 
 @dataclass(slots=True)
-class PlainLane:
+class KafkaQueue:
     """One partition; Kafka is asked about `each` event once somebody wanted to know where one stands while
     others' events lay in between."""
 
@@ -76,18 +75,16 @@ class PlainLane:
     each: bool = False
 
 
-class PlainTopic:
+class KafkaTopic:
     """A topic that is not validated, as `push` needs it."""
 
-    __slots__ = ("_keys", "_lock", "_only", "_pusher", "_sticky", "lanes")
+    __slots__ = ("_lock", "_only", "_pusher", "partitioner")
 
-    def __init__(self, pusher: KafkaPusher, lanes: list[PlainLane]) -> None:
+    def __init__(self, pusher: KafkaPusher, queues: list[KafkaQueue]) -> None:
         self._pusher = pusher
         self._lock = pusher.lock
-        self._only = lanes[0] if len(lanes) == 1 and lanes[0].sealer is None else None
-        self._keys: dict[bytes, int] = {}
-        self._sticky = 0
-        self.lanes = lanes
+        self._only = queues[0] if len(queues) == 1 and queues[0].sealer is None else None
+        self.partitioner = Partitioner(queues)
 
     def push(self, record: Record) -> Pushed:
         """Takes an event and gives its future, or raises BufferFullError; from any thread.
@@ -95,9 +92,9 @@ class PlainTopic:
         Every event passes here, so that the common case looks nothing up twice and calls next to nothing.
         """
         _, value, key, headers, timestamp_ms, partition = record
-        lane = self._only
+        queue = self._only
         if (
-            lane is None
+            queue is None
             or key is not None
             or partition is not None
             or headers
@@ -107,19 +104,19 @@ class PlainTopic:
         ):
             return self._push_any(record)
         with self._lock:
-            parcel = lane.open
+            parcel = queue.open
             if parcel is None or len(parcel.contents) >= parcel.full:
-                parcel = self._pusher.ready(lane)
+                parcel = self._pusher.ready(queue)
             contents = parcel.contents
             contents.append(value)
             return Pushed(parcel, len(contents) - 1)
 
     def _push_any(self, record: Record) -> Pushed:
-        lane = self._find(record)
-        if lane.sealer is not None:
-            record = _seal(lane.sealer, record)
+        queue = self._find(record)
+        if queue.sealer is not None:
+            record = _seal(queue.sealer, record)
         with self._lock:
-            parcel = self._pusher.ready(lane)
+            parcel = self._pusher.ready(queue)
             parcel.take(record)
             return Pushed(parcel, parcel.count - 1)
 
@@ -128,12 +125,12 @@ class PlainTopic:
 
         None are taken where they have to be looked at one by one.
         """
-        lane, values = self._only, values[:PUSHED_MAX]
-        if lane is None or not _are_small(values if key is None else [key, *values]):
+        queue, values = self._only, values[:PUSHED_MAX]
+        if queue is None or not _are_small(values if key is None else [key, *values]):
             return 0
         with self._lock:
             try:
-                parcel = self._pusher.ready(lane)
+                parcel = self._pusher.ready(queue)
             except BufferFullError:
                 return 0
             position = len(parcel.contents)
@@ -141,31 +138,13 @@ class PlainTopic:
         many.add_part(parcel, position, len(values))
         return len(values)
 
-    def _find(self, record: Record) -> PlainLane:
-        """The lane of the partition that was asked for, or that the key chooses; raises what is wrong."""
-        topic, value, key, headers, timestamp_ms, partition = record
+    def _find(self, record: Record) -> KafkaQueue:
+        """The queue of the partition that was asked for, or that the key chooses; raises what is wrong."""
+        _, value, key, headers, timestamp_ms, _ = record
         _require_bytes(key, value)
         if headers or timestamp_ms is not None or not is_small(record):
             encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
-        if partition is None:
-            return self.lanes[self._choose(key)]
-        if not 0 <= partition < len(self.lanes):
-            raise UnknownTopicError(topic, f"there is no partition {partition}")
-        return self.lanes[partition]
-
-    def _choose(self, key: bytes | None) -> int:
-        """The key's partition; events without a key go together, to one partition after the other."""
-        if key is None:
-            if self.lanes[self._sticky].open is None:
-                self._sticky = (self._sticky + 1) % len(self.lanes)
-            return self._sticky
-        partition = self._keys.get(key)
-        if partition is None:
-            partition = choose_partition(key, len(self.lanes))
-            if len(self._keys) >= KEYS_REMEMBERED:
-                self._keys.clear()
-            self._keys[key] = partition
-        return partition
+        return self.partitioner.find(record)
 
 
 class KafkaPusher:
@@ -181,7 +160,7 @@ class KafkaPusher:
         self._topics = Topics(settings)
         self._troubles = Troubles(settings)
         self.producer = Producer(_producer_settings(settings, self._troubles, options))
-        self._lanes: list[PlainLane] = []
+        self._queues: list[KafkaQueue] = []
         self._after: dict[Place, int] = {}
         self._flying: set[PlainParcel] = set()
         self._waiting = threading.Event()
@@ -194,32 +173,32 @@ class KafkaPusher:
         for thread in self._threads:
             thread.start()
 
-    def topic(self, name: str, partitions: int, sealer: Sealer | None) -> PlainTopic:
+    def topic(self, name: str, partitions: int, sealer: Sealer | None) -> KafkaTopic:
         """The topic, made if Kafka does not have it; ModelError if it has more or fewer partitions."""
         self._topics.require(name, partitions, TOPIC_SETTINGS)
         ends = self._topics.ends(name, partitions)
-        lanes = [PlainLane(name, number, sealer) for number in range(partitions)]
+        queues = [KafkaQueue(name, number, sealer) for number in range(partitions)]
         with self.lock:
-            for lane, end in zip(lanes, ends, strict=True):
-                self._after.setdefault((name, lane.partition), end)
-            self._lanes += lanes
-        return PlainTopic(self, lanes)
+            for queue, end in zip(queues, ends, strict=True):
+                self._after.setdefault((name, queue.partition), end)
+            self._queues += queues
+        return KafkaTopic(self, queues)
 
-    def _open_parcel(self, lane: PlainLane) -> PlainParcel:
+    def _open_parcel(self, queue: KafkaQueue) -> PlainParcel:
         """Begins a parcel, which ends soon."""
         if self._closed:
             raise ClosedError("events are pushed before the producer is closed")
-        parcel = lane.open = PlainParcel(lane.topic, lane.partition)
-        parcel.each = lane.each
-        parcel.report = partial(self._delivered_each if lane.each else self._delivered, lane, parcel)
+        parcel = queue.open = PlainParcel(queue.topic, queue.partition)
+        parcel.each = queue.each
+        parcel.report = partial(self._delivered_each if queue.each else self._delivered, queue, parcel)
         parcel.begun_s = time.monotonic()
         self._flying.add(parcel)
         self._waiting.set()
         return parcel
 
-    def ready(self, lane: PlainLane) -> PlainParcel:
+    def ready(self, queue: KafkaQueue) -> PlainParcel:
         """The open parcel; if it was full, what it has is handed over. Called with the lock held."""
-        parcel = lane.open or self._open_parcel(lane)
+        parcel = queue.open or self._open_parcel(queue)
         if len(parcel.contents) >= parcel.full:
             try:
                 hand_over(self.producer, parcel, len(parcel.contents))
@@ -250,8 +229,8 @@ class KafkaPusher:
         with self.lock:
             self._closed = True
             left = list(self._flying)
-            for lane in self._lanes:
-                lane.open = None
+            for queue in self._queues:
+                queue.open = None
         self._waiting.set()
         for thread in self._threads:
             thread.join()
@@ -275,21 +254,21 @@ class KafkaPusher:
         """Hands over all that waits; the last event only where a parcel ends with it."""
         failed: list[tuple[PlainParcel, Failure]] = []
         with self.lock:
-            for lane in self._lanes:
-                parcel = lane.open
+            for queue in self._queues:
+                parcel = queue.open
                 if parcel is None:
                     continue
                 try:
                     if is_due(parcel):
                         hand_over_last(self.producer, parcel)
-                        lane.open = None
+                        queue.open = None
                     else:
                         hand_over(self.producer, parcel, len(parcel.contents) - 1)
                         self._waiting.set()
                 except BufferError:
                     self._waiting.set()
                 except KafkaException as error:
-                    lane.open = None
+                    queue.open = None
                     failed.append((parcel, self.explain(parcel, error)))
         for parcel, why in failed:
             self._settle(parcel, why)
@@ -305,7 +284,7 @@ class KafkaPusher:
                     self._settle(parcel, self.explain(parcel, exception))
 
     def _delivered(
-        self, lane: PlainLane, parcel: PlainParcel, error: KafkaError | None, message: Message
+        self, queue: KafkaQueue, parcel: PlainParcel, error: KafkaError | None, message: Message
     ) -> None:
         """Kafka's word on the first or the last event of a parcel."""
         if error is not None:
@@ -317,15 +296,15 @@ class KafkaPusher:
         first, last = parcel.indices[0], parcel.indices[-1]
         is_late = time.monotonic() - parcel.begun_s > self._options.delivery_timeout_ms / 1000
         if first is None or last is None or is_late:
-            self._readers.submit(self._look, lane, parcel)
+            self._readers.submit(self._look, queue, parcel)
         elif are_consecutive(first, last, parcel.count):
             self._settle(parcel, Settlement(first, None, None))
             parcel.forget()
         else:
-            self._settle(parcel, Settlement(first, None, None, self._locator(lane, parcel)))
+            self._settle(parcel, Settlement(first, None, None, self._locator(queue, parcel)))
 
     def _delivered_each(
-        self, lane: PlainLane, parcel: PlainParcel, error: KafkaError | None, message: Message
+        self, queue: KafkaQueue, parcel: PlainParcel, error: KafkaError | None, message: Message
     ) -> None:
         """Kafka's word on one event after the other."""
         if error is not None:
@@ -339,7 +318,7 @@ class KafkaPusher:
             self._settle(parcel, Settlement(known[0], None, None, lambda: known))
             parcel.forget()
         else:
-            self._readers.submit(self._look, lane, parcel)
+            self._readers.submit(self._look, queue, parcel)
 
     def _note(self, parcel: PlainParcel, message: Message) -> None:
         """Takes down where an event stands, and that the next ones of its partition stand behind it."""
@@ -357,9 +336,9 @@ class KafkaPusher:
             failure = DeliveryTimeoutError(where, failure.message)
         self._settle(parcel, failure)
 
-    def _look(self, lane: PlainLane, parcel: PlainParcel) -> None:
+    def _look(self, queue: KafkaQueue, parcel: PlainParcel) -> None:
         """Reads whether the events of a parcel are there, when Kafka's word does not say it."""
-        locator = self._locator(lane, parcel)
+        locator = self._locator(queue, parcel)
         try:
             first = locator()[0]
         except EnvironmentFailure as failure:
@@ -367,8 +346,8 @@ class KafkaPusher:
         else:
             self._settle(parcel, Settlement(first, None, None, locator))
 
-    def _locator(self, lane: PlainLane, parcel: PlainParcel) -> Locator:
-        return Locator(self._settings, parcel, partial(_ask_about_each, lane))
+    def _locator(self, queue: KafkaQueue, parcel: PlainParcel) -> Locator:
+        return Locator(self._settings, parcel, partial(_ask_about_each, queue))
 
     def _settle(self, parcel: PlainParcel, fate: Settlement | Failure) -> None:
         with self.lock:
@@ -383,9 +362,9 @@ class KafkaPusher:
         self._told()
 
 
-def _ask_about_each(lane: PlainLane) -> None:
+def _ask_about_each(queue: KafkaQueue) -> None:
     """Others push to this partition too, and somebody wants to know where events stand."""
-    lane.each = True
+    queue.each = True
 
 
 def _require_bytes(*given: object) -> None:

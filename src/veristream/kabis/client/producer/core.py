@@ -27,11 +27,13 @@ from veristream.kabis.client.errors import (
     PolicyChangedError,
     UnknownTopicError,
 )
+from veristream.kabis.client.options import ProducerOptions
+from veristream.kabis.client.partitioner import Partitioner
 from veristream.kabis.client.producer import outputs
 from veristream.kabis.client.producer.chains import decode_batches, find_continuation, is_signed
-from veristream.kabis.client.producer.lanes import NEVER_MS, Flight, Lane
+from veristream.kabis.client.producer.counters import Counters
 from veristream.kabis.client.producer.outputs import Output
-from veristream.kabis.client.producer.routes import Counters, ProducerOptions, Route
+from veristream.kabis.client.producer.queue import NEVER_MS, Flight, PartitionQueue
 from veristream.kabis.client.pushes import Failure, Parcel, Pushed, Settlement
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.ledger.follower import Change, Followed, Follower
@@ -76,8 +78,8 @@ class ProducerCore:
         self._guard = nullcontext() if guard is None else guard
         self._parties = {party.name: party.public for party in self._genesis.storage}
         self._first_validator = murmur2(author.name.encode("utf-8")) % len(self._genesis.validators)
-        self._routes: dict[str, Route] = {}
-        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._partitioners: dict[str, Partitioner[PartitionQueue]] = {}
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._started = False
         self._failure: Failure | None = None
         self._out: list[Output] = []
@@ -86,55 +88,51 @@ class ProducerCore:
 
     def push(self, record: Record, now_ms: int) -> Pushed:
         """Takes an event; what it sets off comes out with the next input, soon if `attention` is set."""
-        route = self._routes.get(record.topic) or self._make_route(record.topic)
-        key, partition = record.key, record.partition
-        if partition is None:
-            partition = route.choose(key)
-        elif not 0 <= partition < len(route.lanes):
-            raise UnknownTopicError(record.topic, f"there is no partition {partition}")
-        encode = encode_leaf if route.sealer is None else route.sealer.seal_leaf
-        leaf = encode(key, record.value, record.headers, record.timestamp_ms)
+        partitioner = self._partitioners.get(record.topic) or self._make_partitioner(record.topic)
+        queue = partitioner.find(record)
+        encode = encode_leaf if queue.sealer is None else queue.sealer.seal_leaf
+        leaf = encode(record.key, record.value, record.headers, record.timestamp_ms)
         size = len(leaf)
         options = self._options
         if self.buffered_bytes and self.buffered_bytes + size > options.buffer_bytes:
             raise BufferFullError(self.buffered_bytes)
-        lane = route.lanes[partition]
-        parcel = lane.open
+        parcel = queue.open
         if parcel is None or parcel.size_bytes + size > options.batch_bytes:
-            parcel = self._open_parcel(lane, now_ms)
+            parcel = self._open_parcel(queue, now_ms)
         leaves = parcel.leaves
         leaves.append(leaf)
         parcel.size_bytes += size
         self.buffered_bytes += size
         if len(leaves) >= options.batch_events:
-            lane.close_open()
+            queue.close_open()
             self.attention = True
         return Pushed(parcel, len(leaves) - 1)
 
-    def _make_route(self, name: str) -> Route:
+    def _make_partitioner(self, topic: str) -> Partitioner[PartitionQueue]:
         assert self._started, "events are pushed once the ledger is known"
         if self._failure is not None:
             raise self._failure
-        lanes = [self._lane(name, partition) for partition in range(self.partitions_for(name))]
-        route = self._routes[name] = Route(lanes, self._options.sealers.get(name))
-        return route
+        queues = [self._queue(topic, partition) for partition in range(self.partitions_for(topic))]
+        partitioner = self._partitioners[topic] = Partitioner(queues)
+        return partitioner
 
-    def _open_parcel(self, lane: Lane, now_ms: int) -> Parcel:
-        lane.close_open()
+    def _open_parcel(self, queue: PartitionQueue, now_ms: int) -> Parcel:
+        queue.close_open()
         options = self._options
         due_ms = now_ms + options.linger_ms
-        lane.open = Parcel(lane.topic, lane.partition, due_ms, now_ms + options.delivery_timeout_ms)
+        queue.open = Parcel(queue.topic, queue.partition, due_ms, now_ms + options.delivery_timeout_ms)
         self.attention = True
         self._note(due_ms)
-        return lane.open
+        return queue.open
 
-    def _lane(self, topic: str, partition: int) -> Lane:
-        lane = self._lanes.get((topic, partition))
-        if lane is None:
-            lane = self._lanes[topic, partition] = Lane(topic, partition, self._session)
+    def _queue(self, topic: str, partition: int) -> PartitionQueue:
+        queue = self._queues.get((topic, partition))
+        if queue is None:
+            sealer = self._options.sealers.get(topic)
+            queue = self._queues[topic, partition] = PartitionQueue(topic, partition, self._session, sealer)
             if self._journal is not None:
-                self._know_chain(lane, self._journal)
-        return lane
+                self._know_chain(queue, self._journal)
+        return queue
 
     def partitions_for(self, topic: str) -> int:
         """How many partitions a topic has."""
@@ -145,12 +143,12 @@ class ProducerCore:
 
     def parcels(self) -> list[Parcel]:
         """All parcels that somebody waits for."""
-        return [parcel for lane in self._lanes.values() for parcel in lane.parcels()]
+        return [parcel for queue in self._queues.values() for parcel in queue.parcels()]
 
     @property
     def busy(self) -> bool:
         """Whether signed batches are on their way, also such that nobody waits for."""
-        return any(lane.flights or lane.plain for lane in self._lanes.values())
+        return any(queue.flights or queue.plain for queue in self._queues.values())
 
     # Inputs; each gives what is to be done.
 
@@ -160,21 +158,21 @@ class ProducerCore:
         self._check_key()
         if self._failure is None:
             for batch in self._journal or ():
-                self._lane(batch.header.topic, batch.header.partition)
+                self._queue(batch.header.topic, batch.header.partition)
         return self.tick(now_ms)
 
     def tick(self, now_ms: int) -> list[Output]:
         """Time has passed, or events were pushed."""
         self.attention = False
         self.next_ms = NEVER_MS
-        for lane in self._lanes.values():
-            self._advance(lane, now_ms)
+        for queue in self._queues.values():
+            self._advance(queue, now_ms)
         return self._drain()
 
     def flush(self, now_ms: int) -> list[Output]:
         """Nothing waits for company any more."""
-        for lane in self._lanes.values():
-            lane.close_open()
+        for queue in self._queues.values():
+            queue.close_open()
         return self.tick(now_ms)
 
     def close(self) -> list[Output]:
@@ -187,39 +185,39 @@ class ProducerCore:
         followed = self.follower.follow(certified, now_ms)
         if followed is None:
             return []
-        touched: dict[tuple[str, int], Lane] = {}
+        touched: dict[tuple[str, int], PartitionQueue] = {}
         for change in followed.changes:
             match change:
                 case Change(_, Submit(signed), Admitted(first_index)):
                     header = signed.header
-                    lane = self._lanes.get((header.topic, header.partition))
-                    if lane is not None and header.producer == self._author.name:
-                        self._admitted(lane, signed.digest(), followed, first_index)
-                        touched[lane.topic, lane.partition] = lane
+                    queue = self._queues.get((header.topic, header.partition))
+                    if queue is not None and header.producer == self._author.name:
+                        self._admitted(queue, signed.digest(), followed, first_index)
+                        touched[queue.topic, queue.partition] = queue
                 case Change(_, Signed(action=SetTopic(topic))):
                     touched.update(self._policy_changed(topic))
         if self._started:
             self._check_key()
-            for lane in touched.values():
-                self._advance(lane, now_ms)
+            for queue in touched.values():
+                self._advance(queue, now_ms)
         return self._drain()
 
     def journaled(self, digests: Iterable[bytes], now_ms: int) -> list[Output]:
         """These batches are durable in the journal, so that they may leave."""
         written = set(digests)
-        for lane in self._lanes.values():
-            found = [flight for flight in lane.flights if flight.digest in written]
+        for queue in self._queues.values():
+            found = [flight for flight in queue.flights if flight.digest in written]
             for flight in found:
                 flight.written = True
             if found:
-                self._advance(lane, now_ms)
+                self._advance(queue, now_ms)
         return self._drain()
 
     def stored(
         self, place: PartitionName, party: str, receipt: StorageReceipt, now_ms: int
     ) -> list[Output]:
         """A party gave a receipt; a false one, or another's, is as good as none."""
-        lane, flight = self._find(place, receipt.digest)
+        queue, flight = self._find(place, receipt.digest)
         if flight is not None:
             try:
                 if receipt.party != party:
@@ -229,7 +227,7 @@ class ProducerCore:
                 return self.store_failed(place, party, receipt.digest, str(error), now_ms)
             flight.attempts.answered(party)
             flight.receipts[party] = receipt
-            self._advance(lane, now_ms)
+            self._advance(queue, now_ms)
         return self._drain()
 
     def store_failed(
@@ -254,39 +252,39 @@ class ProducerCore:
 
     def appended(self, append: PlainAppend, first_offset: int, now_ms: int) -> list[Output]:
         """The storage party has written events of a topic that is not validated."""
-        lane = self._lanes[append.place.topic, append.place.partition]
-        if lane.plain is not None and lane.plain.append is append:
-            parcel, lane.plain = lane.plain.parcel, None
+        queue = self._queues[append.place.topic, append.place.partition]
+        if queue.plain is not None and queue.plain.append is append:
+            parcel, queue.plain = queue.plain.parcel, None
             self._acknowledge(parcel, Settlement(first_offset, None, None))
-            self._advance(lane, now_ms)
+            self._advance(queue, now_ms)
         return self._drain()
 
     def append_failed(self, append: PlainAppend, party: str, why: str, now_ms: int) -> list[Output]:
         """The storage party refused or did not answer; the same append goes out again."""
-        lane = self._lanes[append.place.topic, append.place.partition]
-        if lane.plain is not None and lane.plain.append is append:
-            lane.plain.problem = f"{party}: {why}"
-            lane.plain.attempts.failed(party, now_ms + self._options.retry_ms)
+        queue = self._queues[append.place.topic, append.place.partition]
+        if queue.plain is not None and queue.plain.append is append:
+            queue.plain.problem = f"{party}: {why}"
+            queue.plain.attempts.failed(party, now_ms + self._options.retry_ms)
             self._note(now_ms + self._options.retry_ms)
         return self._drain()
 
     def recovered(
         self, place: PartitionName, party: str, batches: Sequence[bytes] | None, now_ms: int
     ) -> list[Output]:
-        """What a party has of our lane from before; None if it did not answer."""
-        lane = self._lanes[place.topic, place.partition]
-        if lane.known:
+        """What a party has of our queue from before; None if it did not answer."""
+        queue = self._queues[place.topic, place.partition]
+        if queue.known:
             return []
         if batches is None:
-            lane.attempts.failed(party, now_ms + self._options.retry_ms)
+            queue.attempts.failed(party, now_ms + self._options.retry_ms)
             self._note(now_ms + self._options.retry_ms)
             return []
-        lane.attempts.answered(party)
-        lane.answers[party] = tuple(batches)
-        if len(lane.answers) >= len(self._parties) - self._genesis.faults:
-            self._know_chain(lane, decode_batches(lane.answers.values()))
-            lane.answers.clear()
-            self._advance(lane, now_ms)
+        queue.attempts.answered(party)
+        queue.answers[party] = tuple(batches)
+        if len(queue.answers) >= len(self._parties) - self._genesis.faults:
+            self._know_chain(queue, decode_batches(queue.answers.values()))
+            queue.answers.clear()
+            self._advance(queue, now_ms)
         return self._drain()
 
     # What follows from them.
@@ -298,79 +296,81 @@ class ProducerCore:
     def _note(self, when_ms: int) -> None:
         self.next_ms = min(self.next_ms, when_ms)
 
-    def _find(self, place: PartitionName, digest: bytes) -> tuple[Lane, Flight | None]:
-        lane = self._lanes[place.topic, place.partition]
-        return lane, lane.find(digest)
+    def _find(self, place: PartitionName, digest: bytes) -> tuple[PartitionQueue, Flight | None]:
+        queue = self._queues[place.topic, place.partition]
+        return queue, queue.find(digest)
 
-    def _advance(self, lane: Lane, now_ms: int) -> None:
-        """Does whatever the lane is ready for."""
+    def _advance(self, queue: PartitionQueue, now_ms: int) -> None:
+        """Does whatever the queue is ready for."""
         if self._failure is not None or not self._started:
             return
-        self._expire(lane, now_ms)
-        topic = self._ledger.topic(lane.topic)
+        self._expire(queue, now_ms)
+        topic = self._ledger.topic(queue.topic)
         validated = topic is not None and topic.validated
-        if lane.open is not None:
-            if lane.open.due_ms > now_ms:
-                self._note(lane.open.due_ms)
-            elif lane.has_room(self._options.in_flight, validated=validated):
-                lane.close_open()  # else it would wait in any case, and so takes in what comes
+        if queue.open is not None:
+            if queue.open.due_ms > now_ms:
+                self._note(queue.open.due_ms)
+            elif queue.has_room(self._options.in_flight, validated=validated):
+                queue.close_open()  # else it would wait in any case, and so takes in what comes
         if validated:
-            self._advance_chain(lane, now_ms)
-        elif lane.plain is None and lane.ready:
+            self._advance_chain(queue, now_ms)
+        elif queue.plain is None and queue.ready:
             self.counters.batches += 1
-            self.counters.pushed += lane.begin_plain()
-        self._advance_plain(lane, now_ms)
+            self.counters.pushed += queue.begin_plain()
+        self._advance_plain(queue, now_ms)
 
-    def _advance_chain(self, lane: Lane, now_ms: int) -> None:
-        if not lane.known:
-            if lane.ready:
-                self._ask_chain(lane, now_ms)
+    def _advance_chain(self, queue: PartitionQueue, now_ms: int) -> None:
+        if not queue.known:
+            if queue.ready:
+                self._ask_chain(queue, now_ms)
             return
-        while lane.ready and len(lane.flights) < self._options.in_flight:
-            self._sign(lane, lane.ready.popleft())
+        while queue.ready and len(queue.flights) < self._options.in_flight:
+            self._sign(queue, queue.ready.popleft())
         in_order = True
         behind: set[str] = set()
-        for flight in lane.flights:
+        for flight in queue.flights:
             # A batch whose predecessor is not in the journal would be lost with it, and signed anew.
             if not flight.written:
                 break
             self._store(flight, behind, now_ms)
             in_order = in_order and self._submit(flight, now_ms)
 
-    def _ask_chain(self, lane: Lane, now_ms: int) -> None:
+    def _ask_chain(self, queue: PartitionQueue, now_ms: int) -> None:
         """Asks the storage parties what they have of us, before we sign what might contradict it."""
         author = self._author
-        if not lane.attempts.asked and not lane.answers:
-            cursor = self._ledger.cursor(author.name, lane.topic, lane.partition)
-            lane.asked_sequence = cursor.next_sequence
-        stream = StreamName(lane.topic, lane.partition, author.name, author.key_epoch)
+        if not queue.attempts.asked and not queue.answers:
+            cursor = self._ledger.cursor(author.name, queue.topic, queue.partition)
+            queue.asked_sequence = cursor.next_sequence
+        stream = StreamName(queue.topic, queue.partition, author.name, author.key_epoch)
         for party in self._parties:
-            if party not in lane.answers and lane.attempts.may_ask(party, now_ms):
-                lane.attempts.asked.add(party)
-                self._out.append(outputs.Recover(party, stream, lane.asked_sequence))
-        self._note(lane.attempts.again())
+            if party not in queue.answers and queue.attempts.may_ask(party, now_ms):
+                queue.attempts.asked.add(party)
+                self._out.append(outputs.Recover(party, stream, queue.asked_sequence))
+        self._note(queue.attempts.again())
 
-    def _know_chain(self, lane: Lane, batches: Iterable[Batch]) -> None:
+    def _know_chain(self, queue: PartitionQueue, batches: Iterable[Batch]) -> None:
         """Takes up the chain where the ledger has it, with what was signed since."""
-        cursor = self._ledger.cursor(self._author.name, lane.topic, lane.partition)
-        lane.known, lane.next_sequence, lane.last = True, cursor.next_sequence, cursor.last
+        cursor = self._ledger.cursor(self._author.name, queue.topic, queue.partition)
+        queue.known, queue.next_sequence, queue.last = True, cursor.next_sequence, cursor.last
         is_ours = partial(is_signed, self._author.signer.public, self.follower.verify)
-        for batch in find_continuation(self._stream(lane), batches, cursor, is_ours):
+        for batch in find_continuation(self._stream(queue), batches, cursor, is_ours):
             flight = Flight(None, batch, batch.encode(), batch.digest(), written=True)
-            lane.flights.append(flight)
-            lane.next_sequence, lane.last = batch.header.next_sequence, flight.digest
+            queue.flights.append(flight)
+            queue.next_sequence, queue.last = batch.header.next_sequence, flight.digest
             self.counters.recovered += 1
 
-    def _stream(self, lane: Lane) -> Stream:
+    def _stream(self, queue: PartitionQueue) -> Stream:
         author = self._author
-        return Stream(author.chain_id, lane.topic, lane.partition, author.name, author.key_epoch)
+        return Stream(author.chain_id, queue.topic, queue.partition, author.name, author.key_epoch)
 
-    def _sign(self, lane: Lane, parcel: Parcel) -> None:
+    def _sign(self, queue: PartitionQueue, parcel: Parcel) -> None:
         leaves = parcel.take_leaves()
-        batch = build_batch(self._stream(lane), lane.next_sequence, lane.last, leaves, self._author.signer)
+        batch = build_batch(
+            self._stream(queue), queue.next_sequence, queue.last, leaves, self._author.signer
+        )
         flight = Flight(parcel, batch, batch.encode(), batch.digest(), written=self._journal is None)
-        lane.flights.append(flight)
-        lane.next_sequence, lane.last = batch.header.next_sequence, flight.digest
+        queue.flights.append(flight)
+        queue.next_sequence, queue.last = batch.header.next_sequence, flight.digest
         self.counters.batches += 1
         self.counters.pushed += batch.header.count
         if not flight.written:
@@ -415,39 +415,39 @@ class ProducerCore:
         self._note(flight.submit_ms)
         return True
 
-    def _advance_plain(self, lane: Lane, now_ms: int) -> None:
-        if lane.plain is None:
+    def _advance_plain(self, queue: PartitionQueue, now_ms: int) -> None:
+        if queue.plain is None:
             return
-        party = party_of(self._genesis, lane.topic)
-        if lane.plain.attempts.may_ask(party, now_ms):
-            lane.plain.attempts.asked.add(party)
-            self._out.append(outputs.Append(party, lane.plain.append))
-        self._note(lane.plain.attempts.again())
+        party = party_of(self._genesis, queue.topic)
+        if queue.plain.attempts.may_ask(party, now_ms):
+            queue.plain.attempts.asked.add(party)
+            self._out.append(outputs.Append(party, queue.plain.append))
+        self._note(queue.plain.attempts.again())
 
-    def _expire(self, lane: Lane, now_ms: int) -> None:
+    def _expire(self, queue: PartitionQueue, now_ms: int) -> None:
         """Fails what has waited too long; what is signed stays on its way, though nobody waits for it."""
-        where = f"{lane.topic}-{lane.partition}"
-        for flight in lane.flights:
+        where = f"{queue.topic}-{queue.partition}"
+        for flight in queue.flights:
             if flight.parcel is not None and flight.parcel.deadline_ms <= now_ms:
                 detail = flight.problem or "no block has it"
                 self._fail(flight.parcel, DeliveryTimeoutError(where, detail))
                 flight.parcel = None
-        if lane.plain is not None and lane.plain.parcel.deadline_ms <= now_ms:
-            plain = lane.give_up_plain()
+        if queue.plain is not None and queue.plain.parcel.deadline_ms <= now_ms:
+            plain = queue.give_up_plain()
             self._fail(plain.parcel, DeliveryTimeoutError(where, plain.problem or "no answer"))
-        while lane.ready and lane.ready[0].deadline_ms <= now_ms:
-            parcel = lane.ready.popleft()
+        while queue.ready and queue.ready[0].deadline_ms <= now_ms:
+            parcel = queue.ready.popleft()
             self._fail(parcel, DeliveryTimeoutError(where, "it was never sent"))
-        for parcel in lane.parcels()[:1]:
+        for parcel in queue.parcels()[:1]:
             self._note(parcel.deadline_ms)
 
-    def _admitted(self, lane: Lane, digest: bytes, followed: Followed, first_index: int) -> None:
-        if not lane.known:
+    def _admitted(self, queue: PartitionQueue, digest: bytes, followed: Followed, first_index: int) -> None:
+        if not queue.known:
             return
-        if not lane.flights or lane.flights[0].digest != digest:
-            self._fail_all(KeyInUseError(self._author.name, f"{lane.topic}-{lane.partition}"))
+        if not queue.flights or queue.flights[0].digest != digest:
+            self._fail_all(KeyInUseError(self._author.name, f"{queue.topic}-{queue.partition}"))
             return
-        flight = lane.flights.popleft()
+        flight = queue.flights.popleft()
         self._out.append(outputs.Admitted(digest))
         if flight.parcel is not None:
             prove = partial(self._prove, flight.batch, followed)
@@ -461,17 +461,17 @@ class ProducerCore:
         assert proof is not None and last is not None, "a batch was admitted under a key"
         return make_receipt(batch, position, followed.block, followed.header.certificate, (proof, last))
 
-    def _policy_changed(self, name: str) -> dict[tuple[str, int], Lane]:
+    def _policy_changed(self, name: str) -> dict[tuple[str, int], PartitionQueue]:
         """Batches that were signed for a validated topic wait, without anybody, if it no longer is."""
-        self._routes.pop(name, None)
+        self._partitioners.pop(name, None)
         topic = self._ledger.topic(name)
-        lanes = {place: lane for place, lane in self._lanes.items() if place[0] == name}
-        for lane in lanes.values() if topic is not None and not topic.validated else ():
-            for flight in lane.flights:
+        queues = {place: queue for place, queue in self._queues.items() if place[0] == name}
+        for queue in queues.values() if topic is not None and not topic.validated else ():
+            for flight in queue.flights:
                 if flight.parcel is not None:
                     self._fail(flight.parcel, PolicyChangedError(name))
                     flight.parcel = None
-        return lanes
+        return queues
 
     def _check_key(self) -> None:
         problem = find_key_problem(self._ledger, self._author)
@@ -493,8 +493,8 @@ class ProducerCore:
             self._failure = failure
         for parcel in self.parcels():
             self._fail(parcel, self._failure)
-        self._routes.clear()
-        for lane in self._lanes.values():
-            lane.open, lane.plain = None, None
-            lane.ready.clear()
-            lane.flights.clear()
+        self._partitioners.clear()
+        for queue in self._queues.values():
+            queue.open, queue.plain = None, None
+            queue.ready.clear()
+            queue.flights.clear()

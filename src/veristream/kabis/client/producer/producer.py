@@ -33,12 +33,12 @@ from veristream.kabis.channels.interfaces import Connect, Storage
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
 from veristream.kabis.client.errors import BufferFullError, ClosedError
-from veristream.kabis.client.kafka.clients import PlainRoutes
+from veristream.kabis.client.kafka.clients import KafkaTopics
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer import outputs
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.journal import Journal
 from veristream.kabis.client.producer.outputs import Output
-from veristream.kabis.client.producer.routes import ProducerOptions
 from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.state import Topic
@@ -82,7 +82,7 @@ class AsyncKabisProducer:
         self._core = ProducerCore(Follower(genesis), author, options, session, batches, guard)
         self._driver: Driver[Output] = Driver(self._core, self._perform)
         self._driver.lock = guard
-        self.plain = PlainRoutes(genesis, self._core.follower.ledger, options, self._tell_room)
+        self.plain = KafkaTopics(genesis, self._core.follower.ledger, options, self._tell_room)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""

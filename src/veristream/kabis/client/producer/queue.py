@@ -1,4 +1,4 @@
-"""A producer's lanes: what waits, and what is on its way, for one partition of a topic."""
+"""A producer's events of one partition: those that wait, and those in flight."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend
 from veristream.kabis.protocol.receipts import StorageReceipt
+from veristream.kabis.protocol.seal import Sealer
 
 NEVER_MS = 1 << 62
 
@@ -75,15 +76,16 @@ class PlainFlight:
 
 
 @dataclass(slots=True)
-class Lane:
-    """One partition: parcels that wait, the chain of signed batches, and what goes out unsigned.
+class PartitionQueue:
+    """Parcels that wait, the chain of signed batches in flight, and the append that is sent unsigned.
 
-    The chain is `known` once we are sure what was signed before; until then nothing is signed.
+    The chain is `known` once it is certain what was signed before; until then nothing is signed.
     """
 
     topic: str
     partition: int
     session: bytes
+    sealer: Sealer | None = None
     open: Parcel | None = None
     ready: deque[Parcel] = field(default_factory=deque)
     known: bool = False

@@ -17,7 +17,7 @@ VOTED_ON = "votes"
 VOTE_EVERY_S = 0.5
 
 
-def wait_for_caught(access: Access, patience_s: float) -> dict[str, int]:
+def wait_for_accusations(access: Access, patience_s: float) -> dict[str, int]:
     """Everybody who stands accused, each with the block of the evidence; nobody if none comes in time.
 
     A validator lies when it votes, and one that was slow may have voted on nothing yet: until somebody is

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum as PythonEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from veristream.ir.expr import Expr
 from veristream.source import NOWHERE, Span
@@ -188,6 +188,37 @@ Claim = (
     | Inevitable
     | PotentiallyAlways
 )
+
+
+def kind_of(claim: Claim) -> str:
+    """Returns the claim's keyword, in the text form of networks and in reports."""
+    match claim:
+        case DeadlockFree():
+            return "deadlockfree"
+        case DivergenceFree():
+            return "divergencefree"
+        case NonTerminating():
+            return "nonterminating"
+        case Deterministic():
+            return "deterministic"
+        case Refines(model=model):
+            return "refines" if model == "T" else f"refines<{model}>"
+        case Always():
+            return "always"
+        case Reachable():
+            return "reachable"
+        case Transition():
+            return "transition"
+        case Temporal():
+            return "ltl"
+        case LeadsTo():
+            return "leadsto"
+        case Inevitable():
+            return "inevitable"
+        case PotentiallyAlways():
+            return "potentially"
+        case _:
+            assert_never(claim)
 
 
 class Fairness(PythonEnum):

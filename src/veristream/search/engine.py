@@ -17,13 +17,13 @@ from veristream.ir.property import (
     Property,
     Refines,
     Temporal,
+    kind_of,
 )
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.reach.safety import check_safety
 from veristream.search.refine import refinement
 from veristream.search.refine.determinism import check_determinism
 from veristream.search.runs.liveness import check_liveness
-from veristream.search.runs.liveness import kind_of as temporal_kind_of
 from veristream.search.session import INTERRUPTED, peak_memory_mib
 from veristream.search.zones.runs import check_timed_runs
 from veristream.search.zones.safety import check_timed_safety
@@ -77,15 +77,8 @@ def _check_alone(network: Network, property_: Property, limits: Limits, report: 
 
 def not_begun(property_: Property) -> Result:
     """The result of a property that an interrupt came before."""
-    match property_.claim:
-        case Refines():
-            kind = refinement.kind_of(property_.claim)
-        case Deterministic():
-            kind = "deterministic"
-        case _:
-            kind = temporal_kind_of(property_)
     effort = Effort(0, 0, 0, 0.0, peak_memory_mib())
-    return Result(property_.name, kind, Unknown(INTERRUPTED), effort)
+    return Result(property_.name, kind_of(property_.claim), Unknown(INTERRUPTED), effort)
 
 
 def _is_of_events(property_: Property) -> bool:

@@ -42,6 +42,7 @@ from veristream.ir.property import (
     LeadsTo,
     NonTerminating,
     Occurs,
+    Optimise,
     PotentiallyAlways,
     Property,
     Reachable,
@@ -51,6 +52,7 @@ from veristream.ir.property import (
     TemporalBinary,
     TemporalUnary,
     Transition,
+    kind_of,
 )
 from veristream.ir.text.printer_expr import (
     Spelling,
@@ -285,36 +287,22 @@ def _print_sync(sync: Sync, spelling: Spelling) -> str:
 
 
 def _print_claim(claim: Claim, spelling: Spelling) -> str:
+    kind = kind_of(claim)
     match claim:
-        case DeadlockFree():
-            return "deadlockfree"
-        case DivergenceFree():
-            return "divergencefree"
-        case NonTerminating():
-            return "nonterminating"
-        case Deterministic():
-            return "deterministic"
-        case Refines(specification=specification, model=model):
-            word = "refines" if model == "T" else f"refines<{model}>"
+        case DeadlockFree() | DivergenceFree() | NonTerminating() | Deterministic():
+            return kind
+        case Refines(specification=specification):
             lines = print_network(specification).rstrip("\n").split("\n")
-            return "\n".join([f"{word} {{", *("  " + line for line in lines), "}"])
-        case Always(condition=condition):
-            return f"always {print_expr(condition, spelling)}"
-        case Inevitable(condition=condition):
-            return f"inevitable {print_expr(condition, spelling)}"
-        case PotentiallyAlways(condition=condition):
-            return f"potentially {print_expr(condition, spelling)}"
-        case Reachable(condition=condition, optimise=optimise):
-            goal = f"reachable {print_expr(condition, spelling)}"
-            if optimise is None:
-                return goal
-            return f"{goal} {optimise.direction}imise {print_expr(optimise.value, spelling)}"
-        case Transition(condition=condition):
-            return f"transition {print_expr(condition, spelling)}"
+            return "\n".join([f"{kind} {{", *("  " + line for line in lines), "}"])
+        case Reachable(condition=condition, optimise=Optimise(direction=direction, value=value)):
+            goal = f"{kind} {print_expr(condition, spelling)}"
+            return f"{goal} {direction}imise {print_expr(value, spelling)}"
+        case Always() | Reachable() | Transition() | Inevitable() | PotentiallyAlways():
+            return f"{kind} {print_expr(claim.condition, spelling)}"
         case Temporal(formula=formula):
-            return f"ltl {_print_formula(formula, LOOSEST, spelling)}"
+            return f"{kind} {_print_formula(formula, LOOSEST, spelling)}"
         case LeadsTo(cause=cause, effect=effect):
-            return f"{print_expr(cause, spelling)} leadsto {print_expr(effect, spelling)}"
+            return f"{print_expr(cause, spelling)} {kind} {print_expr(effect, spelling)}"
         case _:
             assert_never(claim)
 

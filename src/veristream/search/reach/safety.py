@@ -22,6 +22,7 @@ from veristream.ir.property import (
     Property,
     Reachable,
     Transition,
+    kind_of,
 )
 from veristream.ir.state import State
 from veristream.ir.symmetry import check_symmetry, real_run
@@ -194,21 +195,6 @@ def code_of(kernel: Kernel, plan: Plan, reduced: bool) -> Code:
     propositions = kernel.propositions if plan.observes else 0
     successors = kernel.reduced if reduced else kernel.successors
     return Code(successors, propositions, kernel.measure, kernel.terminated)
-
-
-def kind_of(claim: SafetyClaim) -> str:
-    """The claim's word in reports."""
-    match claim:
-        case DeadlockFree():
-            return "deadlockfree"
-        case NonTerminating():
-            return "nonterminating"
-        case Always():
-            return "always"
-        case Reachable():
-            return "reachable"
-        case Transition():
-            return "transition"
 
 
 class Search:

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from veristream.ir.network import Network
-from veristream.ir.property import Property
+from veristream.ir.property import Property, kind_of
 from veristream.kernel.native import half_at, set_word, word_at
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError, budget_bytes, reserve
@@ -142,7 +142,7 @@ def check_determinism(network: Network, property_: Property, limits: Limits, rep
     for _ in session.rounds():
         pass
     verdict = _verdict(states, session.stopped)
-    return Result(property_.name, "deterministic", verdict, session.effort())
+    return Result(property_.name, kind_of(property_.claim), verdict, session.effort())
 
 
 def _verdict(states: States, stopped: str) -> Verdict:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter, Taken
-from veristream.ir.property import Property, Refines
+from veristream.ir.property import Property, Refines, kind_of
 from veristream.ir.state import State
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import budget_bytes
@@ -31,11 +31,6 @@ SETS_SHOWN = 3
 
 Event = tuple[int, str]
 """An event's number and its text."""
-
-
-def kind_of(claim: Refines) -> str:
-    """The claim's word in reports."""
-    return "refines" if claim.model == "T" else f"refines<{claim.model}>"
 
 
 def check_refinement(network: Network, property_: Property, limits: Limits, report: Report) -> Result:

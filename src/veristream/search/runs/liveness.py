@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from veristream.ir.network import Network
-from veristream.ir.property import Fairness, LeadsTo, Property, Temporal
+from veristream.ir.property import Fairness, Property, kind_of
 from veristream.ir.state import State
 from veristream.kernel.layout import Row
 from veristream.search.limits import Limits, Report
@@ -35,17 +35,6 @@ FIRST_LOOK = 1 << 15  # states before the first search for components
 NEAR = 1 << 10  # the same where it is known that there are some
 
 
-def kind_of(property_: Property) -> str:
-    """The claim's word in reports."""
-    match property_.claim:
-        case Temporal():
-            return "ltl"
-        case LeadsTo():
-            return "leadsto"
-        case _:
-            return "divergencefree"
-
-
 def check_liveness(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
     """The result of a temporal property."""
     started = time.monotonic()
@@ -53,7 +42,7 @@ def check_liveness(network: Network, property_: Property, limits: Limits, report
     runs = LocalRuns(product, product.initial, limits.memory_max_mib)
     session = Session(runs.exploration, limits, report, property_.name, started)
     verdict = decide(product, session, lambda _: runs.look())
-    return Result(property_.name, kind_of(property_), verdict, session.effort())
+    return Result(property_.name, kind_of(property_.claim), verdict, session.effort())
 
 
 class ExploringRuns(Advancing, Protocol):

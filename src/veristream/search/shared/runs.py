@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from veristream.ir.network import Network
-from veristream.ir.property import Fairness, Property, TemporalUnary
+from veristream.ir.property import Fairness, Property, TemporalUnary, kind_of
 from veristream.ir.text.printer import print_network
 from veristream.kernel.emit import Watch
 from veristream.search.limits import Limits, Report
@@ -24,7 +24,7 @@ from veristream.search.reach.explore import Exploration
 from veristream.search.reach.partition import share as share_out
 from veristream.search.runs.buchi import translate
 from veristream.search.runs.fairness import System, Words, find_fair
-from veristream.search.runs.liveness import LocalRuns, decide, kind_of
+from veristream.search.runs.liveness import LocalRuns, decide
 from veristream.search.runs.product import Product, formula_of, watch_of
 from veristream.search.session import Session
 from veristream.search.shared import channel
@@ -79,7 +79,7 @@ def check_shared_runs(
     """The result of a temporal property: explored here first, and shared once it is large."""
     started = time.monotonic()
     product = Product(network, property_)
-    kind = kind_of(property_)
+    kind = kind_of(property_.claim)
     if start_states != 0:
         runs = LocalRuns(product, product.initial, limits.memory_max_mib)
         few = replace(limits, states_max=least(limits.states_max, start_states))

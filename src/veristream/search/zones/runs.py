@@ -17,7 +17,7 @@ from veristream.ir.disjuncts import Disjunct, negate, split
 from veristream.ir.expr import Expr
 from veristream.ir.network import Network
 from veristream.ir.oracle.timed import TimedInterpreter
-from veristream.ir.property import Inevitable, LeadsTo, PotentiallyAlways, Property
+from veristream.ir.property import Inevitable, LeadsTo, PotentiallyAlways, Property, kind_of
 from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import sentence_never
 from veristream.kernel.layout import Row, encode
@@ -45,17 +45,6 @@ _ENDINGS = {
     native.STUCK: "then neither a step nor the end of waiting ever comes",
     native.CYCLES: "then the last steps are taken again and again",
 }
-
-
-def kind_of(claim: RunClaim) -> str:
-    """The claim's word in reports."""
-    match claim:
-        case Inevitable():
-            return "inevitable"
-        case PotentiallyAlways():
-            return "potentially"
-        case LeadsTo():
-            return "leadsto"
 
 
 def check_timed_runs(network: Network, property_: Property, limits: Limits, report: Report) -> Result:

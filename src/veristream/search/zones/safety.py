@@ -17,12 +17,11 @@ from veristream.ir.expr import ClockValue, Expr
 from veristream.ir.network import Network
 from veristream.ir.oracle.evaluate import ModelFault
 from veristream.ir.oracle.timed import TimedInterpreter
-from veristream.ir.property import Always, DeadlockFree, Property, Reachable
+from veristream.ir.property import Always, DeadlockFree, Property, Reachable, kind_of
 from veristream.ir.text.printer import print_expr
 from veristream.ir.vacuity import initially, sentence_initial, sentence_never
 from veristream.kernel.zones import INFINITY
 from veristream.search.limits import Limits, Report
-from veristream.search.reach.safety import kind_of
 from veristream.search.session import INTERRUPTED, Advancing, Hit, Session
 from veristream.search.zones.cases import Inquiry, TimedCase, inquire
 from veristream.search.zones.expand import BEYOND

@@ -1,7 +1,7 @@
-"""A chain in files with faults planted at seeded places: what `bench/audit.py` and the tests audit.
+"""Writes a chain with faults at seeded places, for `bench/audit.py` and the tests to audit.
 
-Three storage parties keep every batch and two of them vouch for it; the blocks are certified by three of
-four validators. Nobody runs: blocks and logs are written as the parties write them.
+Three storage parties store every batch and two of them sign receipts for it; three of four validators
+certify the blocks. No party runs: this module writes the blocks and logs as the parties would.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOPIC = "orders"
 PARTITIONS = 2
 PRODUCERS = ("anna", "berta", "clara", "dora")
 GHOST = "ghost"
-"""A producer of whose batches none is admitted."""
+"""A producer that has no admitted batches."""
 VALIDATORS = tuple(f"validator-{number}" for number in range(1, 5))
 STORAGE = tuple(f"storage-{number}" for number in range(1, 4))
 BATCHES_PER_BLOCK = 10
@@ -52,12 +52,12 @@ PLANTED = (
 )
 
 Sign = tuple[str, str, str, int, str, int, int]
-"""By what a finding is known: kind, accused, topic, partition, producer, sequence, height."""
+"""What identifies a finding: kind, accused, topic, partition, producer, sequence, height."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is written: batches in all, events in each, faults of each kind, and the seed of places."""
+    """What to write: total batches, events per batch, faults of each kind, and the seed of their places."""
 
     batches: int
     batch_events: int
@@ -66,22 +66,22 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.batches < 20 * max(1, self.faults):
-            raise ValueError(f"{self.batches} batches have no room for {self.faults} faults of each kind")
+            raise ValueError(f"{self.batches} batches are too few for {self.faults} faults of each kind")
 
 
 def sign_of(finding: Finding) -> Sign:
-    """By what a finding is known."""
+    """Returns what identifies a finding."""
     place = (finding.topic, finding.partition, finding.producer, finding.sequence)
     return (finding.kind, finding.accused, *place, finding.height)
 
 
 def key_of(name: str) -> SecretKey:
-    """The same key for the same name in every run."""
+    """Returns the key of a name, the same in every run."""
     return make_key(sha256(name.encode()).digest())
 
 
 def make_genesis() -> Genesis:
-    """Four validators and three storage parties, of which one each may lie."""
+    """Returns a genesis of four validators and three storage parties; one of each may lie."""
 
     def parties(names: tuple[str, ...]) -> tuple[Party, ...]:
         return tuple(Party(name, key_of(name).public) for name in names)
@@ -106,7 +106,7 @@ class _Cursor:
 
 @dataclass
 class Writer:
-    """Writes the chain batch by batch; `planted` is what an audit must find."""
+    """Writes the chain batch by batch; `planted` contains what an audit must find."""
 
     plan: Plan
     blocks: Log
@@ -127,11 +127,11 @@ class Writer:
         self.admin = Author(CHAIN, "admin", 0, key_of("admin"))
 
     def _choose_places(self) -> dict[int, tuple[Kind, int]]:
-        """For some batches the fault planted there and its number; none in a stream's first two."""
+        """Maps some batches to a fault and its number; never the first two batches of a stream."""
         streams = PARTITIONS * len(PRODUCERS)
         places = range(2 * streams, self.plan.batches - streams)
         kinds = [(kind, number) for kind in PLANTED for number in range(self.plan.faults)]
-        # Two spoilt certificates must not meet in one block: places come from different blocks.
+        # Choose different blocks, so that no block has two spoilt certificates.
         blocks = sorted({place // BATCHES_PER_BLOCK for place in places})
         if len(blocks) >= len(kinds):
             firsts = self.random.sample(blocks, len(kinds))
@@ -144,7 +144,7 @@ class Writer:
         return dict(zip(chosen, kinds, strict=True))
 
     def write(self) -> None:
-        """All of it."""
+        """Writes the whole chain."""
         self.waiting.append(
             sign_action(self.admin, ADMIN_NUMBER, SetTopic(TOPIC, PARTITIONS, True)).encode()
         )
@@ -157,7 +157,7 @@ class Writer:
             self.seal()
 
     def write_batch(self, number: int) -> None:
-        """The next batch of one of the streams, with the fault that is due."""
+        """Writes the next batch of one of the streams, with its fault if it has one."""
         kind, variant = self.faults.get(number, (None, 0))
         producer = PRODUCERS[number % len(PRODUCERS)]
         partition = number // len(PRODUCERS) % PARTITIONS
@@ -177,7 +177,7 @@ class Writer:
                 self.logs[party].append(BatchEntry(0, each).encode())
 
     def make_batch(self, producer: str, partition: int, sequence: int, previous: bytes) -> Batch:
-        """A signed batch of events that are all different."""
+        """Builds a signed batch of distinct events."""
         head = f"{producer} {partition} ".encode()
         filler = b"." * (VALUE_BYTES - len(head) - 12)
         leaves = [
@@ -188,7 +188,7 @@ class Writer:
         return build_batch(stream, sequence, previous, leaves, key_of(producer))
 
     def submit(self, batch: Batch, vouching: list[str], kind: Kind | None, variant: int) -> None:
-        """The batch with its receipts in the next block; one receipt may be spoilt, or the certificate."""
+        """Adds the batch with its receipts to the next block; may spoil a receipt or the certificate."""
         digest = batch.digest()
         receipts = [sign_storage_receipt(CHAIN, party, digest, key_of(party)) for party in vouching]
         if kind is Kind.UNVERIFIABLE_RECEIPT and variant % 2 == 0:
@@ -201,7 +201,7 @@ class Writer:
     def plant(
         self, kind: Kind | None, variant: int, batch: Batch, liar: str, expected: int
     ) -> dict[str, list[bytes]]:
-        """What each party writes into its log, with the fault in it."""
+        """Returns what each party writes into its log, including the fault."""
         data, header = batch.encode(), batch.header
         kept = {party: [data] for party in STORAGE}
         match kind:
@@ -242,7 +242,7 @@ class Writer:
         return sign_action(self.admin, ADMIN_NUMBER + 1 + variant, hole).encode()
 
     def expect(self, kind: Kind, accused: str, batch: Batch, height: int | None = None) -> None:
-        """Notes that an audit must find this of a batch."""
+        """Records that an audit must report this for the batch."""
         self._expect_at(kind, accused, batch, batch.header.first_sequence, height)
 
     def _expect_at(
@@ -253,7 +253,7 @@ class Writer:
         self.planted.add((kind, accused, TOPIC, header.partition, header.producer, sequence, where))
 
     def seal(self) -> None:
-        """Makes a block of what waits, certified."""
+        """Writes a certified block with the waiting transactions."""
         self.height += 1
         header = BlockHeader(
             CHAIN,
@@ -282,18 +282,18 @@ class Writer:
 
 
 def flip(data: bytes) -> bytes:
-    """The same bytes but for one bit."""
+    """Flips one bit."""
     return bytes((data[0] ^ 1,)) + data[1:]
 
 
 def alter_leaf(batch: Batch) -> bytes:
-    """The batch with a letter changed in one of its events."""
+    """Changes one byte in one event of the batch."""
     *leaves, last = batch.leaves
     return Batch(batch.signed, (*leaves, last[:-1] + bytes((last[-1] ^ 1,)))).encode()
 
 
 def alter_header(batch: Batch) -> bytes:
-    """The batch with other events, and a header that fits them and that nobody signed."""
+    """Replaces the events of the batch, with a matching header that the producer has not signed."""
     leaves = tuple(leaf[:-1] + b"!" for leaf in batch.leaves)
     stream = Stream(CHAIN, TOPIC, batch.header.partition, batch.header.producer, 0)
     made = build_batch(stream, batch.header.first_sequence, batch.header.previous, leaves, key_of("nobody"))
@@ -301,7 +301,7 @@ def alter_header(batch: Batch) -> bytes:
 
 
 def write_chain(folder: Path, plan: Plan) -> set[Sign]:
-    """Writes genesis, blocks and logs into an empty folder; gives what an audit must find."""
+    """Writes genesis, blocks and logs into an empty folder; returns what an audit must find."""
     options = LogOptions(flush=Flush.NEVER)
     with ExitStack() as stack:
         blocks = stack.enter_context(Log(folder / VALIDATORS[0] / "blocks", options))
@@ -313,6 +313,6 @@ def write_chain(folder: Path, plan: Plan) -> set[Sign]:
 
 
 def list_signs(signs: set[Sign]) -> Iterator[str]:
-    """The signs for a person to read."""
+    """Formats the expected findings."""
     for kind, accused, topic, partition, producer, sequence, height in sorted(signs):
         yield f"{kind} {accused or '-'} {topic}-{partition} {producer} {sequence} block {height}"

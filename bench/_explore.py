@@ -1,8 +1,8 @@
-"""One measured exploration in a process of its own: `_explore.py MODEL WORKERS NAME=VALUE...`.
+"""Measures one exploration in a separate process: `_explore.py MODEL WORKERS NAME=VALUE...`.
 
-Prints one JSON object. The native search loops are loaded before the clock starts, as a peer's own
-program is; the model's kernel is compiled from nothing, and its time is given apart. Symmetry is not used,
-since the peers search the same states without it.
+Prints one JSON object. The native search loops are loaded before the clock starts, like a peer's own
+program. The model's kernel is compiled from scratch, and that time is reported separately. Symmetry is
+off, since the peers search the same states without it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def read(path: Path, constants: dict[str, int]) -> Network:
-    """The model as it is measured: of one in Python the invariants alone, which is what a peer is given."""
+    """Reads the model to measure; of a Python model it keeps only the invariants, which a peer gets too."""
     network = load(path, constants)
     if path.suffix != ".py":
         return network

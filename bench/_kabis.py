@@ -1,9 +1,9 @@
-"""The clients of `bench/kabis.py`, each a process: `python bench/_kabis.py producer|consumer DIR SETTING`.
+"""A client of `bench/kabis.py`, one process each: `python bench/_kabis.py producer|consumer DIR SETTING`.
 
-Each producer first passes one event through every topic, so that nothing is opened on the clock. A client
-says `ready` when that is done, waits for a line with the time to begin, and prints a line of JSON when it
-is done. Events begin with the time of their push, on the clock that all processes of a machine share, so
-that whoever pulls one knows how old it is.
+Each producer first sends one event through every topic, so that all connections are open before the clock
+starts. A client then prints `ready`, reads a line with the start time, and finally prints a line of JSON.
+Events start with the time of their push, on the monotonic clock that all processes of a machine share, so
+that the consumer can compute their latency.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ PRODUCERS = ("producer-1", "producer-2", "producer-3")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is run: `pace_s` is the time between two pushes of one producer, 0 for as fast as it goes.
+    """What to run; `pace_s` is the time between two pushes of a producer, or 0 for full speed.
 
-    In the paper's pattern a batch has one event, and a producer waits for each before it pushes the next.
-    With `reports` the fate of every single event is looked at, else only that none failed in the end.
-    `together` is how many events go with one call.
+    In the paper's pattern, a batch has one event, and a producer waits for each before it pushes the next.
+    With `reports`, the producer checks the result of every event, otherwise only that none failed at the
+    end. `together` is the number of events per call.
     """
 
     name: str
@@ -53,35 +53,35 @@ class Setting:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All topics, in turn."""
+        """All topics, validated ones first."""
         return self.validated + self.unvalidated
 
 
 def encode(setting: Setting) -> str:
-    """The setting as a word of a command line."""
+    """Encodes a setting as a command-line argument."""
     return json.dumps(asdict(setting))
 
 
 def decode(text: str) -> Setting:
-    """What `encode` wrote."""
+    """Decodes the result of `encode`."""
     fields: dict[str, Any] = json.loads(text)
     fields["validated"], fields["unvalidated"] = tuple(fields["validated"]), tuple(fields["unvalidated"])
     return Setting(**fields)
 
 
 class Ages:
-    """How old events are when they are pulled, of some of them: each would slow the consumer down."""
+    """The ages of events when they are pulled; a sample, since measuring each would slow the consumer."""
 
     def __init__(self) -> None:
         self._found: list[int] = []
 
     def note(self, values: list[bytes]) -> None:
-        """Takes down some ages of events that were pulled just now."""
+        """Records the ages of a sample of the events just pulled."""
         now, step = time.monotonic_ns(), max(1, len(values) // 10)
         self._found += [now - TIME.unpack_from(value)[0] for value in values[::step]]
 
     def ranks(self) -> dict[str, float]:
-        """The median and the 99th of a hundred."""
+        """Returns the median and the 99th percentile."""
         found = sorted(self._found)
         return {
             f"p{rank}_ms": found[min(len(found) - 1, len(found) * rank // 100)] / 1e6 for rank in (50, 99)
@@ -115,7 +115,7 @@ def produce(access: Access, name: str, setting: Setting) -> None:
 
 
 def _push_one_by_one(producer: KabisProducer, setting: Setting, filler: bytes) -> Iterator[Pushed]:
-    """Pushes event by event; gives the futures that are to be looked at later."""
+    """Pushes event by event; yields the futures to check later."""
     began, topics = time.monotonic(), setting.topics
     for number in range(setting.events):
         if setting.pace_s:
@@ -129,7 +129,7 @@ def _push_one_by_one(producer: KabisProducer, setting: Setting, filler: bytes) -
 
 
 def _push_together(producer: KabisProducer, setting: Setting, filler: bytes) -> Iterator[PushedMany]:
-    """Pushes many events of a topic with each call."""
+    """Pushes many events of a topic with each call; yields the futures to check later."""
     topics = setting.topics
     for number in range(setting.events // setting.together):
         values = [TIME.pack(time.monotonic_ns()) + filler for _ in range(setting.together)]
@@ -137,7 +137,7 @@ def _push_together(producer: KabisProducer, setting: Setting, filler: bytes) -> 
 
 
 def _look_at(pushed: Pushed | PushedMany) -> None:
-    """Sees that events were acknowledged."""
+    """Waits until the events are acknowledged; raises if they failed."""
     if isinstance(pushed, PushedMany):
         pushed.wait(PATIENCE_S)
     else:
@@ -145,7 +145,7 @@ def _look_at(pushed: Pushed | PushedMany) -> None:
 
 
 def consume(access: Access, setting: Setting, count: int) -> None:
-    """Pulls the events of all producers: validated topics validating, others not."""
+    """Pulls the events of all producers, with validation for validated topics only."""
     consumers = list(_subscribe(access, setting))
     try:
         _pull(consumers, len(PRODUCERS) * len(setting.topics), Ages())
@@ -161,7 +161,7 @@ def consume(access: Access, setting: Setting, count: int) -> None:
 
 
 def _pull(consumers: list[KabisConsumer], count: int, ages: Ages) -> int:
-    """Pulls so many events; gives how many bytes they have."""
+    """Pulls `count` events; returns their total size in bytes."""
     pulled = size_bytes = 0
     while pulled < count:
         for consumer in consumers:
@@ -183,7 +183,7 @@ def _subscribe(access: Access, setting: Setting) -> Iterator[KabisConsumer]:
 
 
 def wait_for_start() -> float:
-    """Waits, and gives the processor time that was used until then."""
+    """Waits for the start time; returns the CPU time used until then."""
     print("ready", flush=True)
     begin = float(sys.stdin.readline())
     time.sleep(max(0.0, begin - time.monotonic()))
@@ -191,7 +191,7 @@ def wait_for_start() -> float:
 
 
 def tell(result: dict[str, Any]) -> None:
-    """The client's last word."""
+    """Prints the client's result."""
     print(json.dumps(result), flush=True)
 
 

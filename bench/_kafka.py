@@ -1,10 +1,10 @@
-"""Plain confluent-kafka in the setting of `bench/kabis.py`, each client a process:
+"""Plain confluent-kafka in the settings of `bench/kabis.py`, one process per client:
 `python bench/_kafka.py producer|consumer ADDRESS SETTING`.
 
-The peer does what its users do: producers are idempotent with `acks=all`, as those of Kabis are, and the
-consumer is assigned all partitions and takes the value of every message. With `reports` a producer gets
-Kafka's word on every event by a callback, which is how its user would learn what a push of Kabis tells;
-without, it only learns at the end that all were delivered.
+The peer does what its users do: producers are idempotent with `acks=all`, like those of Kabis, and the
+consumer is assigned all partitions and reads the value of every message. With `reports`, a producer gets
+Kafka's result for every event in a callback, which corresponds to the future of a Kabis push; without, it
+only checks at the end that all were delivered.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ POLL_S = 0.1
 
 
 class Count:
-    """How many events Kafka has acknowledged; any failure ends the run."""
+    """Counts the events that Kafka has acknowledged; any failure ends the run."""
 
     def __init__(self) -> None:
         self.delivered = 0
 
     def report(self, error: KafkaError | None, message: Message) -> None:
-        """Kafka's word on an event."""
+        """The delivery callback."""
         if error is not None:
             raise RuntimeError(str(error))
         self.delivered += 1
@@ -68,7 +68,7 @@ def produce(address: str, setting: Setting) -> None:
 
 @contextmanager
 def polled(producer: Producer) -> Iterator[None]:
-    """A thread that takes Kafka's reports, as the design of Kabis has it too."""
+    """Runs a thread that polls for Kafka's delivery reports, as Kabis does too."""
     done = threading.Event()
 
     def poll() -> None:
@@ -85,7 +85,7 @@ def polled(producer: Producer) -> Iterator[None]:
 
 
 def settings(address: str) -> dict[str, Any]:
-    """The acknowledgements and the buffers of a Kabis producer."""
+    """Returns settings with the acknowledgements and buffers of a Kabis producer."""
     options = ProducerOptions()
     return {
         "bootstrap.servers": address,
@@ -112,7 +112,7 @@ def consume(address: str, setting: Setting, count: int) -> None:
 
 
 def take(consumer: Consumer, count: int, ages: Ages) -> int:
-    """Consumes so many events; gives how many bytes they have."""
+    """Consumes `count` events; returns their total size in bytes."""
     consumed = size_bytes = 0
     while consumed < count:
         values: list[bytes] = []

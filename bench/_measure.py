@@ -1,4 +1,4 @@
-"""What the benches share: medians, the machine, tables, and the line that others read."""
+"""Shared by all benchmarks: medians, the machine, tables, and the machine-readable result."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Run = TypeVar("Run")
 
 
 def middle(runs: Sequence[Run], key: Callable[[Run], float]) -> Run:
-    """The run whose figure is the median (of three runs, the second best)."""
+    """Returns the run with the median figure."""
     return sorted(runs, key=key)[len(runs) // 2]
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """Describes the machine."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -42,7 +42,7 @@ def _processor() -> str:
 
 
 def commit() -> str:
-    """The commit that is measured, marked where the checkout differs from it."""
+    """Returns the measured commit, marked if the checkout has changes."""
     return _git("rev-parse", "--short", "HEAD") + ("+changes" if _git("status", "--porcelain") else "")
 
 
@@ -52,12 +52,12 @@ def _git(*words: str) -> str:
 
 
 def say(text: str = "") -> None:
-    """A line for the person who waits."""
+    """Prints a line."""
     print(text, flush=True)
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a table with its columns aligned to the right, but for the first."""
+    """Prints a table; all columns but the first are right-aligned."""
     widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
     say(f"\n{title}")
     for row in [head, ["-" * width for width in widths], *rows]:
@@ -67,7 +67,7 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
 
 
 def finish(name: str, ratios: dict[str, float], figures: dict[str, Any]) -> None:
-    """Writes the results and prints them as the last line."""
+    """Writes the results to a file and prints them as the last line."""
     whole = {
         "bench": name,
         "commit": commit(),
@@ -81,5 +81,4 @@ def finish(name: str, ratios: dict[str, float], figures: dict[str, Any]) -> None
 
 
 def times(values: Sequence[float]) -> float:
-    """The median."""
     return median(values)

@@ -1,4 +1,4 @@
-"""The pictures of `bench/kabis.py`, like figures 4 and 5 of the Kabis paper: throughput by payload."""
+"""The plots of `bench/kabis.py`, like figures 4 and 5 of the Kabis paper: throughput by payload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLAIN_COLOUR = "#555555"
 
 
 def draw(found: Sequence[Figures], folder: Path) -> list[Path]:
-    """Draws consumers' and producers' throughput, each as SVG and PNG; gives the files."""
+    """Draws consumer and producer throughput, each as SVG and PNG; returns the files."""
     folder.mkdir(exist_ok=True)
     return [
         *_draw(found, folder / "kabis-consumer", "Consumer", lambda each: each.consumed_per_s),
@@ -45,7 +45,7 @@ def _draw(found: Sequence[Figures], base: Path, whose: str, rate: Callable[[Figu
 
 
 def _share(figures: Figures) -> str | None:
-    """How many of the topics are validated, where the setting is one of the grid."""
+    """Returns the share of validated topics if the setting belongs to the grid."""
     share = figures.setting.name.rpartition(", ")[2]
     return share if share in SHARES else None
 

@@ -1,4 +1,4 @@
-"""One run of a setting on a stack, and the median of some: clients are processes that begin together."""
+"""Runs a setting on a stack, several times for a median; the clients are processes that start together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A setting on a stack, by the stack's name."""
+    """A setting on a stack; `on` is the stack's name."""
 
     on: str
     stack: Stack
@@ -30,13 +30,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Both names."""
+        """The names of stack and setting."""
         return f"{self.on}: {self.setting.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run gave: events/s until the consumer had the last, and until producers had every word."""
+    """The result of a run: events/s until the last event was consumed, and until all were acknowledged."""
 
     on: str
     setting: Setting
@@ -48,7 +48,7 @@ class Figures:
 
 
 def measure(cases: Sequence[Case], runs: int) -> list[Figures]:
-    """The median of some runs of each case, in turn, so that a busy machine favours none of them."""
+    """Returns the median run of each case; the cases alternate, so that a busy machine favours none."""
     rounds = [[run(case, number) for case in cases] for number in range(runs)]
     found = [middle(each, lambda figures: figures.consumed_per_s) for each in zip(*rounds, strict=True)]
     for each in found:
@@ -60,7 +60,7 @@ def measure(cases: Sequence[Case], runs: int) -> list[Figures]:
 
 
 def run(case: Case, number: int) -> Figures:
-    """Runs the clients of a setting on topics of its own."""
+    """Runs the clients of a setting on fresh topics."""
     stack, setting = case.stack, _again(case.setting, number)
     stack.prepare(setting)
     count = setting.events * len(PRODUCERS)
@@ -88,7 +88,7 @@ def run(case: Case, number: int) -> Figures:
 
 
 def _again(setting: Setting, number: int) -> Setting:
-    """The same on other topics."""
+    """Returns the setting with other topics."""
     return replace(
         setting,
         validated=tuple(f"{name}-{number}" for name in setting.validated),
@@ -98,7 +98,7 @@ def _again(setting: Setting, number: int) -> Setting:
 
 @contextmanager
 def _started(commands: Sequence[list[str]]) -> Iterator[list[subprocess.Popen[str]]]:
-    """Clients that are open and wait for the time to begin; killed if they are not done in the end."""
+    """Starts clients that are ready and wait for the start time; kills those still running at the end."""
     clients = [
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for command in commands
@@ -125,13 +125,13 @@ def _end(client: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def _cpu_s(leaders: Sequence[int]) -> float:
-    """The processor time that processes, and those that they lead, have used so far."""
+    """Returns the CPU time that process groups have used so far."""
     ticks = 0
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-        except OSError:  # it has ended meanwhile
+        except OSError:  # the process has ended
             continue
         if int(fields[2]) in leaders:
-            ticks += int(fields[11]) + int(fields[12])  # by the program, and by the system for it
+            ticks += int(fields[11]) + int(fields[12])  # user and system time
     return ticks / os.sysconf("SC_CLK_TCK")

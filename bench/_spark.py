@@ -1,7 +1,7 @@
-"""One measured exploration, on Spark or here, in a process of its own: `_spark.py JSON`.
+"""Measures one exploration, on Spark or locally, in a separate process: `_spark.py JSON`.
 
-Prints one JSON object. Before the clock starts a tiny model is explored in the same way, so that the
-session is up and the native loops are loaded in every worker; the model's kernel is compiled by then too.
+Prints one JSON object. Before the clock starts, it explores a tiny model in the same way, so that the
+session is open and every worker has loaded the native loops; the model's kernel is compiled by then, too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     tiny = load(Path(order["model"]), {**order["constants"], "N": 4})
     if is_spark:
         session = open_session(f"local[{parts}]", "veristream bench")
-        handover.WIDE = 1  # all is explored by the workers
+        handover.WIDE = 1  # the workers explore everything
         options = SparkOptions(parts=parts, spill=order["spill"] or None, start_states=0)
         cluster = Cluster(lambda: session, lambda: parts, options, Means(options.exchange))
     found: dict[str, Any] = {}
@@ -44,8 +44,8 @@ def main() -> None:
 
 
 def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
-    """Explores the model in full, checking its properties on the way; the clock runs from the first level
-    to the last, once the workers are there."""
+    """Explores the whole model and checks its properties; the clock runs from the first level to the last,
+    after the workers have connected."""
     batch = Batch()
     for property_ in network.properties:
         batch.add(property_)
@@ -53,7 +53,7 @@ def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
     with search.opened(open_):
         exploration = search.session.exploration
         if isinstance(exploration, Handover):
-            exploration.advance(1)  # gathers the workers
+            exploration.advance(1)  # connects the workers
         began = time.perf_counter()
         search.run()
         seconds = time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""What `bench/kabis.py` runs on: Kabis on its embedded pair, on Kafka, on Kafka and CometBFT; plain Kafka.
+"""The stacks of `bench/kabis.py`: Kabis alone, on Kafka, or on Kafka with CometBFT; and plain Kafka.
 
-A stack makes the topics of a setting, says how its clients are started, and which processes work for it.
+A stack creates the topics of a setting, and says how to start clients and which processes belong to it.
 """
 
 from __future__ import annotations
@@ -32,58 +32,55 @@ CONSUMER = "consumer"
 
 
 class Stack(ABC):
-    """What events pass through."""
+    """A system that events pass through."""
 
     @abstractmethod
     def prepare(self, setting: Setting) -> None:
-        """Makes the topics."""
+        """Creates the topics."""
 
     @abstractmethod
     def clean(self, setting: Setting) -> None:
-        """Frees the disk of what the topics held, where that can be had."""
+        """Deletes the topics' data where possible."""
 
     @abstractmethod
     def client(self, role: str, setting: Setting) -> list[str]:
-        """The command line of a client: the consumer, or a producer by its name."""
+        """Returns the command line of a client: the consumer, or the producer of that name."""
 
     @abstractmethod
     def pids(self) -> list[int]:
-        """The processes that work for it, clients aside."""
+        """Returns the processes of the stack, without clients."""
 
 
 @dataclass(frozen=True)
 class KabisStack(Stack):
-    """A Kabis cluster, and the brokers that it stands on, if any."""
+    """A Kabis cluster, and the brokers that it uses, if any."""
 
     cluster: Cluster
     brokers: tuple[BrokerGroup, ...] = ()
 
     def prepare(self, setting: Setting) -> None:
-        """Has the admin make the topics."""
         access = Access(self.cluster.folder)
         topics = [SetTopic(topic, 1, topic in setting.validated) for topic in setting.topics]
         act_all(access.genesis, access.admin(), access.author(ADMIN), topics)
 
     def clean(self, setting: Setting) -> None:
-        """Topics that are not validated are let go by Kafka; what is validated stays."""
+        """Deletes unvalidated topics from Kafka; validated ones stay."""
         for name, settings in Access(self.cluster.folder).kafka().items():
             gone = [each for each in setting.unvalidated if party_of(self.cluster.genesis, each) == name]
             _delete(settings, gone)
 
     def client(self, role: str, setting: Setting) -> list[str]:
-        """A client of Kabis."""
         program = str(ROOT / "bench" / "_kabis.py")
         return [sys.executable, program, role, str(self.cluster.folder.path), encode(setting)]
 
     def pids(self) -> list[int]:
-        """The parties and the brokers."""
         groups = [self.cluster.running, *(group.running for group in self.brokers)]
         return [each.pid for group in groups for each in group.values()]
 
 
 @dataclass(frozen=True)
 class KafkaStack(Stack):
-    """One Kafka cluster, and nothing of Kabis."""
+    """One Kafka cluster without Kabis."""
 
     kafkas: KafkaClusters
     name: str
@@ -93,21 +90,18 @@ class KafkaStack(Stack):
         return KafkaSettings(self.kafkas.address(self.name))
 
     def prepare(self, setting: Setting) -> None:
-        """Has Kafka make the topics."""
         for topic in setting.topics:
             Topics(self._settings).require(topic, 1, {})
 
     def clean(self, setting: Setting) -> None:
-        """Has Kafka let the topics go."""
         _delete(self._settings, list(setting.topics))
 
     def client(self, role: str, setting: Setting) -> list[str]:
-        """A client of Kafka."""
         program = str(ROOT / "bench" / "_kafka.py")
         return [sys.executable, program, role, self._settings.bootstrap, encode(setting)]
 
     def pids(self) -> list[int]:
-        """All brokers that run: the others cost a little too, beside plain Kafka as beside Kabis."""
+        """Returns all running brokers: idle ones cost a little too, and count for Kabis as well."""
         return [each.pid for each in self.kafkas.running.values()]
 
 
@@ -122,7 +116,7 @@ def _delete(settings: KafkaSettings, topics: list[str]) -> None:
 
 @contextmanager
 def running_kafkas(folder: Path) -> Iterator[KafkaClusters]:
-    """Three Kafka clusters of one node each."""
+    """Runs three single-node Kafka clusters."""
     with KafkaClusters(folder) as kafkas:
         kafkas.create(3)
         kafkas.start()
@@ -133,7 +127,7 @@ def running_kafkas(folder: Path) -> Iterator[KafkaClusters]:
 def running_kabis(
     folder: Path, kafkas: KafkaClusters | None = None, *, cometbft: bool = False
 ) -> Iterator[KabisStack]:
-    """Three storage parties, on Kafka if there are clusters, over four validators, ours or CometBFT's."""
+    """Runs three storage parties, on Kafka if given, with four validators, ours or CometBFT's."""
     with ExitStack() as stack:
         brokers: list[BrokerGroup] = [] if kafkas is None else [kafkas]
         cluster = stack.enter_context(Cluster(ClusterFolder(folder / "kabis")))
@@ -153,7 +147,7 @@ def running_kabis(
 
 
 def _register(folder: ClusterFolder) -> None:
-    """Gives each producer a key, and has the admin register it."""
+    """Creates a key for each producer and registers it."""
     access = Access(folder)
     chain_id = access.genesis.chain_id
     actions = []

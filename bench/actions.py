@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""A model in Python, Kafka's transactions, against TLC on its exported TLA+, in one run.
+"""Compares Veristream on a Python model of Kafka's transactions with TLC on its exported TLA+.
 
-For one and two workers: distinct states per second of search, the time to compile or load, and the whole
-run. Both check the model's invariants on the way, and neither uses symmetry. On a small setting both
-explore everything and must find the same number of states, or the bench fails. On the large one, of at
-least a million states, TLC is stopped after a while, and its rate is that of its last report; ours explores
-it all. Run it alone on the machine.
+For one and two workers: distinct states per second of search, the time to compile or load, and the total
+time. Both tools check the model's invariants, and neither uses symmetry. In a small configuration, both
+explore everything and must find the same number of states, or the benchmark fails. In the large one, of
+at least a million states, TLC is stopped after a while, and its last progress report yields its rate;
+Veristream explores all states. Run it on an otherwise idle machine.
 
 The exported TLA+ is flat: sets are masks, bags are sorted arrays, every bound is tested. TLC would be
-faster on a module that was written for it by hand, so the ratio is what a user of the export sees, not the
-best that TLC can do.
+faster on a module written by hand, so the ratio shows what a user of the export sees, not the best that TLC
+can do.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ SMALL = {
     "KIP890": 2,
     "FAILOVERS": 0,
     "TRANSACTIONS": 1,
-}  # where both finish, so that counts can be compared
+}  # both finish on it, so that their counts can be compared
 TLC_SECONDS = 130.0  # TLC reports once a minute
 
 
 @dataclass(frozen=True)
 class KnownModel(Model):
-    """A model in Python of the folder `models`, named by its path there."""
+    """A Python model in the folder `models`, named by its path there."""
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The model's file."""
         return ROOT / "models" / f"{self.name}.py"
 
 
@@ -56,7 +56,7 @@ TRANSACTIONS = KnownModel(
 
 
 def measure_tlc(model: Model, constants: dict[str, int], workers: int, runs: int) -> Figure:
-    """TLC on the exported model."""
+    """Measures TLC on the exported model."""
     exported = to_tla(read(model.path, constants), "Model")
     found: list[PeerRun] = []
     for _ in range(runs):
@@ -71,7 +71,7 @@ def measure_tlc(model: Model, constants: dict[str, int], workers: int, runs: int
 
 
 def measure(model: Model, constants: dict[str, int], quick: bool) -> list[Figure]:
-    """Both tools with one worker and with two."""
+    """Measures both tools with one and with two workers."""
     runs = 1 if quick else 3
     figures = []
     for workers in (1, 2):
@@ -87,17 +87,17 @@ def measure(model: Model, constants: dict[str, int], quick: bool) -> list[Figure
 
 
 def compare_counts(model: Model, constants: dict[str, int]) -> int:
-    """The number of states that both tools find when they finish; they must agree."""
+    """Returns the number of states that both tools find; exits if they disagree."""
     say(f"{model.name} {constants}: both to the end ...")
     ours = measure_ours(model, constants, 1, 1)
     run = run_tlc(to_tla(read(model.path, constants), "Model"), timeout_s=20 * TLC_SECONDS)
     if run.verdict != "complete" or run.distinct_states != ours.states:
-        raise SystemExit(f"the tools disagree: {ours.states} states, and {run.distinct_states} by TLC")
+        raise SystemExit(f"the tools disagree: we find {ours.states} states, TLC {run.distinct_states}")
     return ours.states
 
 
 def ratios_of(figures: list[Figure]) -> dict[str, float]:
-    """Our rates over TLC's, and two workers over one."""
+    """Returns our rates over TLC's, and two workers over one."""
     by = {(figure.tool, figure.workers): figure for figure in figures}
     ours, tlc = by["veristream", 1], by["tlc", 1]
     return {
@@ -109,8 +109,8 @@ def ratios_of(figures: list[Figure]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a smaller setting, one run each")
-    parser.add_argument("-D", action="append", default=[], metavar="NAME=VALUE", help="another setting")
+    parser.add_argument("--quick", action="store_true", help="use a smaller configuration and one run each")
+    parser.add_argument("-D", action="append", default=[], metavar="NAME=VALUE", help="override a constant")
     options = parser.parse_args()
     quick = bool(options.quick)
     chosen = {name: int(value) for name, _, value in (text.partition("=") for text in options.D)}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""`veristream kabis audit` on two million events at three storage parties, with planted faults.
+"""Measures `veristream kabis audit` on two million events at three storage parties, with planted faults.
 
-Blocks and logs are written into files with ten faults of each kind at seeded places; the audit must find
-every one and nothing else, or the bench fails. Rates are of the audit alone, on two cores, from its first
-job to the report, after the session is up and one audit has warmed it. Beside it stands the same checking
-of one party's log in one process without Spark. Run it alone on the machine.
+Blocks and logs are written with ten faults of each kind at seeded places; the audit must find all of them
+and nothing else, or the benchmark fails. The rate covers only the audit, on two cores, from its first job
+to the report, with an open session and after one warm-up audit. For comparison, one process checks one
+party's log without Spark. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MASTER = "local[2]"
 
 
 def measure_alone(folder: Path) -> float:
-    """Events a second that one process checks of one party's log."""
+    """Returns the events per second at which one process checks one party's log."""
     registry: Registry = read_facts(make_genesis(), [])[0]
     segments = [each for each in disk.storage_segments(folder, make_genesis()) if each.owner == STORAGE[0]]
     began = time.perf_counter()
@@ -42,7 +42,7 @@ def measure_alone(folder: Path) -> float:
 
 
 def require_all(report: AuditReport, planted: set[Sign]) -> None:
-    """Ends the bench unless the audit found what was planted and nothing else."""
+    """Exits unless the audit found exactly the planted faults."""
     found = {sign_of(each) for each in report.findings}
     for what, signs in (("was not found", planted - found), ("was never planted", found - planted)):
         for line in list_signs(signs):
@@ -52,7 +52,6 @@ def require_all(report: AuditReport, planted: set[Sign]) -> None:
 
 
 def show(report: AuditReport, planted: set[Sign]) -> None:
-    """The tables for people."""
     counted = Counter(kind for kind, *_ in planted)
     rows = [[kind, str(counted[kind]), str(report.counts[kind])] for kind in PLANTED]
     table("faults", ("kind", "planted", "found"), rows)
@@ -67,7 +66,7 @@ def show(report: AuditReport, planted: set[Sign]) -> None:
 
 
 def measure(folder: Path, planted: set[Sign], runs: int) -> list[AuditReport]:
-    """Audits the folder so many times and once before that, each time with exactly what was planted."""
+    """Audits the folder `runs` times after one warm-up; each audit must find exactly the planted faults."""
     session = open_session(MASTER, "veristream bench")
     reports = []
     for number in range(runs + 1):
@@ -81,7 +80,7 @@ def measure(folder: Path, planted: set[Sign], runs: int) -> list[AuditReport]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the events, one run")
+    parser.add_argument("--quick", action="store_true", help="use a tenth of the events and one run")
     quick = bool(parser.parse_args().quick)
     plan, runs = (QUICK, 1) if quick else (FULL, 3)
     events = plan.batches * plan.batch_events

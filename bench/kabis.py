@@ -1,19 +1,19 @@
-"""Kabis in the setting of its paper, on every stack that it runs on, beside plain Kafka.
+"""Measures Kabis in the setting of its paper, on every stack, compared with plain Kafka.
 
-Three producers and one consumer, each a process; four validators and three storage parties (F = 1), and
-everything flushed or acknowledged by all before anything counts. Events of 100 B to 100 KB; none, half and
-all of the topics validated. The stacks are Kabis' embedded pair; Kafka with the embedded validators; Kafka
-with CometBFT; and plain confluent-kafka with the same acknowledgements, on one of the same clusters.
-Beside them the paper's pattern on each stack of Kabis: a batch of one event, one in flight per producer.
+Three producers and one consumer, each a process; four validators and three storage parties (F = 1); an
+event counts only after it has been flushed, or acknowledged by all replicas. Events have 100 B to 100 KB;
+none, half or all of the topics are validated. The stacks are Kabis alone; Kafka with Kabis' validators;
+Kafka with CometBFT; and plain confluent-kafka with the same acknowledgements on one of the same clusters.
+Each Kabis stack also runs the paper's pattern: batches of one event, one in flight per producer.
 
-Processor time is that of all parties, brokers and clients together, by event: where other programs run
-beside, it says more than the rate.
+CPU time is the total of all parties, brokers and clients per event. On a busy machine, it says more than
+the rate.
 
-    python bench/kabis.py --quick       what the ratios need, in five minutes
-    python bench/kabis.py               the whole grid, 50,000 events of each producer where the disk allows
-    python bench/kabis.py --embedded    the embedded pair alone, without Kafka
+    python bench/kabis.py --quick       only what the ratios need, in five minutes
+    python bench/kabis.py               the whole grid, 50,000 events per producer where the disk allows
+    python bench/kabis.py --embedded    only Kabis alone, without Kafka
 
-What was measured is drawn like figures 4 and 5 of the paper: bench/results/kabis-*.svg and .png.
+The results are plotted like figures 4 and 5 of the paper: bench/results/kabis-*.svg and .png.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ TOPICS = 4
 SHARES = {"none": 0, "half": TOPICS // 2, "all": TOPICS}
 RUNS_MAX = 3
 WAYS = {"all looked at": (True, 1), "none looked at": (False, 1), "by hundreds": (True, 100)}
-"""How events are pushed: whether the fate of each is looked at, and how many go with a call."""
+"""How events are pushed: whether the result of each is checked, and the number of events per call."""
 PAPER = "the paper's pattern"
 PACED = "150 events/s"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much is run: events of each producer by size, which sizes beside plain Kafka, and how often."""
+    """How much to run: events per producer by size, the sizes compared with plain Kafka, and the runs."""
 
     events: dict[int, int]
     compared: tuple[int, ...]
@@ -55,7 +55,7 @@ class Scale:
     paper_events: int
 
     def setting(self, size: int, share: str) -> Setting:
-        """Events of a size, with so many of the topics validated."""
+        """Returns a setting with events of a size and a share of validated topics."""
         names = [f"{share}-{size}-{number}" for number in range(TOPICS)]
         validated = SHARES[share]
         return Setting(
@@ -77,9 +77,9 @@ WHOLE = Scale(
 
 
 def measure_kabis(on: str, stack: KabisStack, scale: Scale, shares: Sequence[str]) -> list[Figures]:
-    """The grid on a stack, the paper's pattern, and a slow stream.
+    """Measures the grid on a stack, the paper's pattern, and a slow stream.
 
-    First, and three times, the two sizes of validated events that are compared with one another.
+    The two sizes of validated events that are compared with each other run first, three times.
     """
     compared = [Case(on, stack, scale.setting(size, "all")) for size in (100, 1_000)]
     found = measure(compared, RUNS_MAX)
@@ -96,10 +96,10 @@ def measure_kabis(on: str, stack: KabisStack, scale: Scale, shares: Sequence[str
 
 
 def compare_with_plain(stack: KabisStack, plain: KafkaStack, scale: Scale) -> list[Figures]:
-    """Topics that are not validated beside plain Kafka: the same cluster, as many topics, in turn.
+    """Compares unvalidated topics with plain Kafka: same cluster, same number of topics, alternating.
 
-    With a look at what became of each event, by its future or by a callback; without; and pushed many with
-    a call, all of them looked at, beside the peer's callbacks.
+    Three variants: checking the result of each event, by its future or by a callback; not checking; and
+    pushing many events per call and checking all, compared with the peer's callbacks.
     """
     found: list[Figures] = []
     for size in scale.compared:
@@ -118,7 +118,7 @@ def compare_with_plain(stack: KabisStack, plain: KafkaStack, scale: Scale) -> li
 
 
 def _names(begin: str, suits: Callable[[str], bool] = lambda topic: True) -> tuple[str, ...]:
-    """Names of topics that suit, also with the number of a run behind them."""
+    """Returns topic names that satisfy the predicate, with every run number appended."""
     found: list[str] = []
     number = 0
     while len(found) < TOPICS:
@@ -129,13 +129,13 @@ def _names(begin: str, suits: Callable[[str], bool] = lambda topic: True) -> tup
 
 
 def _is_first(stack: KabisStack, topic: str) -> bool:
-    """Whether the first cluster keeps a topic."""
+    """Whether the first cluster stores a topic."""
     genesis = stack.cluster.genesis
     return party_of(genesis, topic) == genesis.storage[0].name
 
 
 def warm_up(*stacks: Stack) -> None:
-    """Runs of each that do not count: a new broker is slow until its code is compiled."""
+    """Runs each stack without counting: a new broker is slow until its code is compiled."""
     setting = QUICK.setting(100, "none")
     for number, stack in enumerate(stacks):
         topics = tuple(f"warm-{number}-{topic}" for topic in setting.unvalidated)
@@ -143,7 +143,7 @@ def warm_up(*stacks: Stack) -> None:
 
 
 def main() -> None:
-    """Measures, prints and writes the results."""
+    """Runs the benchmark, prints the results and writes them."""
     quick, alone = "--quick" in sys.argv[1:], "--embedded" in sys.argv[1:]
     scale = QUICK if quick else WHOLE
     shares = ("all", "none") if quick else tuple(SHARES)
@@ -202,7 +202,7 @@ def _finish(found: list[Figures]) -> None:
 
 
 def ratios(found: Sequence[Figures]) -> dict[str, float]:
-    """What others read; keys of the embedded pair have no stack before them."""
+    """Returns the ratios; keys of Kabis alone have no stack prefix."""
     by_name = {(each.on, each.setting.name): each for each in found}
     given: dict[str, float] = {}
     for on, before in ((EMBEDDED, ""), (KAFKA, "kafka_"), (COMETBFT, "cometbft_")):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Veristream's local search against SPIN and TLC, on the same exported models, in one run.
+"""Compares Veristream's local search with SPIN and TLC on the same exported models.
 
-For each model and for one and two workers: distinct states per second of search (each tool's own
-clock, or ours around the search), the time to compile or load, and the whole run. All three must find
-the same number of states, or the bench fails. Run it alone on the machine.
+For each model, with one and with two workers: distinct states per second of search (by each tool's own
+clock, or ours around the search), the time to compile or load, and the total time. All three must find
+the same number of states, or the benchmark fails. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TIMEOUT_S = 1800.0
 
 @dataclass(frozen=True)
 class Model:
-    """A model with the constants of the full and of the quick run."""
+    """A model with constants for the full and the quick run."""
 
     name: str
     full: dict[str, int]
@@ -44,7 +44,7 @@ class Model:
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The model's file."""
         return ROOT / "bench" / "models" / f"{self.name}.net"
 
 
@@ -56,7 +56,7 @@ MODELS = (
 
 @dataclass(frozen=True)
 class Figure:
-    """One tool on one model: medians."""
+    """The medians of one tool on one model."""
 
     tool: str
     workers: int
@@ -69,11 +69,11 @@ class Figure:
 
     @property
     def rate(self) -> float:
-        """Distinct states a second of search."""
+        """Distinct states per second of search."""
         return self.states / self.search_seconds
 
     def row(self) -> list[str]:
-        """The figure as a row of the table."""
+        """Formats the figure as a table row."""
         memory = "" if self.bytes_per_state is None else f"{self.bytes_per_state:.0f}"
         return [
             self.tool,
@@ -102,7 +102,7 @@ HEAD = (
 
 
 def measure_ours(model: Model, constants: dict[str, int], workers: int, runs: int) -> Figure:
-    """Our own search, each run in a process of its own with an empty kernel cache."""
+    """Measures our own search, each run in a separate process with an empty kernel cache."""
     settings = [f"{name}={value}" for name, value in constants.items()]
     script = ROOT / "bench" / "_explore.py"
     found: list[tuple[dict[str, Any], float]] = []
@@ -125,7 +125,7 @@ def measure_ours(model: Model, constants: dict[str, int], workers: int, runs: in
 
 
 def measure_peer(tool: str, model: Model, constants: dict[str, int], workers: int, runs: int) -> Figure:
-    """A peer on the exported model."""
+    """Measures a peer on the exported model."""
     network = read_network(read_source(model.path), constants)
     verify(network)
     found: list[PeerRun] = []
@@ -153,7 +153,7 @@ def measure_peer(tool: str, model: Model, constants: dict[str, int], workers: in
 
 
 def spin_bytes_per_state(run: PeerRun) -> float | None:
-    """What SPIN itself says it needs without compression: stored * (state vector + overhead)."""
+    """Returns what SPIN reports as its memory without compression: stored * (state vector + overhead)."""
     found = re.search(r"([\d.]+)\s+equivalent memory usage for states", run.output)
     if found is None or not run.distinct_states:
         return None
@@ -161,7 +161,7 @@ def spin_bytes_per_state(run: PeerRun) -> float | None:
 
 
 def measure_start(runs: int) -> dict[str, float]:
-    """Start to verdict of the command on a model of about a thousand states, its cache warm."""
+    """Measures the command from start to verdict on a model of about 1,000 states, with a warm cache."""
     path = ROOT / "bench" / "models" / "philosophers.net"
     command = [sys.executable, "-m", "veristream.cli", "check", str(path), "-D", "N=5", "--json"]
     seconds, states = [], 0
@@ -174,7 +174,7 @@ def measure_start(runs: int) -> dict[str, float]:
 
 
 def measure_model(model: Model, quick: bool) -> list[Figure]:
-    """All tools on one model; their counts must agree."""
+    """Measures all tools on one model; exits if their counts disagree."""
     constants = model.quick if quick else model.full
     runs = 1 if quick else 3
     figures = []
@@ -193,7 +193,7 @@ def measure_model(model: Model, quick: bool) -> list[Figure]:
 
 
 def ratios_of(figures: list[Figure]) -> dict[str, float]:
-    """Our rate over the peers' on one model."""
+    """Returns our rate over the peers' on one model."""
     by = {(figure.tool, figure.workers): figure for figure in figures}
     ours, spin = by["veristream", 1], by["spin", 1]
     assert ours.bytes_per_state is not None and spin.bytes_per_state is not None
@@ -210,7 +210,7 @@ def ratios_of(figures: list[Figure]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller models, one run each")
+    parser.add_argument("--quick", action="store_true", help="use smaller models and one run each")
     quick = parser.parse_args().quick
     figures = {model.name: measure_model(model, quick) for model in MODELS}
     start = measure_start(3)

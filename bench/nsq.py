@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The five properties of NSQ's model (models/nsq/nsq.csp) beside the figures that its paper gives for PAT.
+"""Compares the five properties of the NSQ model (models/nsq/nsq.csp) with its paper's figures for PAT.
 
 The paper is D. Wang, J. Yin, S. Chen, H. Zhu, Formalization and Verification of Go-based New Simple Queue
-System, QuASoQ 2023, figure 3. Its figures are cited as published: they are from PAT on the authors'
-machine, which the paper does not name, and from their model, which it does not give in full. Ours are
-measured here. So a ratio says what a reader of the paper gains, not how two tools compare on equal terms.
+System, QuASoQ 2023, figure 3. Its figures are cited as published: they come from PAT on the authors'
+machine, which the paper does not name, and from their model, which it does not show in full. Ours are
+measured here. So a ratio shows what a reader of the paper gains, not how the two tools compare on equal
+terms.
 
-Each property is checked in a process of its own. The time of the search is what is compared, taking
-PAT's to be that of the verification alone. Before it the model is read and compiled, from an empty kernel
-cache; that time and the whole run are given apart, with a ratio of their own, since for the small
-properties they are most of what a user waits for. Run it alone on the machine.
+Each property is checked in a separate process. The comparison uses the search time, assuming that PAT's
+is that of the verification alone. The model is first read and compiled with an empty kernel cache; that
+time and the total time are reported separately, with a separate ratio, since users of the small
+properties wait mostly for those. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from _measure import ROOT, finish, middle, say, table
 
 MODEL = ROOT / "models" / "nsq" / "nsq.csp"
-RATIO_MIN = 50.0  # how many times faster every property must be
-ORDER_MAX = 10.0  # how far our number of states may be from the paper's, either way
+RATIO_MIN = 50.0  # every property must be this many times faster
+ORDER_MAX = 10.0  # our number of states must be within this factor of the paper's
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ FIGURE_3 = (
 
 @dataclass(frozen=True)
 class Figure:
-    """Our check of one property beside the paper's."""
+    """Our result for one property, with the paper's."""
 
     published: Published
     states: int
@@ -74,21 +75,21 @@ class Figure:
 
     @property
     def ratio(self) -> float:
-        """How many times faster."""
+        """The speedup of the search."""
         return self.published.seconds / self.search_seconds
 
     @property
     def whole_ratio(self) -> float:
-        """The same for the whole run: start, reading, compiling and search."""
+        """The speedup of the whole run: start, reading, compiling and search."""
         return self.published.seconds / self.wall_seconds
 
     @property
     def same_order(self) -> bool:
-        """Whether the two searches are of a size."""
+        """Whether the two state spaces have a similar size."""
         return 1 / ORDER_MAX <= self.states / self.published.states <= ORDER_MAX
 
     def row(self) -> list[str]:
-        """The figure as a row of the table."""
+        """Formats the figure as a table row."""
         paper = self.published
         return [
             paper.name,
@@ -125,7 +126,7 @@ HEAD = (
 
 
 def measure(published: Published, runs: int) -> Figure:
-    """The median of some runs, each in a process of its own."""
+    """Returns the median of several runs, each in a separate process."""
     found: list[tuple[dict[str, Any], float]] = []
     for _ in range(runs):
         began = time.perf_counter()
@@ -134,7 +135,7 @@ def measure(published: Published, runs: int) -> Figure:
         found.append((json.loads(output), time.perf_counter() - began))
     run, wall = middle(found, lambda entry: float(entry[0]["search_seconds"]))
     if run["verdict"] != "holds":
-        raise SystemExit(f"{published.assertion}: holds in the paper, {run['verdict']} here")
+        raise SystemExit(f"{published.assertion} holds in the paper, but is {run['verdict']} here")
     return Figure(
         published,
         int(run["states"]),
@@ -146,7 +147,7 @@ def measure(published: Published, runs: int) -> Figure:
 
 
 def measure_one(assertion: str) -> dict[str, Any]:
-    """One property in this process; the native search loops are loaded before the clock starts."""
+    """Measures one property in this process; the native search loops are loaded before the clock starts."""
     from veristream.library import load_all
     from veristream.search.limits import Limits, silent
     from veristream.search.runs.liveness import LocalRuns, decide
@@ -190,7 +191,7 @@ property comes: ltl <> {a == 9}
 
 
 def run_one(assertion: str) -> None:
-    """What a process that measures one property does: prints one JSON object."""
+    """Measures one property and prints one JSON object; the main function of a child process."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["VERISTREAM_CACHE"] = cache
         warm_up()
@@ -199,7 +200,9 @@ def run_one(assertion: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one run of each property instead of three")
+    parser.add_argument(
+        "--quick", action="store_true", help="run each property once instead of three times"
+    )
     parser.add_argument("--one", metavar="ASSERTION", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Veristream on Spark against our local search, SPIN and TLC, on the same models, in one run.
+"""Compares Veristream on Spark with our local search, SPIN and TLC on the same models.
 
-Two sizes of one model: one that every tool keeps in memory, and one whose states go to files while each
-process stays under a limit of memory. Rates are distinct states a second of search, after the session
-is up; beside them stand the peak memory of the largest process, levels, and bytes between workers. Then
-one model in 1, 2, 4 and 8 parts, which is what the formula of docs/spark.md is fed with. All tools must
-find the same number of states (SPIN with several workers keeps hashes alone, and may miss a few), or the
-bench fails. Run it alone on the machine.
+There are two sizes of one model: one that every tool holds in memory, and one whose states are spilled to
+files while each process stays within a memory limit. Rates are distinct states per second of search, with
+an open session; the tables also show the peak memory of the largest process, levels, and bytes between
+workers. Then one model runs with 1, 2, 4 and 8 parts, for the formula in docs/spark.md. All tools must
+find the same number of states, or the benchmark fails; SPIN with several workers stores only hashes and
+may miss a few. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WORKERS = 2
 
 @dataclass(frozen=True)
 class Size:
-    """The model with so many philosophers and chairs: whether states go to files, how often it is run."""
+    """A size of the model: philosophers and chairs, whether states are spilled, and the number of runs."""
 
     name: str
     philosophers: int
@@ -58,12 +58,12 @@ class Size:
 
     @property
     def hash_bits(self) -> int:
-        """Of SPIN's table: twice the states, at least its usual size."""
+        """The size of SPIN's hash table: twice the states, but at least its default."""
         return max(24, (int(3**self.philosophers) * self.chairs).bit_length() + 1)
 
     @property
     def constants(self) -> dict[str, int]:
-        """As the model wants them."""
+        """The model's constants."""
         return {"N": self.philosophers, "K": self.chairs}
 
 
@@ -80,31 +80,31 @@ PARTS = (1, 2, 4, 8)
 
 @dataclass(frozen=True)
 class Figure:
-    """One tool on one size."""
+    """The result of one tool on one size."""
 
     tool: str
     workers: int
     states: int
     search_seconds: float
-    peak_mib: float  # resident, of the process that had most
+    peak_mib: float  # resident memory of the largest process
     levels: int | None = None
     sent: int | None = None  # records between workers
     record_bytes: int | None = None
 
     @property
     def rate(self) -> float:
-        """Distinct states a second of search."""
+        """Distinct states per second of search."""
         return self.states / self.search_seconds
 
     @property
     def bytes_per_state(self) -> float | None:
-        """Bytes between workers."""
+        """Bytes sent between workers per state."""
         if self.sent is None or self.record_bytes is None:
             return None
         return self.sent * self.record_bytes / self.states
 
     def row(self) -> list[str]:
-        """The figure as a row of the table."""
+        """Formats the figure as a table row."""
         sent = "" if self.bytes_per_state is None else f"{self.bytes_per_state:.1f}"
         return [
             self.tool,
@@ -122,21 +122,21 @@ HEAD = ("tool", "workers", "states", "search s", "k states/s", "peak MiB", "leve
 
 
 class Peak:
-    """The most resident memory that any of this process's descendants has had."""
+    """The peak resident memory of any descendant of this process."""
 
     def __init__(self) -> None:
         self.most_mib = 0.0
         self._over = threading.Event()
 
     def watch(self) -> None:
-        """Looks until it is over."""
+        """Samples until the block ends."""
         while not self._over.wait(0.2):
             for pid in descendants(os.getpid()):
                 self.most_mib = max(self.most_mib, resident_mib(pid))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Looks while the block runs."""
+        """Samples while the block runs."""
         thread = threading.Thread(target=self.watch, daemon=True)
         thread.start()
         try:
@@ -147,13 +147,13 @@ class Peak:
 
 
 def descendants(root: int) -> list[int]:
-    """The processes that a process has started, and those that they have."""
+    """Returns all descendants of a process."""
     parents: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # the process has ended
         parents[int(folder.name)] = int(words[1])
     found, grown = {root}, True
     while grown:
@@ -164,7 +164,7 @@ def descendants(root: int) -> list[int]:
 
 
 def resident_mib(pid: int) -> float:
-    """The memory that a process holds now, pages of files and what it shares with others included."""
+    """Returns the resident memory of a process, including file pages and shared memory."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -173,7 +173,7 @@ def resident_mib(pid: int) -> float:
 
 
 def measure_ours(tool: str, size: Size, parts: int) -> Figure:
-    """Our own search on Spark or here, in a process of its own."""
+    """Measures our own search, on Spark or locally, in a separate process."""
     script = str(ROOT / "bench" / "_spark.py")
     peak = Peak()
     with tempfile.TemporaryDirectory(prefix="veristream-spill-") as folder, peak.watching():
@@ -188,7 +188,7 @@ def measure_ours(tool: str, size: Size, parts: int) -> Figure:
 
 
 def measure_peer(tool: str, size: Size) -> Figure:
-    """SPIN or TLC on the exported model."""
+    """Measures SPIN or TLC on the exported model."""
     network = read_network(read_source(MODEL), size.constants)
     verify(network)
     peak = Peak()
@@ -204,7 +204,7 @@ def measure_peer(tool: str, size: Size) -> Figure:
 
 
 def measure(tool: str, size: Size) -> Figure:
-    """The median of a tool's runs."""
+    """Returns the median of a tool's runs."""
     say(f"{size.name} ({size.constants}): {tool}, {size.runs} run(s) ...")
     if tool in ("spark", "local"):
         runs = [measure_ours(tool, size, WORKERS) for _ in range(size.runs)]
@@ -214,7 +214,7 @@ def measure(tool: str, size: Size) -> Figure:
 
 
 def measure_size(size: Size) -> dict[str, Figure]:
-    """All tools on one size; their counts must agree."""
+    """Measures all tools on one size; exits if their counts disagree."""
     figures = {tool: measure(tool, size) for tool in size.tools}
     table(f"{size.name}: {size.constants}", HEAD, [one.row() for one in figures.values()])
     exact = {one.states for tool, one in figures.items() if tool != "spin"}
@@ -226,7 +226,7 @@ def measure_size(size: Size) -> dict[str, Figure]:
 
 
 def measure_parts(size: Size) -> list[Figure]:
-    """One size in more and more parts."""
+    """Measures one size with increasing numbers of parts."""
     say(f"{size.name} in {', '.join(map(str, PARTS))} parts ...")
     figures = [measure_ours("spark", replace(size, spills=False), n) for n in PARTS]
     table(f"parts: {size.constants}", HEAD, [one.row() for one in figures])
@@ -234,7 +234,7 @@ def measure_parts(size: Size) -> list[Figure]:
 
 
 def ratios_of(small: dict[str, Figure], large: dict[str, Figure]) -> dict[str, float]:
-    """What others read: over TLC on the small size, over SPIN on the large one."""
+    """Returns the ratios: over TLC on the small size, over SPIN on the large one."""
     return {
         "over_tlc": small["spark"].rate / small["tlc"].rate,
         "over_spin": large["spark"].rate / large["spin"].rate,
@@ -245,14 +245,14 @@ def ratios_of(small: dict[str, Figure], large: dict[str, Figure]) -> dict[str, f
 
 
 def told(figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    """The figures as JSON."""
+    """Returns the figures for JSON."""
     derived = [{"states_per_second": one.rate, "bytes_per_state": one.bytes_per_state} for one in figures]
     return [asdict(one) | more for one, more in zip(figures, derived, strict=True)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes, one run each")
+    parser.add_argument("--quick", action="store_true", help="use smaller sizes and one run each")
     quick = parser.parse_args().quick
     began = time.perf_counter()
     sizes = QUICK if quick else FULL

@@ -1,8 +1,8 @@
-"""Kabis' wire and storage on one machine: round trips, megabytes, batches made durable.
+"""Measures Kabis' wire protocol and storage on one machine: round trips, throughput, durable batches.
 
-Everything goes over loopback to another process. `asyncio` and `uvloop` are compared on both sides at once,
-and frames that carry a MAC with frames that are encrypted. A batch has 1,000 events of 100 bytes; a stored
-one is verified, written, flushed and confirmed by a signed receipt.
+All traffic goes over loopback to another process. The benchmark compares `asyncio` with `uvloop`, used on
+both sides, and frames with a MAC with encrypted ones. A batch has 1,000 events of 100 bytes; to store it,
+the party verifies, writes and flushes it, and confirms it with a signed receipt.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Measure = Callable[[Connection, int], Coroutine[Any, Any, float]]
 
 
 def run_on(loop: str, main: Coroutine[Any, Any, Any]) -> Any:
-    """Runs a coroutine on the named kind of loop."""
+    """Runs a coroutine on the named event loop."""
     factory = None
     if loop == "uvloop":
         import uvloop
@@ -56,7 +56,7 @@ def run_on(loop: str, main: Coroutine[Any, Any, Any]) -> Any:
 
 
 def serve_until_told(loop: str, folder: str | None, flush: Flush, pipe: Pipe) -> None:
-    """The other process: answers with the first bytes of what it gets, or stores it; ends when told."""
+    """Runs in the other process: echoes the start of each request, or stores it, until told to stop."""
 
     async def shorten(_peer: Peer, body: bytes) -> bytes:
         return body[:100]
@@ -79,7 +79,7 @@ def serve_until_told(loop: str, folder: str | None, flush: Flush, pipe: Pipe) ->
 
 @contextmanager
 def other_process(loop: str, folder: str | None = None, flush: Flush = Flush.ALWAYS):
-    """The address of a server in a process of its own."""
+    """Starts a server in a separate process; yields its address."""
     here, there = multiprocessing.Pipe()
     process = multiprocessing.get_context("spawn").Process(
         target=serve_until_told, args=(loop, folder, flush, there)
@@ -94,13 +94,13 @@ def other_process(loop: str, folder: str | None = None, flush: Flush = Flush.ALW
 
 
 def genesis() -> Genesis:
-    """A chain with one party of each kind."""
+    """Returns the genesis of a chain with one party of each kind."""
     one = (Party("store", STORE.public),)
     return Genesis(CHAIN, 0, 0, StorageMode.TOLERANT, one, one, one, (Party("alice", ALICE.public),))
 
 
 async def one_by_one(connection: Connection, count: int) -> float:
-    """Round trips per second, each waiting for the one before."""
+    """Returns sequential round trips per second."""
     began = time.perf_counter()
     for _ in range(count):
         await connection.request(b"x" * 100)
@@ -108,7 +108,7 @@ async def one_by_one(connection: Connection, count: int) -> float:
 
 
 async def in_flight(connection: Connection, count: int, body: bytes = b"x" * 100, width: int = 64) -> float:
-    """Round trips per second with many under way."""
+    """Returns round trips per second with `width` in flight."""
 
     async def some() -> None:
         for _ in range(count // width):
@@ -120,12 +120,12 @@ async def in_flight(connection: Connection, count: int, body: bytes = b"x" * 100
 
 
 async def megabytes(connection: Connection, count: int) -> float:
-    """Megabytes per second in frames of 64 KiB, 16 under way."""
+    """Returns megabytes per second in frames of 64 KiB, with 16 in flight."""
     return await in_flight(connection, count, bytes(FRAME_BYTES), 16) * FRAME_BYTES / 1e6
 
 
 def measure_wire(loop: str, encrypt: bool, runs: int, scale: int) -> dict[str, float]:
-    """The wire's figures on one kind of loop."""
+    """Measures the wire protocol on one event loop."""
     measures: list[tuple[str, Measure, int]] = [
         ("round_trips_per_s", one_by_one, 500 * scale),
         ("in_flight_per_s", in_flight, 2_000 * scale),
@@ -147,7 +147,7 @@ def measure_wire(loop: str, encrypt: bool, runs: int, scale: int) -> dict[str, f
 
 
 def measure_storage(loop: str, flush: Flush, batches: int) -> dict[str, float]:
-    """Batches and events per second that one party confirms, and the client's side of it."""
+    """Measures batches and events per second that one party confirms, and the client's cost."""
     stream = Stream(CHAIN, "topic", 0, "alice", 0)
     leaves = [encode_leaf(b"key", bytes(EVENT_BYTES)) for _ in range(EVENTS)]
     made = [build_batch(stream, EVENTS * n, ZERO_DIGEST, leaves, ALICE) for n in range(batches)]
@@ -175,7 +175,7 @@ def measure_storage(loop: str, flush: Flush, batches: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer and shorter runs")
+    parser.add_argument("--quick", action="store_true", help="use fewer and shorter runs")
     quick = bool(parser.parse_args().quick)
     runs, scale = (1, 2) if quick else (3, 10)
     wire = {}

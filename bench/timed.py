@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Timed automata: how the search of zones grows, and figure 12 of the RabbitMQ paper beside ours.
+"""Measures how the zone search scales, and compares it with figure 12 of the RabbitMQ paper.
 
 - Fischer's protocol (models/uppaal/fischer.xml): mutual exclusion, with 2 to 8 processes.
-- RabbitMQ (models/rabbitmq/rabbitmq.xml): that no fake client publishes or receives, in both scenarios of
-  figure 12, and in the first one with queues for 1 to 4 messages, one more than which is published.
+- RabbitMQ (models/rabbitmq/rabbitmq.xml): no fake client publishes or receives, in both scenarios of figure
+  12, and in the first one with queues of 1 to 4 messages, to which one more is published.
 
-UPPAAL is not installed here, so it is not run. The figures of R. Li, J. Yin, H. Zhu, P. C. Vinh,
-Verification of RabbitMQ with Kerberos Using Timed Automata, 2022, are cited as published: they are from
-UPPAAL 4.1.24 on the authors' machine, a Core i7 with 32 GB, and from their model, which is not public. A
-ratio says what a reader of the paper gains, not how two tools compare on equal terms.
+The benchmark does not run UPPAAL. The figures of R. Li, J. Yin, H. Zhu, P. C. Vinh, Verification of
+RabbitMQ with Kerberos Using Timed Automata, 2022, are cited as published: they come from UPPAAL 4.1.24 on
+the authors' machine, a Core i7 with 32 GB, and from their model, which is not public. A ratio shows what
+a reader of the paper gains, not how the two tools compare on equal terms.
 
-Each case is checked in a process of its own. The time of the search is what is compared. Before it the
-model is read and compiled, from an empty kernel cache; that time, and the whole run with the start of the
-process, are given apart. Run it alone on the machine.
+Each case is checked in a separate process. The comparison uses the search time. The model is first read and
+compiled with an empty kernel cache; that time, and the total time including the start of the process, are
+reported separately. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PAPER = "figure 12, as published: UPPAAL 4.1.24 on the authors' machine, a Core 
 
 @dataclass(frozen=True)
 class Case:
-    """A query of a model under `models/`, with some constants."""
+    """A query on a model in `models/`, with constants."""
 
     name: str
     model: str
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Published:
-    """What figure 12 says of a scenario's third query."""
+    """What figure 12 reports for a scenario's third query."""
 
     case: Case
     seconds: float
@@ -60,13 +60,13 @@ class Published:
 
     @property
     def memory_mib(self) -> float:
-        """The same in our unit."""
+        """The memory in MiB."""
         return self.memory_kb / 1024
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Our check of one case: zones kept, steps of zones, and what they cost."""
+    """Our result for one case: zones kept, zone steps, and their cost."""
 
     case: Case
     zones: int
@@ -88,11 +88,11 @@ FIGURE_12 = (
 
 
 def measure(case: Case, runs: int) -> Figure:
-    """The median of some runs, each in a process of its own."""
+    """Returns the median of several runs, each in a separate process."""
     say(f"{case.name}: {runs} run(s) ...")
     figures = [_run(case) for _ in range(runs)]
     if len({(figure.zones, figure.steps) for figure in figures}) > 1:
-        raise SystemExit(f"{case.name}: the runs differ in their zones or steps")
+        raise SystemExit(f"{case.name}: runs differ in zones or steps")
     return middle(figures, lambda figure: figure.search_seconds)
 
 
@@ -103,12 +103,12 @@ def _run(case: Case) -> Figure:
     wall = time.perf_counter() - began
     found: dict[str, Any] = json.loads(output)
     if found.pop("verdict") != "holds":
-        raise SystemExit(f"{case.name}: {case.query} is known to hold, and does not")
+        raise SystemExit(f"{case.name}: {case.query} should hold, but does not")
     return Figure(case, wall_seconds=wall, **found)
 
 
 def run_one(case: Case) -> None:
-    """What a process that measures one case does: prints one JSON object."""
+    """Measures one case and prints one JSON object; the main function of a child process."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["VERISTREAM_CACHE"] = cache
         _warm_up()
@@ -132,7 +132,7 @@ property off: reachable A@off
 
 
 def _measure_one(case: Case) -> dict[str, Any]:
-    """The case in this process; the clock of the search starts when its kernel is loaded."""
+    """Measures the case in this process; the search clock starts when its kernel is loaded."""
     from veristream.library import load
     from veristream.search.limits import Limits, silent
     from veristream.search.session import peak_memory_mib
@@ -175,7 +175,7 @@ GROWTH_HEAD = (
 
 
 def growth_rows(figures: Sequence[Figure]) -> list[list[str]]:
-    """Each figure beside the one before it."""
+    """Formats each figure beside the one before it."""
     return [_growth_row(figure, before) for figure, before in zip(figures, [None, *figures], strict=False)]
 
 
@@ -210,7 +210,7 @@ PAPER_HEAD = (
 
 
 def paper_row(published: Published, figure: Figure) -> list[str]:
-    """Ours beside the paper's."""
+    """Formats our figures beside the paper's."""
     return [
         figure.case.name,
         f"{figure.zones:,}",
@@ -229,7 +229,7 @@ def paper_row(published: Published, figure: Figure) -> list[str]:
 def ratios_of(
     fischer: Sequence[Figure], queue: Sequence[Figure], paper: Sequence[tuple[Published, Figure]]
 ) -> dict[str, float]:
-    """Times faster than the paper, and how many times more the last step of each growth costs."""
+    """Returns the speedups over the paper, and the growth factor of the last step of each series."""
     found: dict[str, float] = {}
     for published, figure in paper:
         found[f"{figure.case.name}_over_paper"] = published.seconds / figure.search_seconds
@@ -244,7 +244,7 @@ def ratios_of(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one run of each case instead of three")
+    parser.add_argument("--quick", action="store_true", help="run each case once instead of three times")
     parser.add_argument("--one", metavar="CASE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one is not None:

@@ -129,7 +129,7 @@ GUARDS = [
     ("2 * c < 3", "2 * c", "clocks can only be added and subtracted", "write `x < n` or `x - y < n`"),
     ("c", "c", CONVEX, "compare clocks with numbers, and join the comparisons with `&&`"),
     ("x++ > 1", "x++", "side effects are not allowed here", "only updates and functions"),
-    ("bad() > 1", "bad()", "`bad` assigns variables and cannot be called here", "only an update may"),
+    ("bad() > 1", "bad()", "`bad` assigns variables and cannot be called here", "only an update can"),
 ]
 INVARIANTS = [
     ("c == 3", "c == 3", "an invariant cannot compare a clock with `==`", "use `<` or `<=`"),

@@ -1,1 +1,1 @@
-"""From UPPAAL's syntax to one timed Network: types, processes, clocks, queries."""
+"""Lowers UPPAAL's syntax to one timed Network: types, processes, clocks and queries."""

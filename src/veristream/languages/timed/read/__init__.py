@@ -1,1 +1,1 @@
-"""From UPPAAL's files to syntax: XML, tokens, trees, queries; names as written."""
+"""Parses UPPAAL's files: XML, tokens, trees and queries. Names stay unresolved."""

@@ -1,1 +1,1 @@
-"""C-like expressions, statements and functions as the IR's."""
+"""Lowers C-like expressions, statements and functions."""

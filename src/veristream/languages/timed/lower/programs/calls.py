@@ -30,7 +30,7 @@ def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
     parameters = function.declaration.parameters
     pairs = list(zip(parameters, expr.arguments, strict=True))
     if any(_changes_local(reader, function, *pair) for pair in pairs):
-        return reader.write_out(function, expr)
+        return reader.inline(function, expr)
     references: dict[str, Ref] = {}
     hidden: list[ir.Expr] = []
     values: list[ir.Expr] = []

@@ -38,7 +38,7 @@ class Reader(ABC):
     def place(self, expr: syntax.Expression) -> Fixed | Ref:
         """Returns the constant, variable, clock, channel, or part of one, that the expression denotes."""
 
-    def write_out(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
+    def inline(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
         """Inlines a function that changes a local variable of the caller; only functions have any."""
         raise ModelError(
             f"`{call.name}` assigns an argument that cannot be assigned", call.span, "pass a variable"

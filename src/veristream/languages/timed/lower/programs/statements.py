@@ -124,19 +124,21 @@ class FunctionReader(ExpressionReader):
 
     path: tuple[str, ...] = ()
 
-    def write_out(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
+    def inline(self, function: FunctionName, call: syntax.Call) -> ir.Expr:
         """Inlines the function at its call, and returns its result."""
         declaration = function.declaration
         if declaration.name in self.path:
             raise ModelError(f"function `{declaration.name}` calls itself", call.span, "use a loop")
         if self.effects is None:
-            raise ModelError("side effects are not allowed here", call.span, "call the function before")
+            raise ModelError(
+                "side effects are not allowed here", call.span, "call the function in an earlier statement"
+            )
         scope = function.scope.inner()
         for parameter, argument in zip(declaration.parameters, call.arguments, strict=True):
             scope.declare(parameter.name, self._argument(function, parameter, argument), parameter.span)
         inside = replace(self, scope=scope.inner(), path=(*self.path, declaration.name))
         body = Body(inside, _result(function), self.path[0])
-        return body.write_out(declaration)
+        return body.inline(declaration)
 
     def _argument(
         self, function: FunctionName, parameter: syntax.Parameter, argument: syntax.Expression
@@ -170,7 +172,7 @@ class Body:
             inner.statement(statement)
         return tuple(inner.reader.effects or ())
 
-    def write_out(self, declaration: syntax.Function) -> ir.Expr:
+    def inline(self, declaration: syntax.Function) -> ir.Expr:
         """Inlines the function, which may only return at its end."""
         statements = declaration.body.statements
         last = statements[-1] if statements and isinstance(statements[-1], syntax.Return) else None

@@ -1,13 +1,13 @@
-"""How a Kafka producer gets its producer id: the first model of J. Vanlightly's diary.
+"""How a Kafka producer obtains its producer id: the first model of J. Vanlightly's diary.
 
-A client sends an InitPidRequest with its transactional id (TID) to a broker. The broker that leads the
-TID's partition of the transaction log is its coordinator: it writes the TID's next producer epoch to the
-log and, once the log has committed it, answers with the producer id (PID) and that epoch. Any other broker
-answers NotCoordinator, and a coordinator that still waits for the log answers ConcurrentTransactions; after
-either the client asks again.
+A client sends an InitPidRequest with its transactional id (TID) to a broker. The leader of the TID's
+partition of the transaction log is its coordinator: it writes the TID's next producer epoch to the log and,
+once the log has committed it, answers with the producer id (PID) and that epoch. Any other broker answers
+NotCoordinator, and a coordinator that still waits for the log answers ConcurrentTransactions; after either
+answer the client asks again.
 
-Not in this model: leadership that moves, writes that fail, epochs that run out, messages that get lost.
-These are in init_pid_faults.py. Clients may share a TID: client c has the TID c mod TIDS.
+This model has no leadership changes, failed writes, exhausted epochs or lost messages; init_pid_faults.py
+has. Clients may share a TID: client c has the TID c mod TIDS.
 """
 
 from veristream.actions import *
@@ -16,11 +16,11 @@ CLIENTS = constant(3)
 TIDS = constant(2)
 BROKERS = constant(2)
 PARTITIONS = constant(2)
-RESTARTS = constant(2)  # how often clients with a PID start anew, all together
-ENDLESS = constant(0)  # 1: clients start anew for ever, and epochs wrap around
-EPOCHS = constant(CLIENTS + RESTARTS)  # how many epochs there are; 0 is the first that is given
-LOOKUP = constant(1)  # 0: clients only guess who the coordinator is
-PARK = constant(0)  # 1: a request that finds a pending transition waits instead of being refused
+RESTARTS = constant(2)  # the total number of restarts of clients with a PID
+ENDLESS = constant(0)  # 1: clients restart forever, and epochs wrap around
+EPOCHS = constant(CLIENTS + RESTARTS)  # the number of epochs; the first one assigned is 0
+LOOKUP = constant(1)  # 0: clients only guess the coordinator
+PARK = constant(0)  # 1: a request that meets a pending transition waits instead of being refused
 
 
 class Phase(Enum):
@@ -32,14 +32,14 @@ class Phase(Enum):
 
 
 class Kind(Enum):
-    """What a message is."""
+    """The kinds of messages."""
 
     INIT_PID_REQUEST = 0
     INIT_PID_RESPONSE = 1
 
 
 class Code(Enum):
-    """What an answer says; the code of a request means nothing."""
+    """The result in an answer; requests ignore it."""
 
     OK = 0
     NOT_COORDINATOR = 1
@@ -47,7 +47,7 @@ class Code(Enum):
 
 
 class Client(Role, count=CLIENTS):
-    """A producer that wants a PID."""
+    """A producer that needs a PID."""
 
     phase: Phase = Phase.READY
     pid: Maybe[Int[0, TIDS - 1]] = None
@@ -61,13 +61,13 @@ class Client(Role, count=CLIENTS):
 
     @action(fair="strong")
     def ask_the_coordinator(self):
-        """What FindCoordinator is for: who asks again and again asks the right broker at some time."""
+        """Stands for FindCoordinator: a client that asks repeatedly eventually asks the right broker."""
         require(LOOKUP == 1 and self.phase == Phase.READY)
         send_request(self, leader_of(partition_of(tid_of(self))))
 
     @action(fair="weak")
     def receive(self):
-        """Takes the answer: either the PID, or a reason to ask again."""
+        """Receives the answer: either the PID, or an error, after which the client asks again."""
         response = any_of(network)
         require(response.kind == Kind.INIT_PID_RESPONSE and response.client == self)
         network.remove(response)
@@ -80,7 +80,7 @@ class Client(Role, count=CLIENTS):
 
     @action
     def restart(self):
-        """The process ends, and another with the same TID takes its place."""
+        """The process ends and is replaced by another with the same TID."""
         global restarts
         require(self.phase == Phase.HAS_PID and (ENDLESS == 1 or restarts < RESTARTS))
         self.phase = Phase.READY
@@ -91,9 +91,9 @@ class Client(Role, count=CLIENTS):
 
 
 class Metadata(Record):
-    """What a coordinator knows of a TID.
+    """What a coordinator knows about a TID.
 
-    While a transition is written and not yet committed, `pending` is the client whose request it is.
+    While a transition is written but not committed, `pending` is the client that requested it.
     """
 
     pid: Maybe[Int[0, TIDS - 1]] = None
@@ -102,7 +102,7 @@ class Metadata(Record):
 
 
 class Entry(Record):
-    """A record of the transaction log."""
+    """An entry of the transaction log."""
 
     tid: Int[0, TIDS - 1]
     pid: Int[0, TIDS - 1]
@@ -110,7 +110,7 @@ class Entry(Record):
 
 
 class Broker(Role, count=BROKERS):
-    """A broker as transaction coordinator, with its cache."""
+    """A broker in its role as transaction coordinator, with its cache."""
 
     metadata: Map[Int[0, TIDS - 1], Metadata]
 
@@ -118,16 +118,16 @@ class Broker(Role, count=BROKERS):
 class Partition(Role, count=PARTITIONS):
     """A partition of the transaction log.
 
-    It is compacted: of what is committed it keeps the last entry of each TID.
+    It is compacted: it keeps only the last committed entry of each TID.
     """
 
-    tail: Seq[Entry, TIDS] = []  # written and not yet committed
+    tail: Seq[Entry, TIDS] = []  # written but not committed
     committed_pid: Map[Int[0, TIDS - 1], Maybe[Int[0, TIDS - 1]]] = None
     committed_epoch: Map[Int[0, TIDS - 1], Int[-1, EPOCHS - 1]] = -1
 
     @action(fair="weak")
     def commit(self):
-        """The oldest uncommitted entry is replicated; its coordinator hears of it and answers."""
+        """Replicates the oldest uncommitted entry; its coordinator is notified and answers."""
         require(len(self.tail) > 0)
         entry = self.tail.pop(0)
         self.committed_pid[entry.tid] = entry.pid
@@ -136,11 +136,11 @@ class Partition(Role, count=PARTITIONS):
 
 
 class Connection(Role, count=CLIENTS):
-    """A client's connection. Brokers serve their connections in turn: each is owed fairness of its own."""
+    """A client's connection; a role of its own, so that fairness applies to each connection."""
 
     @action(fair="weak")
     def deliver(self):
-        """A request reaches its broker."""
+        """Delivers a request to its broker."""
         request = any_of(network)
         require(request.kind == Kind.INIT_PID_REQUEST and request.client.id == self.id)
         require(PARK == 0 or request.broker.metadata[request.tid].pending is None)
@@ -174,7 +174,7 @@ def partition_of(tid):
 
 
 def leader_of(partition):
-    """Leadership is what it was at the start."""
+    """Returns the leader, which never changes."""
     return Broker[partition.id % BROKERS]
 
 
@@ -192,7 +192,7 @@ def refuse(broker, request, code):
 
 
 def handle(broker, request):
-    """The coordinator's part up to the write."""
+    """Handles a request at a broker, up to the write."""
     if leader_of(partition_of(request.tid)) != broker:
         refuse(broker, request, Code.NOT_COORDINATOR)
     elif broker.metadata[request.tid].pending is not None:
@@ -202,7 +202,7 @@ def handle(broker, request):
 
 
 def begin(broker, request):
-    """Makes metadata where there is none, and writes the transition to the next epoch."""
+    """Creates metadata if there is none, and writes the transition to the next epoch."""
     global next_pid
     if broker.metadata[request.tid].pid is None:
         broker.metadata[request.tid].pid = next_pid
@@ -221,7 +221,7 @@ def next_of(epoch):
 
 
 def complete(broker, entry):
-    """The log has committed: the transition becomes the metadata, and the client its answer."""
+    """Completes a committed transition: updates the metadata and answers the client."""
     client = broker.metadata[entry.tid].pending
     broker.metadata[entry.tid].epoch = entry.epoch
     broker.metadata[entry.tid].pending = None
@@ -257,7 +257,7 @@ def pair_held_once():
 
 @always
 def pid_has_one_tid():
-    """No two transactional ids have the same producer id, in no cache and in no log.
+    """No two transactional ids have the same producer id, in any cache.
 
     [] forall b, c, s != t: b.metadata[s].pid is not None -> b.metadata[s].pid != c.metadata[t].pid
     """
@@ -273,7 +273,7 @@ def pid_has_one_tid():
 
 @always
 def client_has_its_pid():
-    """What a client holds was committed for its own TID, with that epoch or a later one.
+    """A client's PID was committed for its own TID, with its epoch or a later one.
 
     [] forall c: has_pid(c) -> c.pid == committed_pid[tid(c)] and c.epoch <= committed_epoch[tid(c)]
     """
@@ -287,7 +287,7 @@ def client_has_its_pid():
 
 @always
 def one_coordinator():
-    """Only the leader of a TID's partition knows anything of the TID.
+    """Only the leader of a TID's partition knows the TID.
 
     [] forall b, t: b.metadata[t].pid is not None -> b == leader(partition(t))
     """
@@ -301,7 +301,7 @@ def one_coordinator():
 
 @transition
 def epoch_never_falls(broker: Broker, tid: Int[0, TIDS - 1]):
-    """An epoch never falls, neither in a cache nor in the log; while its PID stays.
+    """An epoch never decreases, neither in a cache nor in the log.
 
     [] forall b, t: b.metadata[t].epoch' >= b.metadata[t].epoch
     """
@@ -322,17 +322,17 @@ def pid_stays(broker: Broker, tid: Int[0, TIDS - 1]):
 
 @eventually
 def gets_pid(client: Client):
-    """A client eventually gets its producer id. Fairness: that of the actions' own marks.
+    """A client eventually obtains its producer id, under the fairness declared by the actions.
 
-    <> has_pid(c), if every broker serves every connection (weak), the log commits (weak), the client takes
-    its answers (weak) and, when it asks again and again, also asks the coordinator (strong).
+    <> has_pid(c), if every broker serves every connection (weak), the log commits (weak), the client
+    receives its answers (weak) and, if it asks repeatedly, also asks the coordinator (strong).
     """
     return client.phase == Phase.HAS_PID
 
 
 @eventually(fairness="strong-process")
 def gets_pid_under_strong_fairness(client: Client):
-    """The same where moreover each process moves again and again if it can again and again.
+    """The same, under strong fairness of all processes as well.
 
     <> has_pid(c)
     """
@@ -341,7 +341,7 @@ def gets_pid_under_strong_fairness(client: Client):
 
 @leads_to
 def request_is_answered(client: Client):
-    """No request is left pending for ever.
+    """No request stays pending forever.
 
     [] (c.phase == INIT_PID_SENT -> <> c.phase != INIT_PID_SENT)
     """
@@ -350,7 +350,7 @@ def request_is_answered(client: Client):
 
 @leads_to
 def transition_is_completed(tid: Int[0, TIDS - 1]):
-    """No transition is left pending for ever.
+    """No transition stays pending forever.
 
     [] (exists b: b.metadata[t].pending -> <> forall b: not b.metadata[t].pending)
     """
@@ -374,7 +374,7 @@ def concurrent_transactions_is_answered():
 
 @exists
 def all_have_a_pid():
-    """All clients can have their PIDs at once."""
+    """All clients can have their PIDs at the same time."""
     return all(has_pid(client) for client in Client)
 
 
@@ -388,7 +388,7 @@ def one_tid_held_twice():
 
 @exists
 def two_transitions_are_pending():
-    """Coordinators work side by side."""
+    """Two coordinators can have transitions pending at the same time."""
     return all(
         any(broker.metadata[tid].pending is not None for broker in Broker) for tid in range(min(TIDS, 2))
     )

@@ -1,14 +1,14 @@
-"""How a Kafka producer gets its producer id when things go wrong: what the diary's first model leaves out.
+"""How a Kafka producer obtains its producer id despite faults, which the diary's first model omits.
 
-As init_pid.py, and moreover
-- the leadership of a log partition moves: the new leader loads its state from the log, the old one finds
-  out later, drops what it knew, and answers its pending requests with an error or not at all;
-- writes to the log fail, and what was written may stay in the log and be committed nevertheless;
+It extends init_pid.py:
+- the leadership of a log partition moves: the new leader loads its state from the log, the old one learns
+  of it later, drops its state, and answers its pending requests with an error or not at all;
+- writes to the log fail, and a failed write may stay in the log and be committed nevertheless;
 - the log is down for a while and commits nothing;
-- epochs run out: the TID then gets a new PID with the epoch 0;
-- messages get lost, and a client that waits too impatiently sends its request a second time.
+- epochs run out: the TID then gets a new PID with epoch 0;
+- messages are lost, and an impatient client sends its request a second time.
 
-Every fault has a budget, so that there are finitely many states. Client c has the TID c mod TIDS.
+Every fault has a budget, so that the model is finite. Client c has the TID c mod TIDS.
 """
 
 from veristream.actions import *
@@ -17,18 +17,18 @@ CLIENTS = constant(2)
 TIDS = constant(1)
 BROKERS = constant(2)
 PARTITIONS = constant(1)
-RESTARTS = constant(0)  # how often clients with a PID start anew
-FAULTS = constant(2)  # how many faults there are altogether; of each kind at most
-MOVES = constant(2)  # how often leadership moves
-FAILURES = constant(1)  # how many writes fail
-OUTAGES = constant(1)  # how often the log goes down
-LOSSES = constant(1)  # how many messages get lost
-REPEATS = constant(1)  # how many requests are sent again too early
-EPOCHS = constant(2)  # how many epochs a PID has
-PIDS = constant(2 * TIDS + FAULTS)  # how many PIDs there are to give; to need more is a finding
+RESTARTS = constant(0)  # the number of restarts of clients with a PID
+FAULTS = constant(2)  # the total number of faults; the next five are the maxima of each kind
+MOVES = constant(2)  # changes of leadership
+FAILURES = constant(1)  # failed writes
+OUTAGES = constant(1)  # outages of the log
+LOSSES = constant(1)  # lost messages
+REPEATS = constant(1)  # requests that are resent too early
+EPOCHS = constant(2)  # the number of epochs of a PID
+PIDS = constant(2 * TIDS + FAULTS)  # the number of available PIDs; needing more is an error of the model
 RECOVERS = constant(1)  # 0: a log that is down stays down
-EARLY = constant(0)  # 1: the wrong coordinator, which answers before the log has committed
-ROTATE = constant(1)  # 0: the wrong coordinator, which lets epochs wrap around
+EARLY = constant(0)  # 1: a faulty coordinator that answers before the log has committed
+ROTATE = constant(1)  # 0: a faulty coordinator that lets epochs wrap around
 
 
 class Phase(Enum):
@@ -40,14 +40,14 @@ class Phase(Enum):
 
 
 class Kind(Enum):
-    """What a message is."""
+    """The kinds of messages."""
 
     INIT_PID_REQUEST = 0
     INIT_PID_RESPONSE = 1
 
 
 class Code(Enum):
-    """What an answer says; the code of a request means nothing."""
+    """The result in an answer; requests ignore it."""
 
     OK = 0
     NOT_COORDINATOR = 1
@@ -57,7 +57,7 @@ class Code(Enum):
 
 
 class Client(Role, count=CLIENTS):
-    """A producer that wants a PID."""
+    """A producer that needs a PID."""
 
     phase: Phase = Phase.READY
     pid: Maybe[Int[0, PIDS - 1]] = None
@@ -72,14 +72,14 @@ class Client(Role, count=CLIENTS):
 
     @action(fair="strong")
     def ask_the_coordinator(self):
-        """What FindCoordinator is for: who asks again and again asks the right broker at some time."""
+        """Stands for FindCoordinator: a client that asks repeatedly eventually asks the right broker."""
         require(self.phase == Phase.READY)
         self.phase = Phase.INIT_PID_SENT
         send_request(self, partition_of(tid_of(self)).leader)
 
     @action
     def repeat(self, broker: Broker):
-        """The client waits no longer and sends again, though its request or the answer is on its way."""
+        """Resends the request although it or its answer is still in flight."""
         global repeats
         require(self.phase == Phase.INIT_PID_SENT and may_fail(repeats, REPEATS))
         repeats += 1
@@ -87,13 +87,13 @@ class Client(Role, count=CLIENTS):
 
     @action(fair="weak")
     def time_out(self):
-        """Nothing is on its way any more: the client waits in vain, and in the end it notices."""
+        """Stops waiting, once nothing is in flight any more."""
         require(self.phase == Phase.INIT_PID_SENT and not under_way(self))
         self.phase = Phase.READY
 
     @action(fair="weak")
     def receive(self):
-        """Takes an answer; one that it no longer waits for says nothing to it."""
+        """Receives an answer; ignores it if the client no longer waits for one."""
         response = any_of(network)
         require(response.kind == Kind.INIT_PID_RESPONSE and response.client == self)
         network.remove(response)
@@ -107,7 +107,7 @@ class Client(Role, count=CLIENTS):
 
     @action
     def restart(self):
-        """The process ends, and another with the same TID takes its place."""
+        """The process ends and is replaced by another with the same TID."""
         global restarts
         require(self.phase == Phase.HAS_PID and restarts < RESTARTS)
         restarts += 1
@@ -117,10 +117,10 @@ class Client(Role, count=CLIENTS):
 
 
 class Metadata(Record):
-    """What a coordinator knows of a TID.
+    """What a coordinator knows about a TID.
 
-    While a transition to `to_pid` and `to_epoch` is written and not completed, `pending` is the client
-    whose request it is; `acked` says that the log has committed it.
+    While a transition to `to_pid` and `to_epoch` is written but not completed, `pending` is the client
+    that requested it; `acked` is set once the log has committed it.
     """
 
     pid: Maybe[Int[0, PIDS - 1]] = None
@@ -132,14 +132,14 @@ class Metadata(Record):
 
 
 class Broker(Role, count=BROKERS):
-    """A broker as transaction coordinator: its cache, and the partitions that it believes to lead."""
+    """A broker in its role as coordinator: its cache, and the partitions that it believes it leads."""
 
     owned: Set[Int[0, PARTITIONS - 1]] = set()
     metadata: Map[Int[0, TIDS - 1], Metadata]
 
     @action(fair="weak")
     def load(self, partition: Partition):
-        """A new leader reads all of the log, the uncommitted entries too."""
+        """A new leader reads the whole log, including uncommitted entries."""
         require(partition.leader == self and partition.id not in self.owned)
         self.owned.add(partition.id)
         for tid in range(TIDS):
@@ -152,7 +152,7 @@ class Broker(Role, count=BROKERS):
 
     @action(fair="weak")
     def resign(self, partition: Partition, tells: bool):
-        """An old leader finds out; it tells the clients that wait, or does not."""
+        """An old leader learns that it was deposed, and notifies the waiting clients or does not."""
         require(partition.leader != self and partition.id in self.owned)
         for tid in range(TIDS):
             if tells and partition_of(tid) == partition and self.metadata[tid].pending is not None:
@@ -161,7 +161,7 @@ class Broker(Role, count=BROKERS):
 
     @action(fair="weak")
     def complete(self, tid: Int[0, TIDS - 1]):
-        """The log has committed: the transition becomes the metadata, and the client gets its answer."""
+        """Completes a committed transition: updates the metadata and answers the client."""
         require(self.metadata[tid].pending is not None and self.metadata[tid].acked)
         self.metadata[tid].pid = self.metadata[tid].to_pid
         self.metadata[tid].epoch = self.metadata[tid].to_epoch
@@ -170,7 +170,7 @@ class Broker(Role, count=BROKERS):
 
 
 class Entry(Record):
-    """A record of the transaction log; `awaited` while the coordinator that wrote it waits for it."""
+    """An entry of the transaction log; `awaited` while the coordinator that wrote it waits for it."""
 
     tid: Int[0, TIDS - 1]
     pid: Int[0, PIDS - 1]
@@ -184,18 +184,18 @@ TAIL = TIDS * (MOVES + 1) + FAILURES
 class Partition(Role, count=PARTITIONS):
     """A partition of the transaction log.
 
-    It is compacted: of what is committed it keeps the last entry of each TID.
+    It is compacted: it keeps only the last committed entry of each TID.
     """
 
     leader: Broker = Broker[0]
     online: bool = True
-    tail: Seq[Entry, TAIL] = []  # written and not yet committed
+    tail: Seq[Entry, TAIL] = []  # written but not committed
     committed_pid: Map[Int[0, TIDS - 1], Maybe[Int[0, PIDS - 1]]] = None
     committed_epoch: Map[Int[0, TIDS - 1], Int[-1, EPOCHS - 1]] = -1
 
     @action(fair="weak")
     def commit(self):
-        """The oldest uncommitted entry is replicated; who waits for it will hear of it."""
+        """Replicates the oldest uncommitted entry and notifies a coordinator that waits for it."""
         require(self.online and len(self.tail) > 0)
         entry = self.tail.pop(0)
         self.committed_pid[entry.tid] = entry.pid
@@ -205,7 +205,7 @@ class Partition(Role, count=PARTITIONS):
 
     @action
     def fail(self, stays: bool):
-        """The newest write fails; the entry may stay in the log, as it does when only the wait fails."""
+        """The newest write fails; the entry may stay in the log, as when only the wait times out."""
         global failures
         require(may_fail(failures, FAILURES) and len(self.tail) > 0 and self.tail[-1].awaited)
         failures += 1
@@ -219,7 +219,7 @@ class Partition(Role, count=PARTITIONS):
 
     @action
     def move(self, broker: Broker, kept: Int[0, TAIL]):
-        """Another broker leads. Of what was not committed it has a part, from the beginning."""
+        """Another broker becomes leader; it has a prefix of the uncommitted entries."""
         global moves
         require(may_fail(moves, MOVES) and broker != self.leader and kept <= len(self.tail))
         moves += 1
@@ -230,12 +230,12 @@ class Partition(Role, count=PARTITIONS):
         for position in range(TAIL):
             if position < len(self.tail):
                 self.tail[position].awaited = False
-        # A leader begins anew, even one that has not noticed that it was deposed in between.
+        # A new leader starts over, even one that has not noticed that it was deposed in between.
         drop(broker, self)
 
     @action
     def go_down(self):
-        """Too few replicas are there: nothing is committed until the log recovers."""
+        """Too few replicas are available: nothing is committed until the log recovers."""
         global outages
         require(may_fail(outages, OUTAGES) and self.online)
         outages += 1
@@ -243,17 +243,16 @@ class Partition(Role, count=PARTITIONS):
 
     @action(fair="weak")
     def recover(self):
-        """The log is back."""
         require(RECOVERS == 1 and not self.online)
         self.online = True
 
 
 class Connection(Role, count=CLIENTS):
-    """A client's connection. Brokers serve their connections in turn: each is owed fairness of its own."""
+    """A client's connection; a role of its own, so that fairness applies to each connection."""
 
     @action(fair="weak")
     def deliver(self):
-        """A request reaches its broker."""
+        """Delivers a request to its broker."""
         request = any_of(network)
         require(request.kind == Kind.INIT_PID_REQUEST and request.client.id == self.id)
         network.remove(request)
@@ -284,7 +283,7 @@ repeats: Int[0, REPEATS] = 0
 
 @action
 def lose():
-    """A message gets lost, a request or an answer."""
+    """Loses a message, a request or an answer."""
     global losses
     message = any_of(network)
     require(may_fail(losses, LOSSES))
@@ -306,7 +305,7 @@ def partition_of(tid):
 
 
 def under_way(client):
-    """Whether anything may still come of what the client has sent."""
+    """Whether a request of the client or its answer is still in flight or pending."""
     return any(message.client == client for message in network) or any(
         broker.metadata[tid].pending == client for broker in Broker for tid in range(TIDS)
     )
@@ -341,7 +340,7 @@ def forget_transition(broker, tid):
 
 
 def drop(broker, partition):
-    """The broker forgets all that it knows of a partition."""
+    """Removes everything that the broker knows about a partition."""
     broker.owned.discard(partition.id)
     for tid in range(TIDS):
         if partition_of(tid) == partition:
@@ -351,7 +350,7 @@ def drop(broker, partition):
 
 
 def handle(broker, request):
-    """The coordinator's part up to the write."""
+    """Handles a request at a broker, up to the write."""
     partition = partition_of(request.tid)
     if partition.id not in broker.owned:
         if partition.leader == broker:
@@ -365,7 +364,7 @@ def handle(broker, request):
 
 
 def begin(broker, client, tid):
-    """Makes metadata where there is none, and writes the transition to the next epoch."""
+    """Creates metadata if there is none, and writes the transition to the next epoch."""
     if broker.metadata[tid].pid is None:
         broker.metadata[tid].pid = next_pid
         take_pid()
@@ -381,7 +380,7 @@ def begin(broker, client, tid):
         broker.metadata[tid].to_epoch = 0
     broker.metadata[tid].pending = client
     broker.metadata[tid].acked = EARLY == 1
-    # What a broker writes that no longer leads reaches no replica.
+    # Writes of a broker that is no longer leader reach no replica.
     if partition_of(tid).leader == broker:
         partition_of(tid).tail.append(
             Entry(
@@ -394,7 +393,7 @@ def begin(broker, client, tid):
 
 
 def take_pid():
-    """Producer ids are given once in the whole cluster."""
+    """Consumes a producer id; ids are unique in the whole cluster."""
     global next_pid
     next_pid += 1
 
@@ -419,10 +418,10 @@ def pair_held_once():
 
 @always
 def pid_has_one_tid():
-    """No two transactional ids have the same producer id, in no cache and in no log.
+    """No two transactional ids have the same producer id, in any cache or log.
 
     [] forall b, c, s != t: b.metadata[s].pid is not None -> b.metadata[s].pid != c.metadata[t].pid,
-    and the same of what is committed
+    and the same for committed entries
     """
     return all(
         (a.metadata[s].pid is None or a.metadata[s].pid != b.metadata[t].pid)
@@ -445,7 +444,7 @@ def committed_epoch(tid):
 
 @always
 def held_pair_is_committed():
-    """What a client holds, the log has: with the same PID no lower an epoch, or else a later PID.
+    """The log has a client's PID with the same or a later epoch, or has a later PID.
 
     [] forall c: has_pid(c) -> (c.pid, c.epoch) <= (committed_pid[tid(c)], committed_epoch[tid(c)])
     """
@@ -465,7 +464,7 @@ def held_pair_is_committed():
 
 @transition
 def epoch_never_falls(tid: Int[0, TIDS - 1]):
-    """The epoch of a producer id never falls in the log.
+    """The epoch of a producer id never decreases in the log.
 
     [] forall t: committed_pid[t]' == committed_pid[t] -> committed_epoch[t]' >= committed_epoch[t]
     """
@@ -476,7 +475,7 @@ def epoch_never_falls(tid: Int[0, TIDS - 1]):
 
 @transition
 def cached_epoch_never_falls(broker: Broker, tid: Int[0, TIDS - 1]):
-    """Nor does it fall in the cache of a coordinator.
+    """The epoch of a producer id never decreases in the cache of a coordinator.
 
     [] forall b, t: b.metadata[t].pid' == b.metadata[t].pid -> b.metadata[t].epoch' >= b.metadata[t].epoch
     """
@@ -501,13 +500,13 @@ def one_coordinator_answers():
 
 
 def is_alone(client):
-    """Whether no other client has its TID."""
+    """Whether no other client has the same TID."""
     return all(tid_of(other) != tid_of(client) for other in Client if other.id != client.id)
 
 
 @always
 def not_fenced_by_itself():
-    """A client that is alone with its TID holds the newest epoch: nothing of its own fences it.
+    """A client that does not share its TID holds the newest epoch: it never fences itself.
 
     [] forall c: is_alone(c) and has_pid(c) -> (c.pid, c.epoch) == (committed_pid, committed_epoch)[tid(c)]
     """
@@ -520,18 +519,18 @@ def not_fenced_by_itself():
 
 @eventually
 def gets_pid(client: Client):
-    """A client eventually gets its producer id. Fairness: that of the actions' own marks.
+    """A client eventually obtains its producer id, under the fairness declared by the actions.
 
     <> has_pid(c), if every broker serves every connection, loads, resigns and completes (weak), the log
-    commits and recovers (weak), the client takes its answers and notices when none can come (weak) and,
-    when it asks again and again, also asks the coordinator (strong). No fault is owed anything.
+    commits and recovers (weak), the client receives its answers and times out if none can arrive (weak)
+    and, if it asks repeatedly, also asks the coordinator (strong). Faults are not fair.
     """
     return client.phase == Phase.HAS_PID
 
 
 @leads_to
 def request_is_answered(client: Client):
-    """No request is left pending for ever: it is answered, or given up as lost.
+    """No request stays pending forever: it is answered, or given up as lost.
 
     [] (c.phase == INIT_PID_SENT -> <> c.phase != INIT_PID_SENT)
     """
@@ -540,7 +539,7 @@ def request_is_answered(client: Client):
 
 @leads_to
 def transition_is_completed(broker: Broker, tid: Int[0, TIDS - 1]):
-    """No transition is left pending for ever, when the log recovers.
+    """No transition stays pending forever, if the log recovers.
 
     [] (b.metadata[t].pending is not None -> <> b.metadata[t].pending is None)
     """
@@ -549,7 +548,7 @@ def transition_is_completed(broker: Broker, tid: Int[0, TIDS - 1]):
 
 @leads_to
 def completed_or_down(broker: Broker, tid: Int[0, TIDS - 1]):
-    """Nothing but a log that is down keeps a transition pending.
+    """Only a log that is down keeps a transition pending.
 
     [] (b.metadata[t].pending is not None -> <> (b.metadata[t].pending is None or not partition(t).online))
     """
@@ -561,13 +560,13 @@ def completed_or_down(broker: Broker, tid: Int[0, TIDS - 1]):
 
 @exists
 def all_have_a_pid():
-    """All clients can have their PIDs at once."""
+    """All clients can have their PIDs at the same time."""
     return all(has_pid(client) for client in Client)
 
 
 @exists
 def epochs_run_out():
-    """A coordinator writes a new PID for a TID whose epochs are used up."""
+    """A coordinator writes a new PID for a TID that has used up its epochs."""
     return any(
         broker.metadata[tid].to_pid is not None and broker.metadata[tid].to_pid != broker.metadata[tid].pid
         for broker in Broker
@@ -577,7 +576,7 @@ def epochs_run_out():
 
 @exists
 def leader_moves_while_pending():
-    """A request is pending at a broker that no longer leads, and does not know it."""
+    """A request is pending at a broker that is no longer leader and does not know it."""
     return any(
         broker.metadata[tid].pending is not None and partition_of(tid).leader != broker
         for broker in Broker
@@ -587,13 +586,13 @@ def leader_moves_while_pending():
 
 @exists
 def two_brokers_believe():
-    """Two brokers believe to lead the same partition."""
+    """Two brokers believe they lead the same partition."""
     return any(sum(1 for broker in Broker if partition.id in broker.owned) > 1 for partition in Partition)
 
 
 @exists
 def deposed_leader_answers_ok():
-    """A leader that is deposed between commit and answer still answers, and rightly."""
+    """A leader that is deposed between commit and answer still answers, which is correct."""
     return any(
         broker.metadata[tid].acked and partition_of(tid).leader != broker
         for broker in Broker
@@ -603,7 +602,7 @@ def deposed_leader_answers_ok():
 
 @exists
 def failed_write_is_committed():
-    """An entry of which a client was told that it failed is still in the log."""
+    """An entry that was reported to a client as failed is still in the log."""
     return (
         failures > 0
         and moves == 0
@@ -619,7 +618,7 @@ def load_in_progress_is_answered():
 
 @exists
 def granted_and_lost():
-    """The log has the pair, and its client waits in vain for it."""
+    """The log has committed the pair, but the answer to its client was lost."""
     return any(
         client.phase == Phase.INIT_PID_SENT
         and not under_way(client)

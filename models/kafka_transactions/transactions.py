@@ -1,33 +1,33 @@
-"""Kafka's transactions: one transactional id, before KIP-890 and after.
+"""Kafka's transactions: one transactional id, before and after KIP-890.
 
-Several producers share one transactional id; whoever calls InitProducerId later fences the ones
-before, which then are zombies. A coordinator keeps the transaction's state in the transaction log. The
-partitions keep records and, per producer id, the epoch and whether a transaction is open. The last
-partition is that of the consumer group's offsets: what was consumed is committed with what was produced.
+Several producers share one transactional id; each call of InitProducerId fences the earlier producers,
+which are then zombies. A coordinator keeps the transaction's state in the transaction log. The partitions
+keep records and, per producer id, the epoch and whether a transaction is open. The last partition holds
+the consumer group's offsets: consumed offsets are committed together with produced records.
 
-KIP890 says how much of KIP-890 is in force:
+KIP890 selects how much of KIP-890 is in force:
 
 - 0: the older protocol. The producer adds a partition with AddPartitionsToTxn before it writes there,
   and keeps its epoch from one transaction to the next. The partition's leader trusts the producer.
 - 1: the first part. Before a record opens a transaction, the leader asks the coordinator whether the
-  transaction is ongoing there, and holds a guard that a marker takes away.
-- 2: both parts. Every end of a transaction raises the epoch, markers carry the raised one, and a write
-  adds its partition by itself, through the leader's question.
+  transaction is ongoing there, and holds a guard that a marker removes.
+- 2: both parts. Every end of a transaction increments the epoch, markers carry the new one, and a write
+  adds its partition implicitly, through the leader's request to the coordinator.
 
-What is left out, because the question does not need it: sequence numbers (a late write here is one
-that is next in sequence), more than one write of a transaction to a partition, and epochs that run out
-(`init_pid_faults` has those).
+The model omits what the properties do not need: sequence numbers (a late write is assumed to be next in
+sequence), more than one write of a transaction to a partition, and exhausted epochs (`init_pid_faults`
+has those).
 """
 
 from veristream.actions import *
 
 KIP890 = constant(0)
-PRODUCERS = constant(2)  # that use the transactional id: the later ones fence the earlier
-TRANSACTIONS = constant(2)  # that are begun by all producers together
-PARTITIONS = constant(2)  # the last one keeps the consumer group's offsets
+PRODUCERS = constant(2)  # sharing the transactional id; later ones fence earlier ones
+TRANSACTIONS = constant(2)  # the total of all producers
+PARTITIONS = constant(2)  # the last one holds the consumer group's offsets
 FAILOVERS = constant(0)  # of the coordinator
-GUARD = constant(1)  # 0: a leader does not see that a marker came after its question
-SAME_EPOCH = constant(1)  # 0: a leader takes any open transaction for that of the write at hand
+GUARD = constant(1)  # 0: a leader does not notice a marker that arrives after its request
+SAME_EPOCH = constant(1)  # 0: a leader takes any open transaction for that of the current write
 
 EPOCH_MAX = PRODUCERS * (1 + FAILOVERS) + TRANSACTIONS - 1
 LOG_MAX = 2 * TRANSACTIONS + FAILOVERS
@@ -35,7 +35,7 @@ MARKERS_MAX = TRANSACTIONS + FAILOVERS
 
 
 class Phase(Enum):
-    """Where a producer is; in those that end in -ING it waits for the coordinator."""
+    """The phases of a producer; in those that end in -ING it waits for the coordinator."""
 
     NEW = 0
     INITIALIZING = 1
@@ -59,7 +59,7 @@ class State(Enum):
 
 
 class Fate(Enum):
-    """What became of a transaction, by the coordinator's decision."""
+    """The coordinator's decision about a transaction."""
 
     OPEN = 0
     COMMITTED = 1
@@ -84,29 +84,29 @@ class Kind(Enum):
 
 
 class Entry(Record):
-    """A record of a log; `transaction` is the one whose producer wrote it, 0 for markers."""
+    """A record of a log; `transaction` is the one in which it was written, 0 for markers."""
 
     kind: Kind
     transaction: Int[0, TRANSACTIONS]
 
 
-# What an observer knows of each transaction; no action looks at it to decide.
+# Ghost variables: an observer's knowledge of each transaction, on which no action depends.
 begun: Int[0, TRANSACTIONS] = 0
 fate: Map[Int[1, TRANSACTIONS], Fate] = Fate.OPEN
 
 
 class Partition(Role, count=PARTITIONS):
-    """A partition's leader: the log, and what it knows of the one producer id."""
+    """A partition's leader: the log, and its state for the one producer id."""
 
     log: Seq[Entry, LOG_MAX] = []
-    stable: Int[0, LOG_MAX] = 0  # the last stable offset: a transaction is open where it is not the end
+    stable: Int[0, LOG_MAX] = 0  # the last stable offset; a transaction is open if it is not the end
     epoch: Int[-1, EPOCH_MAX] = -1
     generation: Int[0, FAILOVERS] = 0
-    marked: Int[0, MARKERS_MAX] = 0  # how many markers were written: a question from before is out of date
+    marked: Int[0, MARKERS_MAX] = 0  # the number of markers written; each invalidates earlier guards
 
     @action
     def verify_write(self):
-        """KIP-890: before a write opens a transaction, the leader asks the coordinator about it."""
+        """KIP-890: before a write opens a transaction, the leader asks the coordinator."""
         write = any_of(writes)
         require(KIP890 > 0 and write.to == self and write.guard is None)
         require(write.epoch >= self.epoch and not is_open_to(self, write))
@@ -119,7 +119,7 @@ class Partition(Role, count=PARTITIONS):
 
     @action
     def append_write(self):
-        """Takes a write into the log and acknowledges it; the first one opens a transaction."""
+        """Appends a write to the log and acknowledges it; the first one opens a transaction."""
         write = any_of(writes)
         require(write.to == self and write.epoch >= self.epoch)
         require(KIP890 == 0 or is_open_to(self, write) or holds_guard(self, write))
@@ -131,7 +131,7 @@ class Partition(Role, count=PARTITIONS):
 
     @action
     def refuse_write(self):
-        """Turns a write away: its epoch is old, or its guard is gone."""
+        """Refuses a write with an old epoch or an invalid guard."""
         write = any_of(writes)
         require(write.to == self)
         require(
@@ -142,7 +142,7 @@ class Partition(Role, count=PARTITIONS):
 
     @action(fair="weak")
     def write_marker(self):
-        """Ends the transaction here: the last stable offset moves on. An old coordinator is fenced."""
+        """Ends the transaction and advances the last stable offset; fences an old coordinator."""
         marker = any_of(markers)
         require(marker.to == self)
         markers.remove(marker)
@@ -162,7 +162,7 @@ def is_open(partition):
 
 
 def is_open_to(partition, write):
-    """Whether the open transaction is the write's own, so that nobody has to be asked."""
+    """Whether the open transaction is the write's own, so that the leader need not ask."""
     return is_open(partition) and (SAME_EPOCH == 0 or write.epoch == partition.epoch)
 
 
@@ -171,7 +171,7 @@ def is_ending(state):
 
 
 def is_allowed(write):
-    """The coordinator's answer to a leader: the write's transaction is the ongoing one, here."""
+    """The coordinator's answer to a leader: whether the write's transaction is ongoing at the partition."""
     if KIP890 == 2:
         return write.epoch == Coordinator[0].epoch
     return (
@@ -182,7 +182,7 @@ def is_allowed(write):
 
 
 def holds_guard(partition, write):
-    """Whether the coordinator said yes and no marker was written since."""
+    """Whether the coordinator has approved the write and no marker was written since."""
     return write.guard is not None and (GUARD == 0 or write.guard == partition.marked)
 
 
@@ -197,7 +197,7 @@ class Producer(Role, count=PRODUCERS):
 
     @action(fair="weak")
     def initialize(self):
-        """Asks for the producer id and a new epoch; in one order, since all are alike."""
+        """Asks for the producer id and a new epoch; in a fixed order, since producers are symmetric."""
         require(self.phase == Phase.NEW)
         require(all(other.phase != Phase.NEW for other in Producer if other.id < self.id))
         self.phase = Phase.INITIALIZING
@@ -213,7 +213,7 @@ class Producer(Role, count=PRODUCERS):
 
     @action
     def add_partition(self, partition: Partition):
-        """AddPartitionsToTxn: in the older protocol the producer's own duty."""
+        """AddPartitionsToTxn, which the older protocol requires of the producer."""
         require(KIP890 < 2 and self.phase == Phase.IN_TRANSACTION and partition not in self.added)
         self.phase = Phase.ADDING
         self.adding = partition
@@ -229,7 +229,7 @@ class Producer(Role, count=PRODUCERS):
 
     @action
     def commit(self):
-        """Possible only when all that was sent is acknowledged."""
+        """Requires that everything sent is acknowledged."""
         require(self.phase == Phase.IN_TRANSACTION and self.sent != set() and self.acked == self.sent)
         self.phase = Phase.COMMITTING
         self.ask()
@@ -243,7 +243,6 @@ class Producer(Role, count=PRODUCERS):
 
     @action(fair="weak")
     def receive_answer(self):
-        """Takes the coordinator's answer."""
         answer = any_of(answers)
         require(answer.to == self)
         answers.remove(answer)
@@ -261,7 +260,7 @@ class Producer(Role, count=PRODUCERS):
 
     @action(fair="weak")
     def retry(self):
-        """Asks again when the answer was lost."""
+        """Asks again after the answer was lost."""
         require(self.phase in [Phase.INITIALIZING, Phase.ADDING, Phase.COMMITTING, Phase.ABORTING])
         require(all(call.sender != self for call in calls))
         require(all(answer.to != self for answer in answers))
@@ -304,7 +303,7 @@ class Answer(Record):
 
 
 class Write(Record):
-    """A produce request; `guard` is the leader's, once the coordinator has said yes."""
+    """A produce request; `guard` is set by the leader once the coordinator has approved."""
 
     to: Partition
     sender: Producer
@@ -329,19 +328,19 @@ markers: Bag[Marker, PARTITIONS * (FAILOVERS + 1)] = []
 
 
 class Coordinator(Role):
-    """Its state is what the transaction log holds, but for `unmarked`, which a failover forgets."""
+    """The transaction coordinator; the transaction log holds its state except `unmarked`."""
 
     generation: Int[0, FAILOVERS] = 0
     state: State = State.EMPTY
     epoch: Int[-1, EPOCH_MAX] = -1
-    previous: Int[-1, EPOCH_MAX] = -1  # of the EndTxn that was obeyed last, to know its repetition
+    previous: Int[-1, EPOCH_MAX] = -1  # of the last executed EndTxn, to recognise its repetition
     transaction: Int[0, TRANSACTIONS] = 0
     partitions: Set[Partition] = set()
     unmarked: Set[Partition] = set()  # have not yet acknowledged the marker
 
     @action(fair="weak")
     def grant_producer_id(self):
-        """InitProducerId when no transaction is in the way: the epoch rises, which fences the others."""
+        """InitProducerId without an active transaction: increments the epoch, which fences the others."""
         call = any_of(calls)
         require(call.api == Api.INIT_PRODUCER_ID and is_idle(self.state))
         calls.remove(call)
@@ -352,20 +351,20 @@ class Coordinator(Role):
 
     @action(fair="weak")
     def fence_ongoing(self):
-        """InitProducerId during a transaction: it is aborted first, and the caller has to wait."""
+        """InitProducerId during a transaction: aborts it first, while the caller waits."""
         call = any_of(calls)
         require(call.api == Api.INIT_PRODUCER_ID and self.state == State.ONGOING)
         self.end_by_itself()
 
     @action(fair="weak")
     def time_out(self):
-        """The transaction took too long: it is aborted under a raised epoch, so its producer is fenced."""
+        """Aborts a transaction that takes too long, with a new epoch, which fences its producer."""
         require(self.state == State.ONGOING)
         self.end_by_itself()
 
     @action(fair="weak")
     def add_to_transaction(self):
-        """AddPartitionsToTxn; while the last transaction is still being ended, the caller has to wait."""
+        """AddPartitionsToTxn; the caller waits while the previous transaction is still being ended."""
         call = any_of(calls)
         require(call.api == Api.ADD_PARTITION)
         require(call.epoch != self.epoch or is_idle(self.state) or self.state == State.ONGOING)
@@ -376,11 +375,11 @@ class Coordinator(Role):
 
     @action(fair="weak")
     def end_transaction(self):
-        """EndTxn: the decision is logged, and from then on it stands."""
+        """EndTxn: logs the decision, which is final."""
         call = any_of(calls)
         require(call.api in [Api.END_COMMIT, Api.END_ABORT])
         wanted = Fate.COMMITTED if call.api == Api.END_COMMIT else Fate.ABORTED
-        # A producer without a partition has nothing to end, but for KIP-890's raise of the epoch.
+        # A producer without a partition has nothing to end, except that KIP-890 increments the epoch.
         starts = call.epoch == self.epoch and (
             self.state == State.ONGOING or (KIP890 == 2 and wanted == Fate.ABORTED and is_idle(self.state))
         )
@@ -396,7 +395,7 @@ class Coordinator(Role):
 
     @action(fair="weak")
     def complete(self):
-        """All markers are written: the end is logged."""
+        """Logs the end of a transaction once all markers are written."""
         require(self.state in [State.PREPARE_COMMIT, State.PREPARE_ABORT] and self.unmarked == set())
         self.state = State.COMPLETE_COMMIT if self.state == State.PREPARE_COMMIT else State.COMPLETE_ABORT
         self.transaction = 0
@@ -404,7 +403,7 @@ class Coordinator(Role):
 
     @action
     def fail_over(self, messages_lost: bool):
-        """Another broker takes over: it reads the log and ends again what was not ended."""
+        """Another broker takes over: it reads the log and resumes ending a transaction."""
         require(self.generation < FAILOVERS)
         self.generation += 1
         if messages_lost:
@@ -415,7 +414,7 @@ class Coordinator(Role):
             self.send_markers()
 
     def include(self, partitions, transaction):
-        """Makes partitions part of the ongoing transaction, which the first of them begins."""
+        """Adds partitions to the ongoing transaction; the first one starts it."""
         self.state = State.ONGOING
         self.transaction = transaction
         self.partitions = self.partitions | partitions
@@ -425,7 +424,7 @@ class Coordinator(Role):
         self.previous = -1
 
     def decide(self, wanted, raises_epoch):
-        """Fixes the transaction's fate and tells its partitions."""
+        """Decides the transaction's fate and sends markers to its partitions."""
         fate[self.transaction] = wanted
         if raises_epoch:
             self.epoch += 1
@@ -446,7 +445,7 @@ def is_idle(state):
 
 
 def is_ended(state, wanted):
-    """Whether the transaction has this fate, so that a repeated EndTxn is answered and not done again."""
+    """Whether the transaction has this fate, so that a repeated EndTxn is answered but not repeated."""
     if wanted == Fate.COMMITTED:
         return state in [State.PREPARE_COMMIT, State.COMPLETE_COMMIT]
     return state in [State.PREPARE_ABORT, State.COMPLETE_ABORT]
@@ -459,7 +458,7 @@ class Consumer(Role):
 
     @action(fair="weak")
     def poll(self, partition: Partition):
-        """Fetches up to the last stable offset and leaves out what was aborted."""
+        """Fetches up to the last stable offset and skips aborted records."""
         readable = {n for n in range(1, TRANSACTIONS + 1) if was_ended(partition, n, Kind.COMMIT)}
         require(not readable <= self.read[partition])
         self.read[partition] = readable
@@ -480,7 +479,7 @@ def was_ended(partition, number, kind):
 
 @always
 def no_hanging_transaction(partition: Partition):
-    """Where a transaction is open, the coordinator knows of it and will write its marker."""
+    """If a transaction is open at a partition, the coordinator knows of it and will write its marker."""
     return not is_open(partition) or (
         partition in Coordinator[0].partitions
         and (Coordinator[0].state == State.ONGOING or partition in Coordinator[0].unmarked)
@@ -489,25 +488,25 @@ def no_hanging_transaction(partition: Partition):
 
 @leads_to
 def last_stable_offset_moves_on(partition: Partition):
-    """An open transaction is closed in the end, so that readers are not held up for ever."""
+    """An open transaction is eventually closed, so that readers are not blocked forever."""
     return is_open(partition), not is_open(partition)
 
 
 @always
 def aborted_is_never_read(number: Int[1, TRANSACTIONS], partition: Partition):
-    """What read_committed consumers get is never of an aborted transaction."""
+    """A read_committed consumer never reads records of an aborted transaction."""
     return number not in Consumer[0].read[partition] or fate[number] != Fate.ABORTED
 
 
 @always
 def all_or_nothing(number: Int[1, TRANSACTIONS], here: Partition, there: Partition):
-    """Of a transaction that is read at one partition nothing was dropped at another."""
+    """If a transaction is read at one partition, none of it is dropped at another."""
     return number not in Consumer[0].read[here] or not was_ended(there, number, Kind.ABORT)
 
 
 @leads_to
 def committed_is_read(number: Int[1, TRANSACTIONS], partition: Partition):
-    """What a committed transaction wrote is read in the end, at every partition."""
+    """Everything a committed transaction wrote is eventually read, at every partition."""
     return (
         fate[number] == Fate.COMMITTED and Entry(Kind.DATA, number) in partition.log,
         number in Consumer[0].read[partition],
@@ -516,7 +515,7 @@ def committed_is_read(number: Int[1, TRANSACTIONS], partition: Partition):
 
 @transition
 def fenced_never_commits(number: Int[1, TRANSACTIONS]):
-    """A transaction is committed only for the producer that holds the highest epoch at that time."""
+    """A transaction is committed only for the producer with the highest epoch at that time."""
     return (
         fate[number] == Fate.COMMITTED
         or after(fate[number]) != Fate.COMMITTED
@@ -531,7 +530,7 @@ def fenced_never_commits(number: Int[1, TRANSACTIONS]):
 
 @transition
 def decision_stands(number: Int[1, TRANSACTIONS]):
-    """What was decided is never decided otherwise, whatever coordinator takes over."""
+    """A decision is never changed, whichever coordinator takes over."""
     return fate[number] == Fate.OPEN or after(fate[number]) == fate[number]
 
 
@@ -552,13 +551,13 @@ def epoch_has_one_holder(one: Producer, other: Producer):
 
 @leads_to
 def transaction_ends():
-    """What was begun at the coordinator is completed, though producers and coordinators fail."""
+    """Every transaction of the coordinator is completed, even if producers and coordinators fail."""
     return not is_idle(Coordinator[0].state), is_idle(Coordinator[0].state)
 
 
 @leads_to
 def producer_id_is_given(producer: Producer):
-    """Who asks for the producer id gets it."""
+    """A producer that asks for the producer id obtains it."""
     return producer.phase == Phase.INITIALIZING, producer.phase == Phase.READY
 
 
@@ -578,7 +577,7 @@ def abort_drops_a_write(partition: Partition, number: Int[1, TRANSACTIONS]):
 
 @exists
 def failover_between_markers():
-    """A new coordinator ends a transaction whose markers were written in part."""
+    """A new coordinator ends a transaction of which only some markers were written."""
     return (
         Coordinator[0].generation > 0
         and is_ending(Coordinator[0].state)
@@ -592,7 +591,7 @@ def failover_between_markers():
 
 @exists
 def marker_written_twice(partition: Partition):
-    """After a failover a partition gets the same marker again."""
+    """After a failover a partition receives the same marker again."""
     return any(
         partition.log[k].kind != Kind.DATA and partition.log[k + 1].kind != Kind.DATA
         for k in range(LOG_MAX - 1)

@@ -1,9 +1,9 @@
-"""Consumer groups on the validation channel: who owns a partition, and whose commit counts.
+"""Consumer groups on the validation channel: partition ownership and commits.
 
 Kafka's group coordinator is one broker; in Kabis it could be Byzantine, so joins, leaves and commits are
-ordered identifiers too. Each join or leave begins a generation; the owner of a partition follows from the
-members of the generation by a rule that everybody knows. Members read the channel at their own pace, so one
-may act for a generation that is over.
+ordered identifiers too. Each join or leave starts a generation; the owner of a partition follows from the
+members of the generation by a public rule. Members read the channel at their own pace, so one may still
+act for a past generation.
 """
 
 from veristream.actions import *
@@ -13,16 +13,16 @@ EVENTS = constant(2)  # of each partition
 COORDINATOR = constant(False)  # 1: a Byzantine coordinator tells each member what it owns
 FENCING = constant(
     2
-)  # a commit is ordered if 0: anybody, 1: the owner, 2: one that knows the generation sends it
-RESUMES = constant(True)  # 0: a new owner begins with the first event, as the prototype does
+)  # validators accept a commit from 0: any member, 1: the owner, 2: the owner in the current generation
+RESUMES = constant(True)  # 0: a new owner starts from the first event, as in the prototype
 
 BY_OWNER = 1
 BY_GENERATION = 2
 
 
 class Member(Role, count=2):
-    known: Int[0, GENERATIONS] = 0  # the last generation that it has read of
-    told: Map[Int[0, 1], bool] = False  # what the coordinator says that it owns
+    known: Int[0, GENERATIONS] = 0  # the last generation that it has read
+    told: Map[Int[0, 1], bool] = False  # the partitions assigned by the coordinator
     position: Map[Int[0, 1], Int[0, EVENTS]] = 0
 
     @action
@@ -32,13 +32,13 @@ class Member(Role, count=2):
 
     @action
     def leave(self):
-        """Of its own will, or because the others have ordered that it is dead, which it need not be."""
+        """Leaves voluntarily, or because the others have ordered that it is dead, rightly or not."""
         require(generation < GENERATIONS and self in members[generation])
         begin({one for one in Member if one != self and one in members[generation]})
 
     @action(fair="weak")
     def read(self, first: bool, second: bool):
-        """Of the next generation; it takes over what it did not own before."""
+        """Reads the next generation and takes over partitions that it did not own before."""
         require(self.known < generation and (COORDINATOR or not (first or second)))
         self.known += 1
         self.told[0] = first
@@ -54,7 +54,7 @@ class Member(Role, count=2):
 
     @action
     def commit(self, partition: Int[0, 1]):
-        """Validators look at the generation in which it is ordered, and in which it was sent."""
+        """Commits a position; validators may check the owner and the generation."""
         require(owns(self, partition) and committed[partition] != self.position[partition])
         require(FENCING < BY_OWNER or COORDINATOR or is_owner(self, partition, generation))
         require(FENCING < BY_GENERATION or self.known == generation)
@@ -69,12 +69,12 @@ begun_at: Map[Int[0, GENERATIONS], Map[Int[0, 1], Int[0, EVENTS]]] = 0  # what w
 
 @action
 def idle():
-    """Nothing happens: what is not fair may stay away for ever, also where nothing else is possible."""
+    """Does nothing, so that a run never has to take an unfair step because no other is possible."""
     require(True)
 
 
 def begin(those):
-    """Orders the beginning of a generation."""
+    """Orders the start of a generation."""
     global generation
     members[generation + 1] = those
     for partition in range(2):
@@ -83,18 +83,18 @@ def begin(those):
 
 
 def is_owner(member, partition, number):
-    """The rule: alone one owns both partitions, together each owns the one of its number."""
+    """The rule: a single member owns both partitions; of two, each owns the one with its number."""
     return member in members[number] and (member.id == partition or len(members[number]) == 1)
 
 
 def owns(member, partition):
-    """As the member believes."""
+    """Whether the member believes that it owns the partition."""
     return member.told[partition] if COORDINATOR else is_owner(member, partition, member.known)
 
 
 @always
 def one_owner_a_generation(partition: Int[0, 1]):
-    """No two members that know of the same generation own a partition together."""
+    """No two members in the same generation own the same partition."""
     return all(
         one == other or one.known != other.known or not owns(one, partition) or not owns(other, partition)
         for one in Member
@@ -104,7 +104,7 @@ def one_owner_a_generation(partition: Int[0, 1]):
 
 @always
 def begins_at_the_commit(member: Member, partition: Int[0, 1]):
-    """Whoever owns a partition is not behind what was committed before its generation began."""
+    """The owner of a partition is not behind what was committed before its generation started."""
     return not owns(member, partition) or member.position[partition] >= begun_at[member.known][partition]
 
 
@@ -115,7 +115,7 @@ def commits_never_fall(partition: Int[0, 1]):
 
 @transition
 def committed_is_not_delivered_again(member: Member, partition: Int[0, 1]):
-    """A member that is up to date delivers nothing that was committed, also after a restart."""
+    """A member that is up to date does not redeliver committed events, even after a restart."""
     return (
         after(member.position[partition]) == member.position[partition]
         or member.known != generation
@@ -126,13 +126,13 @@ def committed_is_not_delivered_again(member: Member, partition: Int[0, 1]):
 
 @leads_to
 def member_is_told(member: Member):
-    """Whoever joins learns of it."""
+    """Every member eventually learns of the current generation."""
     return member.known < generation, member.known == generation
 
 
 @exists
 def two_generations_at_once():
-    """Two members own one partition, in different generations: a zombie."""
+    """Two members own one partition in different generations: one is a zombie."""
     return any(
         owns(Member[0], partition) and owns(Member[1], partition) and Member[0].known != Member[1].known
         for partition in range(2)
@@ -141,7 +141,7 @@ def two_generations_at_once():
 
 @exists
 def partition_comes_back():
-    """A member owns a partition again, and the other has committed to it in between."""
+    """A member owns a partition again after the other has committed to it in between."""
     return (
         generation == 3
         and is_owner(Member[0], 1, 1)

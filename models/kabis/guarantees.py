@@ -1,31 +1,31 @@
-"""Table 1 of Kabis's paper: which guarantees an event has, by who validates.
+"""Table 1 of Kabis's paper: the guarantees of an event, depending on who validates.
 
 Section 5.1: a validable event goes to all Kafka replicas, and its identifier to the validation channel; an
-unvalidable one goes to the first replica alone. A consumer that does not validate reads the first replica,
+unvalidable one goes only to the first replica. A consumer that does not validate reads the first replica,
 in its order; one that validates reads identifiers in the channel's order, and fetches their events from any
-replica. Two producers, one partition, consumers of both kinds, two replicas of which the first may be
-Byzantine. Producers do not stop here; `storage.py` is about what happens if they do.
+replica. There are two producers, one partition, consumers of both kinds, and two replicas of which the
+first may be Byzantine. Producers do not stop; `storage.py` covers what happens if they do.
 """
 
 from veristream.actions import *
 
-FIRST_BYZANTINE = constant(False)  # 1: the first replica shows whatever it likes to whomever it likes
-TOTAL = constant(3)  # events that are pushed by all together
+FIRST_BYZANTINE = constant(False)  # 1: the first replica may show anything to any consumer
+TOTAL = constant(3)  # the number of events of all producers
 CONSUMERS = constant(2)  # of each kind
-LIES = constant(2)  # events that a consumer takes from a Byzantine replica
+LIES = constant(2)  # the number of events that a consumer accepts from a Byzantine replica
 
 PRODUCERS = 2
-EVENTS = 2  # that one producer pushes at most
+EVENTS = 2  # the maximum number of events of one producer
 
 
 class Producer(Role, count=PRODUCERS):
     validable: Map[Int[0, EVENTS - 1], bool] = False
     pushed: Int[0, EVENTS] = 0
-    identified: Int[0, EVENTS] = 0  # of how many events the identifier is ordered or not needed
+    identified: Int[0, EVENTS] = 0  # the number of events with an identifier that is ordered or not needed
 
     @action
     def push(self, validate: bool):
-        """The producer chooses for each event whether it can be validated."""
+        """Pushes an event; the producer chooses whether it can be validated."""
         require(self.pushed < EVENTS and sum(one.pushed for one in Producer) < TOTAL)
         self.validable[self.pushed] = validate
         self.pushed += 1
@@ -46,7 +46,7 @@ class Event(Record):
 
 
 class Replica(Role, count=2):
-    """What a consumer can be shown; of a Byzantine one anything, so its log does not matter."""
+    """A Kafka replica; a Byzantine one may show anything, so its log does not matter."""
 
     log: Seq[Event, TOTAL] = []
     seen: Map[Producer, Int[0, EVENTS]] = 0
@@ -64,7 +64,7 @@ identifiers: Seq[Event, TOTAL] = []
 
 @action
 def idle():
-    """Nothing happens: what is not fair may stay away for ever, also where nothing else is possible."""
+    """Does nothing, so that a run never has to take an unfair step because no other is possible."""
     require(True)
 
 
@@ -80,14 +80,14 @@ class Plain(Role, count=CONSUMERS):
 
     @action
     def poll_a_lie(self, producer: Producer, number: Int[0, EVENTS - 1], forge: bool):
-        """Any event that was pushed, or none that ever was."""
+        """Reads any pushed event, or a forged one."""
         require(FIRST_BYZANTINE and len(self.delivered) < LIES)
         require(forge or number < producer.pushed)
         self.delivered.append(Event(producer, number, forge))
 
 
 class Validating(Role, count=CONSUMERS):
-    """A consumer that validates; a lie does not match its identifier, so it asks the other replica."""
+    """A validating consumer; a false event does not match its identifier, so it asks the other replica."""
 
     delivered: Seq[Event, TOTAL] = []
 
@@ -99,7 +99,7 @@ class Validating(Role, count=CONSUMERS):
 
 
 def is_in_order(one, other):
-    """Of two events of one producer the first has the lower number."""
+    """Whether the events are of different producers or the first has the lower number."""
     return one.producer != other.producer or one.number < other.number
 
 
@@ -111,7 +111,7 @@ def unvalidable_is_not_delivered(consumer: Validating):
 
 @leads_to
 def basic_is_delivered(producer: Producer, number: Int[0, EVENTS - 1]):
-    """Table 1, first row: to consumers that do not validate, whatever the producer does."""
+    """Table 1, first row: delivered to consumers that do not validate, whatever the producer does."""
     return producer.pushed > number, all(
         Event(producer, number) in consumer.delivered for consumer in Plain
     )
@@ -119,7 +119,7 @@ def basic_is_delivered(producer: Producer, number: Int[0, EVENTS - 1]):
 
 @leads_to
 def extended_is_delivered(producer: Producer, number: Int[0, EVENTS - 1]):
-    """Table 1, second row, second column: though a replica is Byzantine."""
+    """Table 1, second row, second column: delivered even if a replica is Byzantine."""
     return producer.pushed > number and producer.validable[number], all(
         Event(producer, number) in consumer.delivered for consumer in Validating
     )
@@ -149,7 +149,7 @@ def validating_first_in_first_out(consumer: Validating):
 
 @always
 def plain_total_order(one: Plain, other: Plain):
-    """Consumers that do not validate see one order."""
+    """All consumers that do not validate see the same order."""
     return all(
         index >= len(one.delivered)
         or index >= len(other.delivered)
@@ -160,7 +160,7 @@ def plain_total_order(one: Plain, other: Plain):
 
 @always
 def validating_total_order(one: Validating, other: Validating):
-    """Consumers that validate see one order."""
+    """All consumers that validate see the same order."""
     return all(
         index >= len(one.delivered)
         or index >= len(other.delivered)
@@ -171,7 +171,7 @@ def validating_total_order(one: Validating, other: Validating):
 
 @always
 def one_order_for_both_kinds():
-    """Whoever validates and whoever does not agree on the order of two events."""
+    """Validating and non-validating consumers agree on the order of two events."""
     return all(
         not (comes_before(one, other) and was_validated_before(other, one))
         for one in Producer
@@ -180,7 +180,7 @@ def one_order_for_both_kinds():
 
 
 def comes_before(one, other):
-    """The first events of two producers, as a plain consumer has them."""
+    """Whether a plain consumer has delivered the first events of two producers in this order."""
     return any(
         first < second
         and second < len(Plain[0].delivered)
@@ -214,7 +214,7 @@ def validating_no_forgery(consumer: Validating):
 
 @always
 def plain_is_provable(consumer: Plain):
-    """Non-repudiation: of what is delivered there is a signed and ordered identifier."""
+    """Non-repudiation: every delivered event has a signed and ordered identifier."""
     return all(event in identifiers for event in consumer.delivered)
 
 
@@ -225,7 +225,7 @@ def validating_is_provable(consumer: Validating):
 
 @exists
 def each_class_of_the_table():
-    """One event is basic and not delivered to who validates, another is basic and extended."""
+    """One event is basic and not delivered to validating consumers, another is basic and extended."""
     return any(
         Event(producer, 0) in Plain[0].delivered
         and not producer.validable[0]

@@ -1,32 +1,32 @@
-"""Which identifiers validators let into the validation channel: signatures, sequence numbers, keys.
+"""Which identifiers validators admit to the validation channel: signatures, sequence numbers, keys.
 
-One correct producer, one Byzantine party that sees all that was ever signed, and a channel that orders
-identifiers by agreement (`tendermint.py` shows that it can). Kabis's paper, section 4.2: a secure
+There are one correct producer, one Byzantine party that sees everything ever signed, and a channel that
+orders identifiers by consensus (`tendermint.py` shows that it can). Kabis's paper, section 4.2: a secure
 identifier has the topic, the partition, the producer, and a signature of key, value, topic and partition.
-Ours signs the sequence number as well; a batch here is one event. What was signed can be sent again, by
-anybody, at any time; nobody signs for another unless the key is shared or stolen.
+Ours signs the sequence number as well; a batch is one event. Anybody can replay signed data at any time;
+no party can sign for another unless the key is shared or stolen.
 
-Each constant below switches one defence off. The paper's signature is `SIGNS_SEQUENCE=0`; its prototype's,
-which joins the fields without their lengths, can be read as one for another topic: `SIGNS_TOPIC=0` too.
+Each constant below switches off one defence. The paper's signature is `SIGNS_SEQUENCE=0`; its prototype's,
+which joins the fields without their lengths, is also valid for another topic: `SIGNS_TOPIC=0` too.
 """
 
 from veristream.actions import *
 
 PUSHES = constant(2)  # events of the correct producer
-ATTACKS = constant(2)  # identifiers that the Byzantine party gets before the validators
+ATTACKS = constant(2)  # identifiers that the Byzantine party submits
 TOPICS = constant(2)
 VALIDATORS = constant(4)  # number 0 is Byzantine
-SUBMITS = constant(2)  # F + 1: to how many validators a producer sends an identifier
+SUBMITS = constant(2)  # F + 1: the number of validators to which a producer sends an identifier
 
-VERIFY = constant(True)  # 0: validators order whatever they are given
+VERIFY = constant(True)  # 0: validators order whatever they receive
 CHECKED = constant(True)  # 0: consumers deliver whatever is ordered
 SIGNS_TOPIC = constant(True)
 SIGNS_SEQUENCE = constant(True)
-SEQUENCED = constant(True)  # 0: validators do not look at sequence numbers
+SEQUENCED = constant(True)  # 0: validators do not check sequence numbers
 OWN_KEYS = constant(True)  # 0: one key for everybody, as in the prototype
-FENCES = constant(True)  # 0: who signed two events with one number goes on
-REVOKES = constant(False)  # 1: the correct producer's key may be stolen, and is revoked then
-AT_HEIGHT = constant(True)  # 0: consumers judge a key by what they know now
+FENCES = constant(True)  # 0: a producer that signed two events with one number is not stopped
+REVOKES = constant(False)  # 1: the correct producer's key may be stolen, and is then revoked
+AT_HEIGHT = constant(True)  # 0: consumers judge a key by its current status
 
 LENGTH = PUSHES + ATTACKS
 CONTENTS = PUSHES + 1  # the last one is the Byzantine party's
@@ -39,7 +39,7 @@ class Party(Enum):
 
 
 class Identifier(Record):
-    """What is ordered; `content` stands for the event's hash."""
+    """An identifier, which the channel orders; `content` stands for the event's hash."""
 
     producer: Party
     topic: Int[0, TOPICS - 1]
@@ -48,7 +48,7 @@ class Identifier(Record):
 
 
 pushed_to: Map[Int[0, PUSHES - 1], Maybe[Int[0, TOPICS - 1]]] = None  # the topic of each pushed event
-proposed: Set[Int[0, PUSHES - 1]] = set()  # events of which a correct validator has the identifier
+proposed: Set[Int[0, PUSHES - 1]] = set()  # events with an identifier at a correct validator
 ordered: Seq[Identifier, LENGTH] = []
 attacks: Int[0, ATTACKS] = 0
 fenced: Map[Party, bool] = False
@@ -57,12 +57,12 @@ revoked_at: Maybe[Int[0, LENGTH]] = None  # the height of the revocation
 
 
 def sequence_of(content):
-    """The number of a pushed event among those of its topic."""
+    """Returns the sequence number of a pushed event in its topic."""
     return sum(pushed_to[other] == pushed_to[content] for other in range(PUSHES) if other < content)
 
 
 def is_signed(producer, topic, sequence, content):
-    """Whether the signature can be there: made by the producer for this, or for what reads the same."""
+    """Whether a valid signature can exist: made by the producer for this, or for an ambiguous encoding."""
     if producer == Party.BYZANTINE or not OWN_KEYS or stolen:
         return True
     return any(
@@ -75,7 +75,7 @@ def is_signed(producer, topic, sequence, content):
 
 
 def next_of(producer, topic):
-    """The sequence number that validators expect next."""
+    """Returns the next sequence number that validators expect."""
     return sum(entry.producer == producer and entry.topic == topic for entry in ordered)
 
 
@@ -90,18 +90,18 @@ def is_admitted(producer, topic, sequence, content):
 
 @action
 def idle():
-    """Nothing happens: what is not fair may stay away for ever, also where nothing else is possible."""
+    """Does nothing, so that a run never has to take an unfair step because no other is possible."""
     require(True)
 
 
 class Producer(Role):
-    """The correct one."""
+    """The correct producer."""
 
     next: Int[0, PUSHES] = 0
 
     @action
     def push(self, topic: Int[0, TOPICS - 1], first: Int[0, VALIDATORS - 1]):
-        """Signs the event and sends its identifier to some validators, be the Byzantine one among them."""
+        """Signs an event and sends its identifier to some validators, perhaps to the Byzantine one too."""
         require(self.next < PUSHES)
         pushed_to[self.next] = topic
         if any((first + k) % VALIDATORS != 0 for k in range(SUBMITS)):
@@ -117,7 +117,7 @@ class Producer(Role):
 
 @action(fair="weak")
 def order_pushed(content: Int[0, PUSHES - 1]):
-    """A correct validator proposes what it was sent, once."""
+    """A correct validator proposes an identifier it received, once."""
     require(content in proposed)
     topic = pushed_to[content]
     require(topic is not None)
@@ -140,7 +140,7 @@ def attack(
     sequence: Int[0, NUMBERS - 1],
     content: Int[0, CONTENTS - 1],
 ):
-    """The Byzantine validator proposes anything, in any name; the others let it in or not."""
+    """The Byzantine validator proposes anything, in any name; the others admit it or not."""
     global attacks
     require(attacks < ATTACKS and is_admitted(producer, topic, sequence, content))
     attacks += 1
@@ -149,7 +149,7 @@ def attack(
 
 @action
 def show_two(content: Int[0, CONTENTS - 1]):
-    """Evidence: under the number of an event that is ordered another one is signed too."""
+    """Presents evidence: another event is signed with the number of an ordered one."""
     entry = any_of(ordered)
     require(not fenced[entry.producer] and entry.content != content)
     require(is_signed(entry.producer, entry.topic, entry.sequence, entry.content))
@@ -158,7 +158,7 @@ def show_two(content: Int[0, CONTENTS - 1]):
 
 
 class Consumer(Role, count=2):
-    """Reads the channel in its order, at its own pace; a validating one (table 1)."""
+    """A validating consumer (table 1); it reads the channel in order, at its own pace."""
 
     position: Int[0, LENGTH] = 0
     left_out: Set[Int[0, LENGTH - 1]] = set()
@@ -172,18 +172,18 @@ class Consumer(Role, count=2):
 
 
 def is_revoked(height):
-    """As a consumer judges the key."""
+    """Whether a consumer considers the key revoked at a height."""
     return revoked_at is not None and (not AT_HEIGHT or height >= revoked_at)
 
 
 def is_delivered(entry):
-    """What the consumers make of it, revocation apart: they see the same order, and check the same."""
+    """Whether consumers deliver an entry, apart from revocation; all make the same checks."""
     return not CHECKED or is_signed(entry.producer, entry.topic, entry.sequence, entry.content)
 
 
 @always
 def no_forgery():
-    """What is delivered in the correct producer's name was pushed by it, unless its key was stolen."""
+    """Events delivered in the correct producer's name were pushed by it, unless its key was stolen."""
     return stolen or all(
         entry.producer == Party.BYZANTINE
         or not is_delivered(entry)
@@ -194,7 +194,7 @@ def no_forgery():
 
 @always
 def no_splicing(mine: Int[0, PUSHES - 1]):
-    """No event is delivered in a topic that it was not pushed to."""
+    """No event is delivered in a topic to which it was not pushed."""
     return stolen or all(
         entry.producer == Party.BYZANTINE or entry.content != mine or entry.topic == pushed_to[mine]
         for entry in ordered
@@ -210,7 +210,7 @@ def no_replay(mine: Int[0, PUSHES - 1]):
 
 @always
 def first_in_first_out(topic: Int[0, TOPICS - 1]):
-    """In each topic events are delivered in the order in which they were pushed (table 1, basic)."""
+    """In each topic, events are delivered in the order in which they were pushed (table 1, basic)."""
     return stolen or all(
         i >= j
         or not is_entry_of(ordered[i], later)
@@ -232,7 +232,7 @@ def is_entry_of(entry, mine):
 
 @always
 def one_event_a_number():
-    """No two events are ordered under one number: an equivocation is seen before it does harm."""
+    """No two events are ordered with the same number: an equivocation is detected before it does harm."""
     return all(
         i >= j
         or ordered[i].producer != ordered[j].producer
@@ -246,7 +246,7 @@ def one_event_a_number():
 
 @always
 def no_framing():
-    """Nothing that others do makes the correct producer look like an equivocator."""
+    """No other party can make the correct producer look like an equivocator."""
     return stolen or not fenced[Party.CORRECT]
 
 
@@ -262,7 +262,7 @@ def attacks_in_own_name():
 
 @leads_to
 def pushed_is_ordered(mine: Int[0, PUSHES - 1]):
-    """What is pushed is ordered in the end: no one censors it, and no one takes its number."""
+    """Every pushed event is eventually ordered: it is not censored, and its number is not taken."""
     return (
         pushed_to[mine] is not None and not stolen,
         any(is_entry_of(entry, mine) for entry in ordered) or stolen,
@@ -271,7 +271,7 @@ def pushed_is_ordered(mine: Int[0, PUSHES - 1]):
 
 @always
 def consumers_agree():
-    """Two consumers that have both read an identifier have both delivered it or both left it out."""
+    """Two consumers that have read an identifier have both delivered it or both left it out."""
     return all(
         height >= Consumer[0].position
         or height >= Consumer[1].position
@@ -302,7 +302,7 @@ def both_are_ordered_in_one_topic():
 
 @exists
 def attack_is_ordered_between():
-    """The Byzantine party's own event stands between two of the correct producer."""
+    """The Byzantine party's own event is ordered between two of the correct producer."""
     return len(ordered) > 2 and (
         ordered[0].producer == Party.CORRECT
         and ordered[1].producer == Party.BYZANTINE
@@ -312,7 +312,7 @@ def attack_is_ordered_between():
 
 @exists
 def sent_by_another():
-    """The Byzantine validator orders the correct producer's identifier for it: harmless."""
+    """The Byzantine validator submits the correct producer's identifier, which is harmless."""
     return any(is_entry_of(entry, 0) for entry in ordered) and attacks == 1 and 0 in proposed
 
 

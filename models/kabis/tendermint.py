@@ -1,43 +1,43 @@
-"""Tendermint: how Kabis's validators agree on the next block of identifiers, one of them Byzantine.
+"""Tendermint: how Kabis's validators, one of them Byzantine, agree on the next block of identifiers.
 
 E. Buchman, J. Kwon and Z. Milosevic, *The latest gossip on BFT consensus* (arXiv 1807.04938), algorithm 1,
-one height, rule by rule; numbers in docstrings are its lines. Kabis's paper (section 4.2) has 3F + 1
-service replicas for this. What is abstracted, and why that loses no run:
+one height, rule by rule; numbers in docstrings are its lines. Kabis's paper (section 4.2) uses 3F + 1
+service replicas for this. The abstractions, and why they lose no run:
 
-- A message that was sent may be received at any later time or never. Messages are never taken back, so
-  receiving late is firing a rule late: the network is what each correct validator has ever voted, and
-  time-outs may fire as soon as they are scheduled.
-- Byzantine validators may send anything to anybody at any time. Rules only ask for *enough* messages,
-  so all their messages count as there from the beginning; a rule need not fire.
-- A Byzantine proposer's messages are all proposals, among them the one that a correct proposer would
-  have sent. So where the Byzantine proposes in all rounds (`HONEST_FROM == ROUNDS`) every order of
-  proposers is covered. From round `HONEST_FROM` on any correct validator proposes, once a round.
-- Who has entered a round counts as heard there (55), as if it had proposed.
-- To decide is to see the votes for it, and changes nothing for the others: who has decided may stop, and
-  whoever never moves again has stopped. So what can be decided is read off the votes.
-- With `HASTY` a validator may go on to the next round at any time, and nil is not kept apart from no vote.
-  Every run without it is one with it, once nil votes are left out and a nil precommit is no step: nothing
-  but time-outs counts nil votes. So three rounds fit.
-- Correct validators differ in nothing, so states that differ in who is who are one.
+- A sent message may be received at any later time or never. Messages are never removed, so receiving late
+  is firing a rule late: the network is the set of all votes of correct validators, and time-outs may fire
+  as soon as they are scheduled.
+- Byzantine validators may send anything to anybody at any time. Rules only require *enough* messages, so
+  all Byzantine messages count as sent from the start; a rule need not fire.
+- A Byzantine proposer sends all proposals, including the one that a correct proposer would have sent. So
+  if the Byzantine validator proposes in all rounds (`HONEST_FROM == ROUNDS`), every order of proposers is
+  covered. From round `HONEST_FROM` on, any correct validator proposes, once per round.
+- A validator that has entered a round counts as heard there (55), as if it had proposed.
+- A validator decides when it sees the votes, which does not affect the others: after its decision it may
+  stop, and a validator that never moves again has stopped. So decisions are derived from the votes.
+- With `HASTY` a validator may enter the next round at any time, and nil is not distinguished from no vote.
+  Every run without it is a run with it, once nil votes are removed and a nil precommit is not a step: only
+  time-outs count nil votes. This makes three rounds feasible.
+- Correct validators are symmetric, so states that differ only by a permutation of them are identified.
 """
 
 from veristream.actions import *
 
 HONEST = constant(3)
 BYZANTINE = constant(1)
-F = constant(1)  # how many Byzantine validators it is made for
+F = constant(1)  # the number of Byzantine validators that the protocol tolerates
 ROUNDS = constant(2)
-VALUES = constant(2)  # valid ones; there is always one more that is not valid
+VALUES = constant(2)  # valid ones; there is always one more, which is invalid
 HONEST_FROM = constant(ROUNDS)  # the first round with a correct proposer
 QUORUM = constant(2 * F + 1)
-HASTY = constant(False)  # 1: time-outs wait for nothing and nil votes are not kept; see below
+HASTY = constant(False)  # 1: time-outs may fire at any moment and nil votes are not kept; see above
 
 LOCKING = constant(True)  # 0: a locked validator prevotes for any valid proposal
-PROOF = constant(True)  # 0: the prevotes that a proposal's valid round speaks of are not asked for
-NEWER = constant(True)  # 0: an old proof unlocks as well as a new one
-VALIDATES = constant(True)  # 0: validators do not look at what they vote for
+PROOF = constant(True)  # 0: the prevotes of a proposal's valid round are not required
+NEWER = constant(True)  # 0: a proof older than the lock unlocks, too
+VALIDATES = constant(True)  # 0: validators do not verify what they vote for
 DURABLE = constant(True)  # 0: a validator forgets its lock when it restarts
-BALLOTS = constant(1)  # how often a Byzantine vote is counted; 2: messages are counted, not senders
+BALLOTS = constant(1)  # how many times a Byzantine vote counts; 2: messages are counted, not senders
 
 UNSENT = -2
 NIL = -1
@@ -60,7 +60,7 @@ restarts: Int[0, 1] = 0
 
 
 class Validator(Role, count=HONEST, symmetric=True):
-    """The correct ones. A vote of nil is a vote; one that is not sent yet is none."""
+    """A correct validator; a nil vote is different from a vote that is not sent yet."""
 
     round: Int[0, ROUNDS - 1] = 0
     step: Step = Step.PROPOSE
@@ -73,7 +73,7 @@ class Validator(Role, count=HONEST, symmetric=True):
 
     @action
     def propose(self, fresh: Int[0, VALUES - 1]):
-        """11 to 21: what it knows to be valid, with the round of the proof, or else a value of its own."""
+        """11 to 21: proposes its valid value with the round of the proof, or else a value of its own."""
         require(self.round >= HONEST_FROM and self.step == Step.PROPOSE)
         require(proposals[self.round].value == NIL)
         require(self.valid_value == NIL or self.valid_value == fresh)
@@ -87,7 +87,7 @@ class Validator(Role, count=HONEST, symmetric=True):
 
     @action
     def prevote_proven(self, value: Int[0, VALUES], proven: Int[0, ROUNDS - 1]):
-        """28 to 33: a proposal that has had its prevotes in an earlier round."""
+        """28 to 33: a proposal that received its prevotes in an earlier round."""
         require(self.step == Step.PROPOSE and is_proposed(self.round, value, proven))
         require(proven < self.round and (not PROOF or prevotes_for(proven, value) >= QUORUM))
         self.prevote(
@@ -103,7 +103,7 @@ class Validator(Role, count=HONEST, symmetric=True):
 
     @action
     def precommit(self, value: Int[0, VALUES]):
-        """36 to 43, in time: it locks."""
+        """36 to 43, in step prevote: it locks."""
         require(self.step == Step.PREVOTE and has_polka(self.round, value))
         self.locked_value = value
         self.locked_round = self.round
@@ -112,7 +112,7 @@ class Validator(Role, count=HONEST, symmetric=True):
 
     @action
     def learn_late(self, value: Int[0, VALUES]):
-        """36, 42 and 43, after the precommit; only proposers make use of it."""
+        """36, 42 and 43, after the precommit; only proposers use it."""
         require(HONEST_FROM < ROUNDS and self.step == Step.PRECOMMIT and has_polka(self.round, value))
         require(self.valid_round < self.round)
         self.learn_valid(value)
@@ -132,13 +132,13 @@ class Validator(Role, count=HONEST, symmetric=True):
 
     @action
     def skip_to(self, later: Int[0, ROUNDS - 1]):
-        """55 and 56: F + 1 others are there already."""
+        """55 and 56: F + 1 others are already in that round."""
         require(later > self.round and heard_in(later) >= F + 1)
         self.start(later)
 
     @action
     def restart(self):
-        """A crash, and a lock that was not on disk."""
+        """Crashes and loses a lock that was not on disk."""
         global restarts
         require(not DURABLE and restarts == 0 and self.locked_round >= 0)
         restarts += 1
@@ -172,7 +172,7 @@ def is_valid(value):
 
 
 def is_proposed(number, value, proven):
-    """Whether the round's proposer can have sent this proposal."""
+    """Whether the round's proposer may have sent this proposal."""
     return number < HONEST_FROM or proposals[number] == Proposal(value, proven)
 
 
@@ -181,12 +181,12 @@ def is_value_proposed(number, value):
 
 
 def has_polka(number, value):
-    """36: a valid proposal with its prevotes, in Tendermint's word a polka."""
+    """36: whether a valid proposal has its prevotes, which Tendermint calls a polka."""
     return is_valid(value) and is_value_proposed(number, value) and prevotes_for(number, value) >= QUORUM
 
 
 def prevotes_for(number, value):
-    """From how many validators one can have received this prevote."""
+    """Returns the number of validators that may have sent this prevote."""
     return sum(one.prevotes[number] == value for one in Validator) + BALLOTS * BYZANTINE
 
 
@@ -203,12 +203,12 @@ def precommits_in(number):
 
 
 def heard_in(number):
-    """From how many validators one can have received anything of that round; a proposal is enough."""
+    """Returns the number of validators that may have sent a message of that round."""
     return sum(one.round == number or one.prevotes[number] != UNSENT for one in Validator) + BYZANTINE
 
 
 def is_decidable(number, value):
-    """49: a correct validator that gets all messages of the round decides so."""
+    """49: whether a correct validator that receives all messages of the round decides the value."""
     return is_value_proposed(number, value) and precommits_for(number, value) >= QUORUM
 
 
@@ -218,13 +218,13 @@ def is_decided(value):
 
 @always
 def agreement():
-    """No two correct validators decide differently, in whatever rounds."""
+    """No two correct validators decide differently, in any rounds."""
     return sum(is_decided(value) for value in range(VALUES + 1)) <= 1
 
 
 @always
 def validity():
-    """What is decided is valid: validators verify every header before they vote."""
+    """Only valid values are decided: validators verify every header before they vote."""
     return not is_decided(INVALID)
 
 
@@ -236,7 +236,7 @@ def one_polka_a_round(number: Int[0, ROUNDS - 1]):
 
 @always
 def lock_was_proven(one: Validator):
-    """Who is locked has seen the prevotes for it."""
+    """A locked validator has seen the prevotes for its lock."""
     return one.locked_round == -1 or prevotes_for(one.locked_round, one.locked_value) >= QUORUM
 
 
@@ -252,7 +252,7 @@ def decided_in_the_first_round():
 
 @exists
 def decided_in_the_last_round():
-    """And in no round before."""
+    """A value is decided in the last round and in no earlier one."""
     return is_decided(1) and not any(
         is_decidable(number, value) for number in range(ROUNDS - 1) for value in range(VALUES)
     )
@@ -260,7 +260,7 @@ def decided_in_the_last_round():
 
 @exists
 def somebody_is_locked_on_what_is_not_decided():
-    """One is locked on a value, and the others decide another."""
+    """One validator is locked on a value, and the others decide another."""
     return is_decided(0) and any(one.locked_value == 1 for one in Validator)
 
 
@@ -276,7 +276,7 @@ def lock_is_changed():
 
 @exists
 def lock_refuses():
-    """A locked validator prevotes nil where another prevotes for the proposal."""
+    """A locked validator prevotes nil, and another prevotes for the proposal."""
     return any(
         one.locked_round == 0
         and one.prevotes[number] == NIL
@@ -289,7 +289,7 @@ def lock_refuses():
 
 @exists
 def proof_is_proposed():
-    """A correct proposer proposes again what had its prevotes, with their round, and is followed."""
+    """A correct proposer proposes a value with the round of its prevotes, and others prevote for it."""
     return any(
         proposals[number].valid_round >= 0 and one.prevotes[number] == proposals[number].value
         for number in range(1, ROUNDS)
@@ -299,7 +299,7 @@ def proof_is_proposed():
 
 @exists
 def proof_unlocks():
-    """A locked validator prevotes for another value, which had its prevotes in a round after the lock."""
+    """A locked validator prevotes for another value, which received its prevotes after the lock."""
     return any(
         one.precommits[0] == 0 and one.locked_round == 0 and one.prevotes[number] == 1
         for number in range(2, ROUNDS)

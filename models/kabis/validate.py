@@ -1,18 +1,18 @@
 """How a consumer finds the event of an identifier: algorithms 1 and 2 of Kabis's paper, and by number.
 
-One correct producer, two Kafka replicas (the paper's F + 1) of which one is Byzantine, and consumers that
-read the same identifiers. RULE says how a consumer matches:
+There are one correct producer, two Kafka replicas (the paper's F + 1) of which one is Byzantine, and
+consumers that read the same identifiers. RULE selects how a consumer matches:
 
-- 0, *as printed*: line 10 sets `result` to null and line 12 asks whether it is not null, so line 13 is
+- 0, *as printed*: line 10 sets `result` to null and line 12 tests whether it is not null, so line 13 is
   never reached: queues are popped and nothing is verified.
-- 1, *as meant* by the text below the algorithm: `result` is set to null once for each identifier; while it
-  is null the head of the next queue is polled and compared, and a head that does not match marks the
-  producer as failed at that replica; once it is found, the other queues are popped.
-- 2, *by number*: the event with the identifier's number, from whichever replica has it. A replica that
-  serves something else is passed over, and says nothing about the producer.
+- 1, *as intended* by the text below the algorithm: `result` is set to null once for each identifier; while
+  it is null the head of the next queue is polled and compared, and a head that does not match marks the
+  producer as failed at that replica; once the event is found, the other queues are popped.
+- 2, *by number*: the event with the identifier's number, from any replica that has it. A replica that
+  serves something else is skipped, without consequences for the producer.
 
-The paper does not say what polling or popping an empty queue does. PATIENCE 0: it gives nothing, and
-nothing does not match. 1: polling waits for the replica, popping does not. 2: both wait.
+The paper does not say what polling or popping an empty queue does. PATIENCE 0: it returns nothing, which
+does not match. 1: polling waits for the replica, popping does not. 2: both wait.
 """
 
 from veristream.actions import *
@@ -21,8 +21,8 @@ RULE = constant(2)
 PATIENCE = constant(1)
 EVENTS = constant(2)
 CONSUMERS = constant(2)
-BYZANTINE = constant(0)  # which replica is: they are looked at in order
-REPLAYS = constant(0)  # identifiers that somebody sends again, as the paper's signature allows
+BYZANTINE = constant(0)  # the Byzantine replica; consumers examine replicas in order
+REPLAYS = constant(0)  # the number of replayed identifiers, which the paper's signature allows
 
 PRINTED = 0
 MEANT = 1
@@ -39,13 +39,13 @@ replays: Int[0, REPLAYS] = 0
 
 @action
 def idle():
-    """Nothing happens: what is not fair may stay away for ever, also where nothing else is possible."""
+    """Does nothing, so that a run never has to take an unfair step because no other is possible."""
     require(True)
 
 
 @action
 def push():
-    """The identifier is ordered at once; replicas get the event when they do."""
+    """Pushes an event; the identifier is ordered immediately, replicas receive the event later."""
     global pushed
     require(pushed < EVENTS)
     identifiers.append(pushed)
@@ -62,7 +62,7 @@ def replay():
 
 
 class Consumer(Role, count=CONSUMERS):
-    """A validating one. Its place in the two loops of algorithm 2, and the cache of algorithm 1."""
+    """A validating consumer: its position in the two loops of algorithm 2, and the cache of algorithm 1."""
 
     queues: Map[Int[0, REPLICAS - 1], Seq[Int[FORGED, EVENTS - 1], EVENTS]] = []
     fetched: Int[0, EVENTS] = 0  # from the correct replica
@@ -72,11 +72,11 @@ class Consumer(Role, count=CONSUMERS):
     replica: Int[0, REPLICAS] = 0
     result: Maybe[Int[0, EVENTS - 1]] = None
     delivered: Seq[Int[0, EVENTS - 1], IDENTIFIERS] = []
-    empty: bool = False  # whether a record was returned that no event is in
+    empty: bool = False  # whether a record without an event was returned
 
     @action(fair="weak")
     def fetch(self):
-        """Algorithm 1, from the correct replica: all events in order; what comes late is appended late."""
+        """Algorithm 1, from the correct replica: all events in order, late ones appended late."""
         require(self.fetched < pushed)
         if 1 - BYZANTINE not in self.failed:
             self.queues[1 - BYZANTINE].append(self.fetched)
@@ -84,7 +84,7 @@ class Consumer(Role, count=CONSUMERS):
 
     @action
     def fetch_a_lie(self, lie: Int[FORGED, EVENTS - 1]):
-        """From the Byzantine replica: anything that exists, in any order, or something forged."""
+        """Algorithm 1, from the Byzantine replica: any pushed event, in any order, or a forgery."""
         require(self.served < EVENTS and lie < pushed and BYZANTINE not in self.failed)
         self.queues[BYZANTINE].append(lie)
         self.served += 1
@@ -100,7 +100,7 @@ class Consumer(Role, count=CONSUMERS):
 
     @action(fair="weak")
     def poll(self):
-        """10 to 18, as meant; as printed this is never reached."""
+        """10 to 18, as intended; as printed this is never reached."""
         require(RULE == MEANT and self.is_looking() and self.replica not in self.failed)
         require(self.result is None and (PATIENCE == 0 or len(self.queues[self.replica]) > 0))
         wanted = identifiers[self.position]
@@ -112,7 +112,7 @@ class Consumer(Role, count=CONSUMERS):
 
     @action(fair="weak")
     def pop(self):
-        """19 to 21: as meant, once the event is found; as printed, always."""
+        """19 to 21: as intended, once the event is found; as printed, always."""
         require(self.is_looking() and self.replica not in self.failed)
         require(RULE == PRINTED or self.result is not None)
         require(PATIENCE < 2 or len(self.queues[self.replica]) > 0)
@@ -125,7 +125,7 @@ class Consumer(Role, count=CONSUMERS):
 
     @action(fair="weak")
     def build(self):
-        """22 to 26: as meant, of what was found; as printed, of a wrapper that was never assigned."""
+        """22 to 26: as intended, from the event found; as printed, from a wrapper never assigned."""
         require(RULE != NUMBERED and self.replica == REPLICAS)
         if self.result is not None:
             self.delivered.append(self.result)
@@ -137,7 +137,7 @@ class Consumer(Role, count=CONSUMERS):
 
     @action(fair="weak")
     def take(self):
-        """By number: the event is at some replica, wherever in its queue."""
+        """By number: takes the event from any replica, anywhere in its queue."""
         require(RULE == NUMBERED and self.position < len(identifiers))
         wanted = identifiers[self.position]
         require(wanted in self.delivered or any(wanted in self.queues[k] for k in range(REPLICAS)))
@@ -148,7 +148,7 @@ class Consumer(Role, count=CONSUMERS):
 
 @always
 def delivered_once_and_in_order(consumer: Consumer):
-    """The events that a consumer delivers are those that were pushed, in their order, without a gap."""
+    """A consumer delivers the pushed events in order and without gaps."""
     return all(
         index >= len(consumer.delivered) or consumer.delivered[index] == index
         for index in range(IDENTIFIERS)
@@ -157,13 +157,13 @@ def delivered_once_and_in_order(consumer: Consumer):
 
 @always
 def no_empty_record(consumer: Consumer):
-    """Every record that is returned has an event in it."""
+    """Every returned record contains an event."""
     return not consumer.empty
 
 
 @always
 def no_framing(consumer: Consumer):
-    """The producer is correct, so no consumer gives up on it: some replica's word still counts."""
+    """No consumer marks the producer, which is correct, as failed at all replicas."""
     return len(consumer.failed) < REPLICAS
 
 
@@ -175,7 +175,7 @@ def not_failed_at_the_correct_replica(consumer: Consumer):
 
 @always
 def consumers_agree(one: Consumer, other: Consumer):
-    """Of two consumers one has delivered what the other has, or a beginning of it."""
+    """Of two consumers, one has delivered a prefix of what the other has."""
     return all(
         index >= len(one.delivered)
         or index >= len(other.delivered)
@@ -186,7 +186,7 @@ def consumers_agree(one: Consumer, other: Consumer):
 
 @leads_to
 def pushed_is_delivered(number: Int[0, EVENTS - 1]):
-    """To every consumer."""
+    """Every pushed event is delivered to every consumer."""
     return pushed > number, all(number in consumer.delivered for consumer in Consumer)
 
 
@@ -202,7 +202,7 @@ def all_is_delivered():
 
 @exists
 def lie_is_seen_through():
-    """The Byzantine replica served something forged first, and the event is delivered all the same."""
+    """The Byzantine replica served a forgery first, and the event is delivered nevertheless."""
     return any(
         len(consumer.delivered) > 0
         and consumer.served > 0

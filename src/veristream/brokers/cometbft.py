@@ -138,7 +138,7 @@ class CometNetwork(BrokerGroup):
 
     def kill(self, name: str) -> None:
         """Kills application and node: one process group, led by the application."""
-        running = self.find().get(name)
+        running = self.find_one(name)
         if running is not None:
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)

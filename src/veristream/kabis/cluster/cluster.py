@@ -16,22 +16,20 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
+from pathlib import Path
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cluster import folder as folders
 from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.cluster.folder import ClusterFolder
-from veristream.kabis.cluster.processes import Running
+from veristream.kabis.cluster.group import ProcessGroup
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
 START_PATIENCE_S = 60.0
-STOP_PATIENCE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +49,14 @@ class Start:
         return (self.faults or {}).get(name)
 
 
-class Cluster:
-    """The parties of a folder; as a context manager it stops on leaving what it has started."""
+class Cluster(ProcessGroup):
+    """The parties of a folder; on exit, the context manager stops those that this object started."""
+
+    STOP_PATIENCE_S = 15.0
 
     def __init__(self, folder: ClusterFolder) -> None:
+        super().__init__()
         self.folder = folder
-        self.running: dict[str, Running] = {}
 
     @property
     def genesis(self) -> Genesis:
@@ -126,16 +126,9 @@ class Cluster:
         ours = () if is_cometbft(genesis) else genesis.validators
         return [party.name for party in ours + genesis.storage]
 
-    def find(self) -> dict[str, Running]:
-        """The parties that run now, whoever started them."""
-        found = {name: self._find(name) for name in self.names()}
-        return {name: running for name, running in found.items() if running is not None}
-
-    def _find(self, name: str) -> Running | None:
-        ours = self.running.get(name)
-        if ours is not None:
-            return ours if ours.is_alive() else None
-        return processes.find(self.folder.party(name))
+    def folder_of(self, name: str) -> Path:
+        """Returns a party's folder."""
+        return self.folder.party(name)
 
     def start(self, how: Start = Start(), names: Iterable[str] | None = None) -> None:
         """Starts parties, by default all, and returns when they answer; if one fails, none is left."""
@@ -220,22 +213,6 @@ class Cluster:
             raise ModelError(text, hint=hint)
         raise EnvironmentFailure(text, hint or f"look at {self.folder.party(name) / 'log.txt'}")
 
-    def stop(self, names: Iterable[str] | None = None) -> list[str]:
-        """Stops parties, by default all that run, whoever started them; gives who they were."""
-        found = self.find()
-        chosen = [found[name] for name in (found if names is None else names) if name in found]
-        processes.stop(chosen, STOP_PATIENCE_S)
-        for each in chosen:
-            self.running.pop(each.name, None)
-        return [each.name for each in chosen]
-
-    def kill(self, name: str) -> None:
-        """Ends a party at once, as `kill -9` does, and waits until it is gone."""
-        running = self._find(name)
-        if running is not None:
-            processes.kill(running, STOP_PATIENCE_S)
-        self.running.pop(name, None)
-
     def restart(self, name: str, how: Start = Start()) -> None:
         """Stops a party and starts it again, perhaps with a fault."""
         self.stop([name])
@@ -245,15 +222,6 @@ class Cluster:
         """The parties that we started and that have ended by themselves, with their last words."""
         gone = [name for name, running in self.running.items() if not running.is_alive()]
         return {name: processes.last_words(self.folder.party(name))[0] for name in gone}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.running:
-            self.stop(list(self.running))
 
 
 def check_faults(genesis: Genesis, faults: Mapping[str, str]) -> None:

@@ -14,7 +14,6 @@ from veristream.errors import ModelError
 from veristream.ir.expr import (
     TRUE,
     Binary,
-    Call,
     ClockConstraint,
     ClockOp,
     ClockTest,
@@ -24,12 +23,11 @@ from veristream.ir.expr import (
     Expr,
     Fold,
     Local,
-    Peek,
     Unary,
 )
+from veristream.ir.walk import may_fault, mentions
 
 DISJUNCTS_MAX = 512
-_PARTIAL = ("div", "rem", "mod", "<<", ">>")
 _NEGATED: dict[str, ClockOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -52,15 +50,9 @@ def negate(condition: Expr) -> tuple[Disjunct, ...]:
     return _split(condition, False)
 
 
-def mentions_clocks(node: object) -> bool:
+def mentions_clocks(expr: Expr) -> bool:
     """Returns whether the expression contains a clock test or a test for deadlock."""
-    if isinstance(node, ClockTest | Deadlocked):
-        return True
-    if isinstance(node, tuple):
-        return any(mentions_clocks(part) for part in node)
-    if is_dataclass(node):
-        return any(mentions_clocks(getattr(node, part.name)) for part in fields(node))
-    return False
+    return mentions(expr, ClockTest | Deadlocked)
 
 
 def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
@@ -107,7 +99,7 @@ def _after(left: Expr, truth: bool, right: Expr, parts: tuple[Disjunct, ...]) ->
 
     The guard is needed only if the right side may fault.
     """
-    known = _known(left, truth) if _may_fail(right) else TRUE
+    known = _known(left, truth) if may_fault(right) else TRUE
     return tuple(replace(part, condition=_conjunction(known, part.condition)) for part in parts)
 
 
@@ -124,17 +116,6 @@ def _known(expr: Expr, wanted: bool) -> Expr:
             return _conjunction(_known(left, True), _known(right, False))
         case _:
             return TRUE
-
-
-def _may_fail(node: object) -> bool:
-    """Returns whether the evaluation of the expression may fault."""
-    if isinstance(node, tuple):
-        return any(_may_fail(part) for part in node)
-    if isinstance(node, Call | Peek) or (isinstance(node, Binary) and node.op in _PARTIAL):
-        return True
-    if getattr(node, "indices", ()):
-        return True
-    return is_dataclass(node) and any(_may_fail(getattr(node, part.name)) for part in fields(node))
 
 
 def _of_test(constraint: ClockConstraint, wanted: bool) -> tuple[Disjunct, ...]:

@@ -14,24 +14,10 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from veristream.ir.expr import (
-    AtLocation,
     Binary,
-    Call,
-    ClockRef,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
     Expr,
     Fold,
-    IsDone,
-    IsIdle,
-    Load,
-    Local,
-    Peek,
     Primed,
-    Queue,
     Unary,
 )
 from veristream.ir.property import (
@@ -55,6 +41,7 @@ from veristream.ir.property import (
     TemporalUnary,
     Transition,
 )
+from veristream.ir.walk import may_fault, mentions
 
 
 def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
@@ -63,7 +50,7 @@ def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
         case Always(condition=condition):
             found = _premises(condition)
         case Transition(condition=condition):
-            found = (premise for premise in _premises(condition) if not _mentions_next(premise))
+            found = (premise for premise in _premises(condition) if not mentions(premise, Primed))
         case LeadsTo(cause=cause):
             found = iter((cause,))
         case Temporal(formula=formula):
@@ -148,7 +135,7 @@ def _premises(condition: Expr) -> Iterator[Expr]:
             yield from _premises(left)
             for premise in _premises(right):
                 # if the left side is false, the right one may not be evaluated
-                yield Binary("and", left, premise, premise.span) if _may_fault(premise) else premise
+                yield Binary("and", left, premise, premise.span) if may_fault(premise) else premise
         case Fold(op="all", name=name, low=low, high=high, body=body, span=span):
             for premise in _premises(body):
                 yield Fold("any", name, low, high, premise, span)
@@ -229,57 +216,3 @@ def _at_once(formula: Formula) -> Expr | None:
             return None if one is None or other is None else Binary("and", one, other, span)
         case _:
             return None
-
-
-def _mentions_next(expr: Expr) -> bool:
-    return isinstance(expr, Primed) or any(map(_mentions_next, _operands(expr)))
-
-
-def _may_fault(expr: Expr) -> bool:
-    """Returns whether an evaluation might fault, judged by the expression's form."""
-    match expr:
-        case Load(indices=indices) | Queue(indices=indices):
-            return bool(indices)
-        case Local(index=index):
-            return index is not None
-        case Call() | Peek():
-            return True
-        case ClockTest(constraint=constraint) if constraint.left.indices or _indices(constraint.right):
-            return True
-        case Binary(op="div" | "rem" | "mod" | "<<" | ">>"):
-            return True
-        case _:
-            return any(map(_may_fault, _operands(expr)))
-
-
-def _indices(clock: ClockRef | None) -> tuple[Expr, ...]:
-    return () if clock is None else clock.indices
-
-
-def _operands(expr: Expr) -> tuple[Expr, ...]:
-    match expr:
-        case Const() | AtLocation() | IsDone() | IsIdle() | Deadlocked():
-            return ()
-        case ClockTest(constraint=constraint):
-            when = () if constraint.when is None else (constraint.when,)
-            return (*when, *_indices(constraint.left), *_indices(constraint.right), constraint.bound)
-        case ClockValue(clock=clock):
-            return _indices(clock)
-        case Load(indices=indices) | Queue(indices=indices):
-            return indices
-        case Local(index=index):
-            return () if index is None else (index,)
-        case Unary(operand=operand) | Primed(operand=operand):
-            return (operand,)
-        case Binary(left=left, right=right):
-            return (left, right)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            return (condition, then, otherwise)
-        case Fold(body=body):
-            return (body,)
-        case Call(arguments=arguments):
-            return arguments
-        case Peek(position=position, indices=indices):
-            return (position, *indices)
-        case _:
-            assert_never(expr)

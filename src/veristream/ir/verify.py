@@ -7,14 +7,14 @@ a value outside its range) is a fault at run time; a mistake in every run is an 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import factorial, prod
 from typing import assert_never
 
 from veristream.errors import ModelError
 from veristream.ir.bounds import check_overflow
-from veristream.ir.expr import Assign, Call, ClockValue, Expr, Load, Reset
+from veristream.ir.expr import Assign, Block, Call, ClockValue, Expr, Load, Reset
 from veristream.ir.network import (
     Bind,
     Channel,
@@ -70,6 +70,7 @@ from veristream.ir.verify_scope import (
     unknown,
 )
 from veristream.ir.verify_timed import check_timed
+from veristream.ir.walk import walk
 from veristream.source import NOWHERE, Span
 
 ACTION_PROPOSITIONS_MAX = 31
@@ -231,21 +232,16 @@ def _check_vectors(channel: Channel, declared: Declared) -> None:
             )
 
 
-def _calls_and_effects(node: object) -> tuple[set[str], bool]:
-    """Returns the functions that the node calls, and whether the node itself assigns state."""
+def _calls_and_effects(block: Block) -> tuple[set[str], bool]:
+    """Returns the functions that the block calls, and whether the block itself assigns state."""
     called: set[str] = set()
-    assigns = isinstance(node, Reset) or (isinstance(node, Assign) and isinstance(node.target, Load))
-    if isinstance(node, Call):
-        called.add(node.function)
-    parts: list[object] = []
-    if isinstance(node, tuple):
-        parts = list(node)
-    elif is_dataclass(node):
-        parts = [getattr(node, part.name) for part in fields(node) if part.name != "span"]
-    for part in parts:
-        inner_called, inner_assigns = _calls_and_effects(part)
-        called |= inner_called
-        assigns = assigns or inner_assigns
+    assigns = False
+    for node in walk(block):
+        match node:
+            case Call(function=name):
+                called.add(name)
+            case Reset() | Assign(target=Load()):
+                assigns = True
     return called, assigns
 
 

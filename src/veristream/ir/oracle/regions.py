@@ -17,7 +17,7 @@ together less than one unit, need a grid finer than 1/n.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor, prod
 
@@ -25,6 +25,7 @@ from veristream.ir.bounds import Names, interval, names_of
 from veristream.ir.clocks import number_clocks
 from veristream.ir.expr import ClockConstraint, ClockRef, Fold, For, Let, Reset, Type
 from veristream.ir.network import Bind, Network, Parameter, Receive, Select
+from veristream.ir.walk import walk
 
 Valuation = tuple[Fraction, ...]
 """Clock values by number; clock 0 is 0."""
@@ -82,7 +83,7 @@ def regions_of(network: Network) -> Regions:
     clocks = number_clocks(network)
     largest, greatest_reset = 0, 0
     linked: set[int] = set()
-    for node in _walk(network):
+    for node in walk(network):
         if isinstance(node, ClockConstraint):
             bound = interval(node.bound, names)
             largest = max(largest, abs(bound.low), abs(bound.high))
@@ -95,22 +96,10 @@ def regions_of(network: Network) -> Regions:
     return Regions(largest, largest + greatest_reset, frozenset(linked))
 
 
-def _walk(node: object) -> Iterator[object]:
-    """Yields the node and all its descendants."""
-    if isinstance(node, tuple):
-        for part in node:
-            yield from _walk(part)
-    elif is_dataclass(node):
-        yield node
-        for part in fields(node):
-            if part.name != "span":
-                yield from _walk(getattr(node, part.name))
-
-
 def _with_locals(network: Network) -> Names:
     """Returns all names, including locals; equal names in different scopes get the widest type."""
     names = names_of(network)
-    for node in _walk(network):
+    for node in walk(network):
         for name, type_ in _declares(node, names):
             known = names.locals.get(name, type_)
             widest = Type(min(known.low, type_.low), max(known.high, type_.high))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from veristream.ir.expr import (
@@ -57,6 +57,7 @@ from veristream.ir.text.spelling import (
     spell_name,
     spell_path,
 )
+from veristream.ir.walk import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +81,9 @@ def spelling_of(network: Network) -> Spelling:
 
 def _declared_names(node: object) -> Iterator[str]:
     """Yields every local name that the node declares."""
-    if isinstance(node, tuple):
-        for part in node:
-            yield from _declared_names(part)
-    elif is_dataclass(node):
-        if isinstance(node, Let | For | Fold | Parameter | Select | Bind):
-            yield node.name
-        for part in fields(node):
-            if part.name != "span":
-                yield from _declared_names(getattr(node, part.name))
+    for part in walk(node):
+        if isinstance(part, Let | For | Fold | Parameter | Select | Bind):
+            yield part.name
 
 
 def print_expr(expr: Expr, spelling: Spelling | None = None) -> str:

@@ -24,6 +24,7 @@ from veristream.ir.expr import (
     Statement,
     Type,
 )
+from veristream.ir.walk import mentions
 from veristream.languages.actions.lower.convert import bit_of, element_of
 from veristream.languages.actions.lower.values import (
     Held,
@@ -34,7 +35,6 @@ from veristream.languages.actions.lower.values import (
     leaf_of,
     length_of,
     local_name,
-    mentions,
     scalar,
 )
 from veristream.languages.actions.read.types import (

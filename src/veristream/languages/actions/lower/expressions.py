@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from veristream.ir.expr import Binary, BinaryOp, Conditional, Const, Expr, FoldOp, Primed, Unary
+from veristream.ir.walk import mentions
 from veristream.languages.actions.lower.collections import (
     compile_fold,
     compile_length,
@@ -33,7 +34,6 @@ from veristream.languages.actions.lower.values import (
     Value,
     item_at,
     length_of,
-    mentions,
     part_of,
     primed,
     scalar,

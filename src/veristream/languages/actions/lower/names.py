@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field, replace
 
 from veristream.ir.expr import Assign, Const, Expr, Let, Load, Local, Statement, Type
+from veristream.ir.walk import mentions
 from veristream.languages.actions.lower.convert import describe_value
 from veristream.languages.actions.lower.values import (
     Held,
@@ -19,7 +20,6 @@ from veristream.languages.actions.lower.values import (
     Value,
     leaf_of,
     local_name,
-    mentions,
 )
 from veristream.languages.actions.read.types import (
     INTEGER,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, Load, Local, Primed
+from veristream.ir.walk import mentions
 from veristream.languages.actions.read.module import Module
 from veristream.languages.actions.read.types import (
     Leaf,
@@ -276,13 +277,3 @@ def reads_state(value: Value) -> bool:
             return any(map(reads_state, items))
         case Stored() | Chosen():
             return True
-
-
-def mentions(part: object, kind: type[Load] | type[Primed]) -> bool:
-    """Returns whether the expression contains a node of the kind."""
-    if isinstance(part, kind):
-        return True
-    if isinstance(part, tuple):
-        return any(mentions(inner, kind) for inner in part)
-    names = getattr(part, "__slots__", ())
-    return any(mentions(getattr(part, name), kind) for name in names if name != "span")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-
+from veristream.ir.walk import walk
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import BUILTIN_FUNCTIONS
 from veristream.languages.timed.lower.scope import FunctionName
-from veristream.source import Span
 
 
 def changes(function: FunctionName, parameter: str) -> bool:
     """Returns whether the function may assign the parameter, directly or by passing it by reference."""
-    for node in nodes(function.declaration.body):
+    for node in walk(function.declaration.body):
         match node:
             case syntax.Assignment(target=target) | syntax.Increment(target=target):
                 if root(target) == parameter:
@@ -34,7 +31,7 @@ def changes(function: FunctionName, parameter: str) -> bool:
 def assigned(template: syntax.Template) -> frozenset[str]:
     """Returns all names that the template assigns, regardless of what they denote there."""
     found: set[str | None] = set()
-    for node in nodes((template.declarations, template.edges)):
+    for node in walk((template.declarations, template.edges)):
         match node:
             case syntax.Assignment(target=target) | syntax.Increment(target=target):
                 found.add(root(target))
@@ -42,7 +39,7 @@ def assigned(template: syntax.Template) -> frozenset[str]:
 
 
 def count_returns(function: syntax.Function) -> int:
-    return sum(isinstance(node, syntax.Return) for node in nodes(function.body))
+    return sum(isinstance(node, syntax.Return) for node in walk(function.body))
 
 
 def root(expr: syntax.Expression) -> str | None:
@@ -50,14 +47,3 @@ def root(expr: syntax.Expression) -> str | None:
     while isinstance(expr, syntax.Index | syntax.Member):
         expr = expr.base
     return expr.name if isinstance(expr, syntax.Name) else None
-
-
-def nodes(node: object) -> Iterator[object]:
-    """Yields the node and all its descendants."""
-    yield node
-    if isinstance(node, tuple):
-        for part in node:
-            yield from nodes(part)
-    elif is_dataclass(node) and not isinstance(node, Span):
-        for part in fields(node):
-            yield from nodes(getattr(node, part.name))

@@ -7,11 +7,11 @@ might fault, unless that operand would not have been evaluated.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
 from functools import reduce
 
 from veristream.ir import expr as ir
 from veristream.ir.constant import constant_value
+from veristream.ir.walk import mentions
 from veristream.source import Span
 
 _TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or", "implies"})
@@ -65,11 +65,7 @@ def condition_of(parts: Iterable[ir.Expr]) -> ir.Expr | None:
 
 def has_call(node: object) -> bool:
     """Returns whether the node contains a call, which may have side effects."""
-    if isinstance(node, tuple):
-        return any(map(has_call, node))
-    if not is_dataclass(node) or isinstance(node, Span):
-        return False
-    return isinstance(node, ir.Call) or any(has_call(getattr(node, part.name)) for part in fields(node))
+    return mentions(node, ir.Call)
 
 
 def _decides(op: str, side: ir.Expr) -> bool:

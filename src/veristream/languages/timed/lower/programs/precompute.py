@@ -7,9 +7,9 @@ from veristream.ir import expr as ir
 from veristream.ir import network as net
 from veristream.ir.oracle.evaluate import Environment, ModelFault, evaluate
 from veristream.ir.state import name_parts
+from veristream.ir.walk import walk
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.model import Model
-from veristream.languages.timed.lower.programs.changes import nodes
 from veristream.languages.timed.lower.programs.expressions import ExpressionReader
 from veristream.languages.timed.lower.programs.statements import lower_functions
 from veristream.languages.timed.lower.scope import LocalNames, Scope
@@ -21,7 +21,7 @@ def call_value(expr: syntax.Call, scope: Scope) -> int:
     call = ExpressionReader(model, scope, LocalNames()).value(expr)
     lower_functions(model)
     functions = tuple(model.functions.values())
-    for part in nodes((call, functions)):
+    for part in walk((call, functions)):
         if isinstance(part, ir.Load | ir.Reset):
             raise ModelError(
                 f"`{expr.name}` uses variables, which have no value at compile time",

@@ -12,17 +12,19 @@ from veristream.errors import ModelError
 from veristream.kabis.client.consumed import Origin, decode_events
 from veristream.kabis.client.consumer.core import ConsumerCore
 from veristream.kabis.client.consumer.outputs import Fetch
-from veristream.kabis.client.fetching import (
+from veristream.kabis.client.consumer.validated_reading import (
     BUSY_FACTOR,
-    DEMOTED_MS,
     Patience,
-    Reader,
-    Standing,
+    ValidatedReader,
     Wanted,
+    find_index,
+)
+from veristream.kabis.client.fetching import (
+    DEMOTED_MS,
+    Standing,
     WrongAnswerError,
     check_answer,
     find_forgery,
-    find_index,
 )
 from veristream.kabis.client.options import ConsumerOptions
 from veristream.kabis.ledger.follower import Follower
@@ -166,7 +168,7 @@ def test_a_leaf_that_is_no_event_is_a_gap() -> None:
 def test_a_reader_takes_parts_of_batches_and_ends_where_it_should() -> None:
     admission, ledger = admitted()
     origin = Origin("orders", 0, "alice", 3, 1, admission.digest)
-    reader = Reader(("orders", 0), 0, 2)
+    reader = ValidatedReader(("orders", 0), 0, 2)
     reader.window.append(
         Wanted(admission, ["s0"], 7, decode_events(batch_of(b"a", b"b").leaves, 0, origin, None))
     )

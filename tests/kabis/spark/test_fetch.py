@@ -123,7 +123,7 @@ def test_when_all_lie_nothing_is_believed() -> None:
     with pytest.raises(EnvironmentFailure) as caught:
         read(cluster, part, timeout_s=0.3)
     assert caught.value.message.startswith(
-        "no storage party gives back the batch of orders-1 at index 3 (s0: the events are not those that"
+        "no storage party returns the batch of orders-1 at index 3 (s0: the events are not those that"
     )
 
 

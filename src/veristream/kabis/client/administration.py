@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,19 +17,20 @@ from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.errors import BelowLowWaterError
-from veristream.kabis.client.fetching import WrongAnswerError, check_answer, require_partition
+from veristream.kabis.client.fetching import Fetcher, require_partition
+from veristream.kabis.client.following import ask_height, follow_chain
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
-from veristream.kabis.ledger.follower import FalseBlockError, Follower
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ledger.state import Admission
 from veristream.kabis.protocol.actions import Action
-from veristream.kabis.protocol.batch import Batch
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Reason, Refused
 from veristream.kabis.protocol.transactions import Author, sign_action
 
 PATIENCE_S = 30.0
-RETRY_S = 0.1
+FETCH_S = 5.0
 SUBMIT_AGAIN_S = 2.0
 SPREAD_S = 10.0
 """How long an action that is on the ledger is waited for to be known to most validators."""
@@ -50,25 +51,21 @@ class Replica:
         return self.follower.ledger
 
     async def follow(self, height: int) -> None:
-        """Follows the chain to a height; whoever gives a false block is asked no more."""
-        while self.ledger.height < height:
-            try:
-                async for certified in self.channels.ordering.follow(self.follower.next_height):
-                    self.follower.follow(certified, _clock_ms())
-                    if self.ledger.height >= height:
-                        return
-            except (FalseBlockError, *FAILURES):
-                await asyncio.sleep(RETRY_S)
+        """Follows the chain to a height, from whichever validators return true blocks."""
+        if self.ledger.height >= height:
+            return
+        blocks = follow_chain(self.channels.ordering, self.follower, self._take)
+        async with aclosing(blocks):
+            async for _ in blocks:
+                if self.ledger.height >= height:
+                    return
+
+    def _take(self, certified: CertifiedBlock) -> None:
+        self.follower.follow(certified, _clock_ms())
 
     async def follow_to_end(self) -> None:
-        """Follows the chain to where the validators say that it is."""
-        while True:
-            try:
-                height = (await self.channels.ordering.status()).height
-                break
-            except FAILURES:
-                await asyncio.sleep(RETRY_S)
-        await self.follow(height)
+        """Follows the chain to the height that the validators report."""
+        await self.follow(await ask_height(self.channels.ordering))
 
     async def act(self, author: Author, action: Action) -> None:
         """Gets an action onto the ledger, signed anew if another of the author's came before it.
@@ -125,7 +122,7 @@ class Replica:
         """The receipt of an event, from whichever party has its batch."""
         admission = self._find(topic, partition, index)
         blocks = await self.channels.ordering.read(admission.height, admission.height)
-        batch = await self._fetch(admission)
+        batch = await Fetcher(self.channels.storage, FETCH_S).fetch(admission)
         header = batch.header
         proof, last = self.ledger.prove_key(header.producer, header.key_epoch), self.follower.last
         if not blocks or proof is None or last is None:
@@ -155,18 +152,6 @@ class Replica:
                 else "it has no events yet",
             )
         return admission
-
-    async def _fetch(self, admission: Admission) -> Batch:
-        for party in self.channels.storage:
-            try:
-                answer = await party.fetch_bytes(admission.digest)
-                if isinstance(answer, bytes):
-                    return check_answer(admission, answer)
-            except (WrongAnswerError, *FAILURES):
-                continue
-        raise EnvironmentFailure(
-            "no storage party gives back the event's batch", "see `veristream kabis status`"
-        )
 
 
 def visit(

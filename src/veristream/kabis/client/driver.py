@@ -9,24 +9,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Channels, Connect
+from veristream.kabis.client.clock import monotonic_ms
 from veristream.kabis.client.errors import RefusedClientError
-from veristream.kabis.ledger.follower import FalseBlockError, Follower
+from veristream.kabis.client.following import ask_height, follow_chain
+from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.wire.connection import RefusedError
 from veristream.kabis.wire.endpoints import new_event_loop
 
 _LOGGER = logging.getLogger(__name__)
 
-RETRY_S = 0.1
 OPEN_TIMEOUT_S = 30.0
 
 Output = TypeVar("Output")
@@ -50,11 +48,6 @@ class Core(Protocol[Output]):
 
     def close(self) -> list[Output]:
         """Nothing goes on from here."""
-
-
-def monotonic_ms() -> int:
-    """The clock that cores are run by."""
-    return int(time.monotonic() * 1000)
 
 
 class Driver(Generic[Output]):
@@ -85,13 +78,13 @@ class Driver(Generic[Output]):
         self.spawn(self._follow())
         try:
             async with asyncio.timeout(timeout_s):
-                status = await self._status()
-                while self._core.follower.ledger.height < status:
+                height = await ask_height(self.channels.ordering)
+                while self._core.follower.ledger.height < height:
                     self._moved.clear()
                     await self._moved.wait()
-        except RefusedError as refused:
+        except RefusedClientError:
             await self.close()
-            raise RefusedClientError(str(refused)) from refused
+            raise
         except TimeoutError:
             await self.close()
             chain_id = self._core.follower.genesis.chain_id
@@ -100,26 +93,13 @@ class Driver(Generic[Output]):
                 "see whether they run and can be reached: `veristream kabis status`",
             ) from None
 
-    async def _status(self) -> int:
-        while True:
-            try:
-                return (await self.channels.ordering.status()).height
-            except RefusedError:  # by every validator that answers: asking again does not help
-                raise
-            except FAILURES as error:
-                _LOGGER.info("no status yet: %s", error)
-                await asyncio.sleep(RETRY_S)
-
     async def _follow(self) -> None:
-        while True:
-            try:
-                async for certified in self.channels.ordering.follow(self._core.follower.next_height):
-                    self.feed(partial(self._core.block, certified))
-                    self._moved.set()
-                    await asyncio.sleep(0)  # many blocks at once must not keep other tasks waiting
-            except (FalseBlockError, *FAILURES) as error:
-                _LOGGER.warning("a block that does not count: %s", error)
-            await asyncio.sleep(RETRY_S)
+        def take(certified: CertifiedBlock) -> None:
+            self.feed(partial(self._core.block, certified))
+
+        async for _ in follow_chain(self.channels.ordering, self._core.follower, take):
+            self._moved.set()
+            await asyncio.sleep(0)  # many blocks at once must not keep other tasks waiting
 
     def feed(self, call: Callable[[int], list[Output]]) -> None:
         """Gives the core an input, in the event loop, and does what it wants done."""

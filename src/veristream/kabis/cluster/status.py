@@ -14,6 +14,7 @@ from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client.administration import GroupLag, Replica, list_lags
 from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.client.errors import RefusedClientError
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
@@ -175,7 +176,7 @@ async def _ask_groups(genesis: Genesis, ordering: Validators) -> tuple[GroupLag,
     try:
         async with asyncio.timeout(LEDGER_S):
             await replica.follow_to_end()
-    except TimeoutError:
+    except (TimeoutError, RefusedClientError):
         return None
     return tuple(list_lags(replica.ledger))
 

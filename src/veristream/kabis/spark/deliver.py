@@ -19,9 +19,9 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.fetching import Fetcher
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.protocol.records import Record, choose_partition, decode_leaf
-from veristream.kabis.spark.fetch import Fetcher
 from veristream.kabis.spark.outbox import Epoch, Outbox, Posted
 from veristream.kabis.spark.watch import Watch
 

@@ -16,12 +16,10 @@ from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Storage
 from veristream.kabis.client.consumed import Consumed, Origin, decode_events
-from veristream.kabis.client.driver import LoopThread, monotonic_ms
+from veristream.kabis.client.driver import LoopThread
 from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.client.fetching import (
-    Standing,
-    WrongAnswerError,
-    check_answer,
+    Fetcher,
     find_false_signature,
     origin_of,
 )
@@ -34,62 +32,10 @@ from veristream.kabis.spark.plan import AdmittedPart, Part, PlainPart
 
 AHEAD_BATCHES = 8
 """How many batches are on their way at once."""
-PATIENCE_S = 1.0
-"""How long a party is waited for in the first round; in each further round twice as long."""
-RETRY_S = 0.1
 PLAIN_BYTES = 1 << 20
 
 OpenStorage = Callable[[], Awaitable[Sequence[Storage]]]
 """Reaches the storage parties, in the event loop that will use them."""
-
-
-class Fetcher:
-    """Gets admitted batches, from whichever party gives the right one."""
-
-    def __init__(self, parties: Sequence[Storage], timeout_s: float) -> None:
-        self.standing = Standing()
-        self._parties = {party.name: party for party in parties}
-        self._timeout_s = timeout_s
-
-    async def fetch(self, admission: Admission) -> Batch:
-        """The admitted batch; raises EnvironmentFailure if nobody gives it in time."""
-        deadline_ms = monotonic_ms() + int(self._timeout_s * 1000)
-        patience_s = PATIENCE_S
-        while True:
-            for name in self.standing.order(admission, list(self._parties), monotonic_ms()):
-                batch = await self._ask(self._parties[name], admission, patience_s)
-                if batch is not None:
-                    return batch
-            if monotonic_ms() >= deadline_ms:
-                raise self._nowhere(admission)
-            await asyncio.sleep(RETRY_S)
-            patience_s *= 2
-
-    async def _ask(self, party: Storage, admission: Admission, patience_s: float) -> Batch | None:
-        """The batch, if this party gives it; else it is noted what was wrong."""
-        try:
-            async with asyncio.timeout(patience_s):
-                answer = await party.fetch_bytes(admission.digest)
-            if isinstance(answer, bytes):
-                return check_answer(admission, answer)
-            why = "it does not have the batch" if party.name in admission.parties else ""
-        except (WrongAnswerError, *FAILURES) as error:
-            why = str(error) or "no answer"
-        if why:
-            self.standing.suspect(party.name, admission.digest, why, monotonic_ms())
-        return None
-
-    def _nowhere(self, admission: Admission) -> EnvironmentFailure:
-        header = admission.signed.header
-        last = {
-            each.party: each.why for each in self.standing.suspicions if each.digest == admission.digest
-        }
-        told = "; ".join(f"{party}: {why}" for party, why in sorted(last.items()))
-        return EnvironmentFailure(
-            f"no storage party gives back the batch of {header.topic}-{header.partition} at index"
-            f" {admission.first_index} ({told})",
-            "see `veristream kabis status`; a consumer that validates has a hole skipped that all confess",
-        )
 
 
 async def read_part(

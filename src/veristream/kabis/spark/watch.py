@@ -18,6 +18,7 @@ from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.driver import LoopThread
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.following import ask_height
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
@@ -103,17 +104,10 @@ class Watch:
 
     async def _follow(self) -> None:
         async with asyncio.timeout(self.timeout_s):
-            height = await self._height()
+            height = await ask_height(self._channels.ordering)
         while self.ledger.height < height:
             async with asyncio.timeout(self.timeout_s):
                 await self._replica.follow(min(height, self.ledger.height + STEP_BLOCKS))
-
-    async def _height(self) -> int:
-        while True:
-            try:
-                return (await self._channels.ordering.status()).height
-            except FAILURES:
-                await asyncio.sleep(0.1)
 
     async def _ask_bounds(self, place: Place) -> Bounds:
         """From where to where the topic's one storage party says that a partition goes."""

@@ -36,9 +36,10 @@ from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
 from veristream.kabis.client.consumer.outputs import Output, Ticket
 from veristream.kabis.client.consumer.plain_reading import Answer
+from veristream.kabis.client.consumer.validated_reading import find_index
 from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver
 from veristream.kabis.client.errors import ClosedError
-from veristream.kabis.client.fetching import find_index, require_partition, require_party
+from veristream.kabis.client.fetching import require_partition, require_party
 from veristream.kabis.client.kafka.clients import KafkaSources
 from veristream.kabis.client.options import ConsumerOptions, Start
 from veristream.kabis.ledger.follower import Follower

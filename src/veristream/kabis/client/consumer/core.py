@@ -26,12 +26,10 @@ from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.membership import Membership, Voice
 from veristream.kabis.client.consumer.outputs import Output, Ticket
 from veristream.kabis.client.consumer.plain_reading import PLAIN_BYTES, Answer, PlainReader
+from veristream.kabis.client.consumer.validated_reading import Patience, ValidatedReader, Wanted
 from veristream.kabis.client.errors import NoGroupError, NotAssignedError
 from veristream.kabis.client.fetching import (
-    Patience,
-    Reader,
     Standing,
-    Wanted,
     WrongAnswerError,
     check_answer,
     find_forgery,
@@ -67,7 +65,7 @@ class ConsumerCore:
         self._ledger = follower.ledger
         self._options = options
         self._parties = [party.name for party in self._genesis.storage]
-        self._readers: dict[Place, Reader | PlainReader] = {}
+        self._readers: dict[Place, ValidatedReader | PlainReader] = {}
         self._paused: set[Place] = set()
         self._topics: tuple[str, ...] = ()
         self._assigned: set[Place] | None = None
@@ -142,7 +140,7 @@ class ConsumerCore:
         for place in sorted(places - self._readers.keys()):
             self._readers[place] = self._begin(place)
 
-    def _begin(self, place: Place) -> Reader | PlainReader:
+    def _begin(self, place: Place) -> ValidatedReader | PlainReader:
         """Reads from where the group is, or else from where the options say."""
         committed = self.committed(place) if self._options.group is not None else None
         if not self._options.validate:
@@ -153,7 +151,7 @@ class ConsumerCore:
         start = partition.low_water if self._options.start is Start.BEGINNING else partition.next_index
         # A commit past the end is an offset of consumers that do not validate.
         index = start if committed is None or committed > partition.next_index else committed
-        reader = Reader(place, index, index)
+        reader = ValidatedReader(place, index, index)
         reader.check_low_water(partition.low_water)
         return reader
 
@@ -169,7 +167,7 @@ class ConsumerCore:
         self.buffered_bytes -= reader.drop()
         reader.seek(index)
         self._consumed.pop(place, None)
-        if isinstance(reader, Reader):
+        if isinstance(reader, ValidatedReader):
             reader.check_low_water(self._ledger.partition(*place).low_water)
             if reader.failure is not None:
                 raise reader.failure
@@ -229,7 +227,7 @@ class ConsumerCore:
                 positions[place] = min(reader.position, end) if policy.validated else reader.position
         return positions
 
-    def _reader(self, place: Place) -> Reader | PlainReader:
+    def _reader(self, place: Place) -> ValidatedReader | PlainReader:
         reader = self._readers.get(place)
         if reader is None:
             raise NotAssignedError(*place)
@@ -282,7 +280,7 @@ class ConsumerCore:
                 self._stale = False
                 self._rebalance()
             for reader in self._readers.values():
-                if isinstance(reader, Reader):
+                if isinstance(reader, ValidatedReader):
                     self._refill(reader, now_ms)
                 else:
                     self._ask_plain(reader, now_ms)
@@ -309,7 +307,7 @@ class ConsumerCore:
                     self._out.append(outputs.Ready())
             case Signed(action=LowWater(topic, partition)):
                 reader = self._readers.get((topic, partition))
-                if isinstance(reader, Reader):
+                if isinstance(reader, ValidatedReader):
                     reader.check_low_water(self._ledger.partition(topic, partition).low_water)
             case _:
                 pass
@@ -381,16 +379,16 @@ class ConsumerCore:
         drained, self._out = self._out, []
         return drained
 
-    def _find(self, place: Place, first_index: int) -> tuple[Reader | None, Wanted | None]:
+    def _find(self, place: Place, first_index: int) -> tuple[ValidatedReader | None, Wanted | None]:
         reader = self._readers.get(place)
-        if not isinstance(reader, Reader):
+        if not isinstance(reader, ValidatedReader):
             return None, None
         return reader, reader.find(first_index)
 
     def _note(self, when_ms: int) -> None:
         self.next_ms = min(self.next_ms, when_ms)
 
-    def _refill(self, reader: Reader, now_ms: int) -> None:
+    def _refill(self, reader: ValidatedReader, now_ms: int) -> None:
         """Widens the window, and asks for whatever in it nobody is giving us."""
         options = self._options
         if reader.place in self._paused:
@@ -412,7 +410,7 @@ class ConsumerCore:
         if reader.ready:
             self._out.append(outputs.Ready())
 
-    def _ask(self, reader: Reader, wanted: Wanted, now_ms: int) -> None:
+    def _ask(self, reader: ValidatedReader, wanted: Wanted, now_ms: int) -> None:
         party = wanted.next_party(now_ms, self._patience)
         if party is not None:
             for late in wanted.asked.keys() - wanted.failed:
@@ -424,7 +422,7 @@ class ConsumerCore:
             wanted.begin_again(now_ms + self._options.retry_ms)
         self._note(wanted.due_ms(self._patience))
 
-    def _accept(self, reader: Reader, wanted: Wanted, data: bytes) -> None:
+    def _accept(self, reader: ValidatedReader, wanted: Wanted, data: bytes) -> None:
         admission = wanted.admission
         batch = check_answer(admission, data)
         reader.failure = find_forgery(admission, self._ledger, self.follower.verify)

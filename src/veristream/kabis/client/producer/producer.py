@@ -31,7 +31,8 @@ from typing import Self, assert_never
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Connect, Storage
 from veristream.kabis.client.authority import find_key_problem
-from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver, monotonic_ms
+from veristream.kabis.client.clock import monotonic_ms
+from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver
 from veristream.kabis.client.errors import BufferFullError, ClosedError
 from veristream.kabis.client.kafka.clients import KafkaTopics
 from veristream.kabis.client.options import ProducerOptions

@@ -18,8 +18,9 @@ from pathlib import Path
 from veristream.ir.network import Network
 from veristream.ir.property import Always
 from veristream.library import load
-from veristream.search.limits import Limits
-from veristream.search.reach.safety import Batch, Search, opening_locally
+from veristream.search.limits import Limits, silent
+from veristream.search.reach.batch import Batch
+from veristream.search.reach.safety import opened, opening_locally
 
 WARM_UP = """
 network warm_up
@@ -60,8 +61,7 @@ def explore(path: Path, constants: dict[str, int], workers: int) -> dict[str, fl
     for property_ in network.properties:
         batch.add(property_)
     limits = Limits(workers=workers, symmetry=False)
-    search = Search(network, batch, limits, lambda progress: None)
-    with search.opened(opening_locally(limits)):
+    with opened(network, batch, (limits, silent), opening_locally(limits)) as search:
         compiled = time.perf_counter()
         search.run()
         ended = time.perf_counter()

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from veristream.ir.network import Network
+from veristream.kernel.layout import lay_out
 from veristream.library import load
 from veristream.search.limits import Limits, SparkOptions, silent
-from veristream.search.reach.safety import Batch, Open, Search, opening_locally
+from veristream.search.reach.batch import Batch
+from veristream.search.reach.safety import Open, opened, opening_locally
 from veristream.search.shared import handover
 from veristream.search.shared.crew import SENT
 from veristream.search.shared.handover import Handover
@@ -49,8 +51,7 @@ def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
     batch = Batch()
     for property_ in network.properties:
         batch.add(property_)
-    search = Search(network, batch, limits, silent)
-    with search.opened(open_):
+    with opened(network, batch, (limits, silent), open_) as search:
         exploration = search.session.exploration
         if isinstance(exploration, Handover):
             exploration.advance(1)  # connects the workers
@@ -64,7 +65,7 @@ def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
         }
         if isinstance(exploration, Handover) and exploration.shared is not None:
             found["sent"] = sum(one[SENT] for one in exploration.shared.numbers)
-            found["record_bytes"] = 8 * (search.kernel.layout.word_count + 1)
+            found["record_bytes"] = 8 * (lay_out(network).word_count + 1)
         return found
 
 

@@ -135,25 +135,27 @@ def _measure_one(case: Case) -> dict[str, Any]:
     """Measures the case in this process; the search clock starts when its kernel is loaded."""
     from veristream.library import load
     from veristream.search.limits import Limits, silent
+    from veristream.search.safety import Search
     from veristream.search.session import peak_memory_mib
-    from veristream.search.zones.cases import inquire
-    from veristream.search.zones.safety import REACH_FIRST, TimedSearch, opening_zones_locally
+    from veristream.search.zones.inquiry import inquire
+    from veristream.search.zones.safety import REACH_FIRST, ZoneJudge, opening_zones_locally
     from veristream.verdict import word
 
     began = time.perf_counter()
     network = load(ROOT / "models" / case.model, case.constants)
     asked = [one for one in network.properties if one.name == case.query]
-    search = TimedSearch(inquire(network, asked, REACH_FIRST), Limits(), silent, time.monotonic())
+    inquiry = inquire(network, asked, REACH_FIRST)
     compiled = time.perf_counter()
-    with search.opened(opening_zones_locally(Limits())):
+    with opening_zones_locally(Limits())(inquiry) as zones:
+        judge = ZoneJudge.of(inquiry, zones)
+        search = Search(inquiry.cases, judge, zones, (Limits(), silent), time.monotonic())
         search.run()
     ended = time.perf_counter()
-    (found,) = search.cases
-    assert found.verdict is not None
+    (result,) = search.results().values()
     return {
-        "verdict": word(found.verdict),
-        "zones": search.zones.counts.states,
-        "steps": search.zones.counts.transitions,
+        "verdict": word(result.verdict),
+        "zones": result.effort.states,
+        "steps": result.effort.transitions,
         "compile_seconds": compiled - began,
         "search_seconds": ended - compiled,
         "memory_mib": peak_memory_mib(),

@@ -11,9 +11,10 @@ from veristream.ir.property import Property
 from veristream.kernel.layout import Row
 from veristream.search.limits import Limits, silent
 from veristream.search.memory import MIB
+from veristream.search.reach.batch import Batch
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
-from veristream.search.reach.safety import Batch, Exploring, Open, check_safety
+from veristream.search.reach.safety import Exploring, Open, check_safety
 from veristream.search.shared.assignment import Order, make_order
 from veristream.search.shared.checkpoint import read_manifest
 from veristream.search.shared.crew import Checkpoints, SharedExploration, open_crew

@@ -15,18 +15,17 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.timed import TimedInterpreter, TimedStep
 from veristream.ir.property import Property
 from veristream.ir.show import show_timed
-from veristream.search.limits import Limits, Report, silent
+from veristream.search.limits import Limits, silent
 from veristream.search.reach import partition
 from veristream.search.shared.zone_part import ZonePart
 from veristream.search.shared.zones import SharedZones, opening_zones_shared
-from veristream.search.zones.cases import Inquiry
 from veristream.search.zones.expand import COVERED
 from veristream.search.zones.explore import ZoneExploration
+from veristream.search.zones.inquiry import Inquiry
 from veristream.search.zones.safety import (
     ExploringZones,
     OpenZones,
-    TimedSearch,
-    check_timed_safety,
+    groups_of,
     opening_zones_locally,
     search_group,
 )
@@ -45,11 +44,10 @@ def check_zones(
     network: Network, properties: Sequence[Property], open_: OpenZones, limits: Limits | None = None
 ) -> list[Result]:
     """The results of safety properties of a timed network, in their order."""
-
-    def search(network: Network, group: Sequence[Property], limits: Limits, report: Report) -> TimedSearch:
-        return search_group(network, group, limits, report, open_, time.monotonic())
-
-    found = check_timed_safety(network, properties, limits or Limits(), silent, search)
+    found: dict[str, Result] = {}
+    for group in groups_of(properties):
+        bounds = (limits or Limits(), silent)
+        found |= search_group(network, group, bounds, open_, time.monotonic()).results()
     return [found[one.name] for one in properties]
 
 

@@ -10,9 +10,10 @@ from functools import partial
 from veristream.ir.network import Network
 from veristream.kernel.layout import Row
 from veristream.search.memory import MIB
+from veristream.search.reach.batch import Batch
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
-from veristream.search.reach.safety import Batch, Exploring, Open
+from veristream.search.reach.safety import Exploring, Open
 from veristream.search.shared.assignment import make_order
 from veristream.search.shared.checkpoint import read_manifest
 from veristream.search.shared.crew import Checkpoints

@@ -19,7 +19,7 @@ from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.reach.safety import SafetyClaim
+from veristream.search.safety import SafetyClaim
 from veristream.search.shared import handover
 from veristream.search.shared.checkpoint import MANIFEST
 from veristream.source import Source

@@ -35,8 +35,8 @@ from veristream.search.shared.assignment import Order
 from veristream.search.shared.checkpoint import MANIFEST
 from veristream.search.shared.crew import SharedExploration, WorkerLostError
 from veristream.search.shared.zones import ShareZones, Workers, check_shared_zones
-from veristream.search.zones.cases import inquire
-from veristream.search.zones.safety import REACH_FIRST, TimedSearch, opening_zones_locally
+from veristream.search.zones.inquiry import inquire
+from veristream.search.zones.safety import REACH_FIRST, ZoneSearch, opening_zones_locally
 from veristream.source import Source
 from veristream.verdict import Holds, Unknown, word
 
@@ -208,7 +208,7 @@ def test_a_search_whose_worker_is_lost_is_begun_again() -> None:
     wanted = named(network, "A[] not deadlock")
     attempts = 0
 
-    def again(run: Callable[[], TimedSearch]) -> TimedSearch:
+    def again(run: Callable[[], ZoneSearch]) -> ZoneSearch:
         nonlocal attempts
         while True:
             attempts += 1

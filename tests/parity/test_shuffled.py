@@ -18,7 +18,8 @@ from veristream.ir.property import Property
 from veristream.library import load
 from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.reach.safety import Open, SafetyClaim
+from veristream.search.reach.safety import Open
+from veristream.search.safety import SafetyClaim
 from veristream.search.shared import handover
 from veristream.search.shared.checkpoint import MANIFEST
 from veristream.search.spark import shuffle

@@ -24,7 +24,7 @@ from veristream.ir.property import Property
 from veristream.library import load
 from veristream.search import engine as local
 from veristream.search.limits import Limits, SparkOptions, silent
-from veristream.search.reach.safety import SafetyClaim
+from veristream.search.safety import SafetyClaim
 from veristream.search.spark.engine import engine
 from veristream.verdict import Unknown, word
 

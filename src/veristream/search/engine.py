@@ -1,91 +1,168 @@
-"""The local engine: checks properties on one machine."""
+"""Which search decides which claim; and the local engine, which runs all of them on this machine.
+
+An engine is a table from methods to searches. `run_searches` is the same for all engines: it chooses the
+method of each property, runs the searches one after the other, and begins none after an interrupt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
+from typing import assert_never
 
 from veristream.errors import ModelError
 from veristream.ir.network import Network
 from veristream.ir.property import (
+    Always,
+    DeadlockFree,
     Deterministic,
     DivergenceFree,
     Fairness,
     Inevitable,
     LeadsTo,
+    NonTerminating,
     PotentiallyAlways,
     Property,
+    Reachable,
     Refines,
     Temporal,
+    Transition,
     kind_of,
 )
 from veristream.search.limits import Limits, Report, silent
+from veristream.search.reach.batch import batches
 from veristream.search.reach.safety import check_safety
-from veristream.search.refine import refinement
 from veristream.search.refine.determinism import check_determinism
+from veristream.search.refine.refinement import check_refinement
 from veristream.search.runs.liveness import check_liveness
 from veristream.search.session import INTERRUPTED, peak_memory_mib
 from veristream.search.zones.runs import check_timed_runs
-from veristream.search.zones.safety import check_timed_safety
+from veristream.search.zones.safety import check_timed_safety, groups_of
 from veristream.verdict import Effort, Result, Unknown
 
 LOCAL_REMEDY = "--max-memory-mib gives more; --engine spark --spill DIR has a cluster's memory and disks"
 
 
-def check(
-    network: Network, properties: Sequence[Property], limits: Limits, report: Report = silent
-) -> tuple[Result, ...]:
-    """The result of each property, in their order; the network must have been verified.
+class Method(Enum):
+    """How a claim is decided."""
 
-    A bound that is hit or an interrupt gives `Unknown` for what is not decided by then.
-    """
-    safety = [p for p in properties if not is_temporal(p) and not _is_of_events(p)]
-    results: dict[str, Result] = {}
-    if safety:
-        if network.timed:
-            results = check_timed_safety(network, safety, limits, report)
-        else:
-            results = check_safety(network, safety, replace(limits, remedy=LOCAL_REMEDY), report)
-    for property_ in properties:
-        if property_.name in results:
-            continue
-        if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
-            results[property_.name] = not_begun(property_)
-        else:
-            results[property_.name] = _check_alone(network, property_, limits, report)
-    return tuple(results[property_.name] for property_ in properties)
+    STATES = "by exploring states"
+    ZONES = "by exploring zones"
+    RUNS = "by searching the product with a Büchi automaton for cycles"
+    TIMED_RUNS = "by searching zones for a run that stays in a condition"
+    REFINEMENT = "by comparing the network with its specification"
+    DETERMINISM = "by comparing steps of the same event"
 
 
-def _check_alone(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
-    """The result of a property that needs a search of its own."""
+SHARES_ONE_SEARCH = (Method.STATES, Method.ZONES)
+"""Methods that decide several properties in one search."""
+
+Check = Callable[[Network, Sequence[Property], Limits, Report], dict[str, Result]]
+"""Checks properties that one search decides; returns the results by name."""
+
+CheckOne = Callable[[Network, Property, Limits, Report], Result]
+
+
+def method_for(network: Network, property_: Property) -> Method:
+    """The method that decides the property; raises ModelError for fairness in a timed network."""
     match property_.claim:
+        case DeadlockFree() | NonTerminating() | Always() | Reachable() | Transition():
+            return Method.ZONES if network.timed else Method.STATES
         case Refines():
-            return refinement.check_refinement(network, property_, limits, report)
+            return Method.REFINEMENT
         case Deterministic():
-            return check_determinism(network, property_, limits, report)
-        case _ if network.timed:
+            return Method.DETERMINISM
+        case Temporal() | LeadsTo() | DivergenceFree() | Inevitable() | PotentiallyAlways():
+            if not network.timed:
+                return Method.RUNS
             if property_.fairness is not Fairness.NONE:
                 raise ModelError(
-                    "runs of a timed network are not asked to be fair",
+                    "fairness is not supported for timed networks",
                     property_.span,
                     "leave --fairness out; invariants make steps happen in time",
                 )
-            return check_timed_runs(network, property_, limits, report)
+            return Method.TIMED_RUNS
         case _:
-            return check_liveness(network, property_, replace(limits, remedy=LOCAL_REMEDY), report)
+            assert_never(property_.claim)
+
+
+def plan_searches(network: Network, properties: Sequence[Property]) -> list[tuple[Method, list[Property]]]:
+    """The searches to run, in order, each with the properties that it decides: safety first."""
+    methods = [(method_for(network, one), one) for one in properties]
+    safety = [one for method, one in methods if method in SHARES_ONE_SEARCH]
+    if network.timed:
+        planned = [(Method.ZONES, group) for group in groups_of(safety)]
+    else:
+        groups = [[case.property for case in batch.cases] for batch in batches(safety)]
+        planned = [(Method.STATES, group) for group in groups]
+    return planned + [(method, [one]) for method, one in methods if method not in SHARES_ONE_SEARCH]
+
+
+def run_searches(
+    table: Mapping[Method, Check],
+    network: Network,
+    properties: Sequence[Property],
+    limits: Limits,
+    report: Report,
+) -> tuple[Result, ...]:
+    """The result of each property, in their order; the network must have been verified.
+
+    A limit that is reached or an interrupt makes `Unknown` of what is not decided by then.
+    """
+    results: dict[str, Result] = {}
+    for method, group in plan_searches(network, properties):
+        if any(map(_was_interrupted, results.values())):
+            results |= {one.name: not_begun(one) for one in group}
+        else:
+            results |= table[method](network, group, limits, report)
+    return tuple(results[one.name] for one in properties)
+
+
+def _was_interrupted(result: Result) -> bool:
+    return isinstance(result.verdict, Unknown) and result.verdict.reason.startswith(INTERRUPTED)
 
 
 def not_begun(property_: Property) -> Result:
-    """The result of a property that an interrupt came before."""
+    """The result of a property that no search was begun for because of an interrupt."""
     effort = Effort(0, 0, 0, 0.0, peak_memory_mib())
     return Result(property_.name, kind_of(property_.claim), Unknown(INTERRUPTED), effort)
 
 
-def _is_of_events(property_: Property) -> bool:
-    """Whether the property compares events, of one network or of two."""
-    return isinstance(property_.claim, Refines | Deterministic)
+def _one_by_one(check_one: CheckOne) -> Check:
+    """Searches for each property by itself."""
+
+    def check_all(
+        network: Network, properties: Sequence[Property], limits: Limits, report: Report
+    ) -> dict[str, Result]:
+        return {one.name: check_one(network, one, limits, report) for one in properties}
+
+    return check_all
 
 
-def is_temporal(property_: Property) -> bool:
-    """Whether the property speaks of infinite runs."""
-    return isinstance(property_.claim, Temporal | LeadsTo | DivergenceFree | Inevitable | PotentiallyAlways)
+def _with_remedy(check_all: Check) -> Check:
+    """Searches that suggest more memory, or a cluster, when the memory is used up."""
+
+    def check_locally(
+        network: Network, properties: Sequence[Property], limits: Limits, report: Report
+    ) -> dict[str, Result]:
+        return check_all(network, properties, replace(limits, remedy=LOCAL_REMEDY), report)
+
+    return check_locally
+
+
+LOCAL: Mapping[Method, Check] = {
+    Method.STATES: _with_remedy(check_safety),
+    Method.ZONES: check_timed_safety,
+    Method.RUNS: _with_remedy(_one_by_one(check_liveness)),
+    Method.TIMED_RUNS: _one_by_one(check_timed_runs),
+    Method.REFINEMENT: _one_by_one(check_refinement),
+    Method.DETERMINISM: _one_by_one(check_determinism),
+}
+
+
+def check(
+    network: Network, properties: Sequence[Property], limits: Limits, report: Report = silent
+) -> tuple[Result, ...]:
+    """The result of each property, in their order, searched for on this machine; see `run_searches`."""
+    return run_searches(LOCAL, network, properties, limits, report)

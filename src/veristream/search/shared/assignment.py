@@ -14,7 +14,7 @@ from veristream.ir.text.read import read_network
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search.reach.safety import Batch, batches, code_of
+from veristream.search.reach.batch import Batch, batches, code_of
 from veristream.search.shared.contract import SharedPart
 from veristream.search.shared.state_part import Part
 from veristream.source import Source

@@ -32,6 +32,7 @@ from veristream.search.shared.assignment import Opened, Order, digest_of, only_w
 from veristream.search.shared.crew import SharedExploration, global_index, split_index
 from veristream.search.shared.product_part import ProductPart
 from veristream.search.shared.remainder import EDGE_BYTES, STATE_BYTES, gather
+from veristream.search.shared.threshold import is_large, limits_here
 from veristream.search.shared.worker import Say
 from veristream.verdict import Result, Violated
 
@@ -82,10 +83,10 @@ def check_shared_runs(
     kind = kind_of(property_.claim)
     if start_states != 0:
         runs = LocalRuns(product, product.initial, limits.memory_max_mib)
-        few = replace(limits, states_max=least(limits.states_max, start_states))
+        few = limits_here(limits, start_states)
         session = Session(runs.exploration, few, report, property_.name, started)
         verdict = decide(product, session, lambda _: runs.look())
-        if not session.stopped or not is_large(session, limits, start_states):
+        if not is_large(session, limits, start_states):
             return Result(property_.name, kind, verdict, session.effort())
 
     def order(part_count: int) -> Order:
@@ -96,20 +97,6 @@ def check_shared_runs(
         look = SharedLook(product, shared, limits.memory_max_mib).look
         verdict = decide(product, sharing, look)
         return Result(property_.name, kind, verdict, sharing.effort())
-
-
-def least(one: int | None, other: int | None) -> int | None:
-    """The smaller of two bounds; None is no bound."""
-    return min((bound for bound in (one, other) if bound is not None), default=None)
-
-
-def is_large(session: Session[Exploration], limits: Limits, start_states: int | None) -> bool:
-    """Whether it was not a bound of the user's that stopped the exploration here, but its size."""
-    if session.stopped == session.out_of_memory:
-        return True
-    states = session.exploration.state_count
-    within = limits.states_max is None or states < limits.states_max
-    return start_states is not None and start_states <= states and within
 
 
 class SharedLook:

@@ -21,9 +21,9 @@ from veristream.search.shared.checkpoint import Saved, read_saved
 from veristream.search.shared.contract import Value
 from veristream.search.zones import expand as native
 from veristream.search.zones import partition as sharing
-from veristream.search.zones.cases import Inquiry, inquire, pose
 from veristream.search.zones.expand import absorb_zones, scatter_zones
 from veristream.search.zones.explore import MODEL_FAILS, Pace, ZoneExploration
+from veristream.search.zones.inquiry import Inquiry, inquire, pose
 from veristream.search.zones.partition import ZoneSharing, record_words, zone_words
 from veristream.search.zones.records import pack, read_nodes, restore_zones, write_nodes
 

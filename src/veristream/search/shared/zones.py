@@ -16,10 +16,11 @@ import numpy as np
 from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.search.limits import Limits, Report
-from veristream.search.session import INTERRUPTED, Hit, spread_of
+from veristream.search.session import Hit, spread_of
 from veristream.search.shared.assignment import Order
 from veristream.search.shared.contract import Value
 from veristream.search.shared.crew import SharedExploration, global_index, split_index
+from veristream.search.shared.threshold import is_large, limits_here
 from veristream.search.shared.worker import Say
 from veristream.search.shared.zone_part import (
     DISCRETE,
@@ -29,14 +30,13 @@ from veristream.search.shared.zone_part import (
     make_zone_order,
     number_of,
 )
-from veristream.search.zones.cases import Inquiry
 from veristream.search.zones.explore import Origin
 from veristream.search.zones.faults import NO_ACTION
+from veristream.search.zones.inquiry import Inquiry
 from veristream.search.zones.safety import (
     ExploringZones,
     OpenZones,
-    TimedSearch,
-    check_timed_safety,
+    ZoneSearch,
     opening_zones_locally,
     search_group,
 )
@@ -46,7 +46,7 @@ from veristream.verdict import Counts, Result, Spread
 ShareZones = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]
 """Has an order, made for a number of parts, explored by workers that begin with the initial state."""
 
-Again = Callable[[Callable[[], TimedSearch]], TimedSearch]
+Again = Callable[[Callable[[], ZoneSearch]], ZoneSearch]
 """Runs a search, and begins it again where a worker was lost."""
 
 
@@ -168,32 +168,20 @@ class Workers:
 
     def search(
         self, network: Network, group: Sequence[Property], limits: Limits, report: Report
-    ) -> TimedSearch:
-        """Searches here first, then shared where it is large."""
+    ) -> ZoneSearch:
+        """Searches in the driver first, then shared if the search is large."""
         started = time.monotonic()
         if self.start_states != 0:
-            bounds = [one for one in (limits.states_max, self.start_states) if one is not None]
-            few = replace(limits, states_max=min(bounds, default=None))
-            found = search_group(network, group, few, report, opening_zones_locally(few), started)
-            if not self._is_large(found, limits):
+            few = limits_here(limits, self.start_states)
+            found = search_group(network, group, (few, report), opening_zones_locally(few), started)
+            if not is_large(found.session, limits, self.start_states):
                 return found
         open_ = opening_zones_shared(self.share, limits.memory_max_mib)
-        return self.again(lambda: search_group(network, group, limits, report, open_, started))
-
-    def _is_large(self, search: TimedSearch, limits: Limits) -> bool:
-        """Whether it was not a bound of the user's that stopped the search here, but its size."""
-        session = search.session
-        if session.stopped in ("", INTERRUPTED):
-            return False
-        if session.stopped == session.out_of_memory:
-            return True
-        count = session.exploration.counts.states
-        within = limits.states_max is None or count < limits.states_max
-        return self.start_states is not None and self.start_states <= count and within
+        return self.again(lambda: search_group(network, group, (limits, report), open_, started))
 
 
 def check_shared_zones(
-    network: Network, properties: Sequence[Property], limits: Limits, report: Report, workers: Workers
+    network: Network, group: Sequence[Property], limits: Limits, report: Report, workers: Workers
 ) -> dict[str, Result]:
-    """The results of safety properties of a timed network, by name: searched here, shared once large."""
-    return check_timed_safety(network, properties, limits, report, workers.search)
+    """The results of a group of safety properties of a timed network, by name; shared once large."""
+    return workers.search(network, group, limits, report).results()

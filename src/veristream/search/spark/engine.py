@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from veristream.errors import EnvironmentFailure
 from veristream.ir.network import Network
-from veristream.ir.property import Deterministic, Property, Refines
+from veristream.ir.property import Property
 from veristream.kernel.layout import Row
-from veristream.search import engine as local
+from veristream.search.engine import LOCAL, Check, Method, run_searches
 from veristream.search.limits import Limits, Report, SparkOptions
 from veristream.search.memory import MIB, default_budget_mib
+from veristream.search.reach.batch import Batch
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
-from veristream.search.reach.safety import Batch, Exploring, Open, batches, check_batch
-from veristream.search.session import INTERRUPTED
+from veristream.search.reach.safety import Exploring, Open, check_safety
 from veristream.search.shared.assignment import Order, make_order
 from veristream.search.shared.checkpoint import Manifest, is_saved, make_folder, read_manifest
 from veristream.search.shared.crew import Checkpoints, Crew, SharedExploration, WorkerLostError, open_crew
@@ -39,7 +39,7 @@ from veristream.search.shared.zones import Workers, check_shared_zones
 from veristream.search.spark.exchange import Means, SocketsRefusedError, absence, failed_job, parted
 from veristream.search.spark.shuffle import SparkJobs, explore_by_shuffles
 from veristream.spark import REMOTE_PORT, cores_of, is_remote
-from veristream.verdict import Result, Unknown
+from veristream.verdict import Result
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,7 +55,7 @@ SPILLED_REMEDY = "--max-memory-mib is for each part; more --parts have more"
 
 Found = TypeVar("Found")
 
-Check = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, ...]]
+CheckAll = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,8 @@ class Cluster:
 CheckThere = Callable[[Cluster, Network, Sequence[Property], Limits, Report], dict[str, Result]]
 
 
-def engine(open_session: Callable[[], SparkSession], options: SparkOptions) -> Check:
-    """Checks properties on the cluster of the session, as `local.check` does on this machine."""
+def engine(open_session: Callable[[], SparkSession], options: SparkOptions) -> CheckAll:
+    """Checks properties on the cluster of the session, as `search.engine.check` does on this machine."""
     session = cache(open_session)
     for option, folder in (("--checkpoint", options.checkpoint), ("--spill", options.spill)):
         _make_folder(option, folder)
@@ -98,36 +98,26 @@ def engine(open_session: Callable[[], SparkSession], options: SparkOptions) -> C
     if options.start_states is not None:
         cluster.count_parts()  # whoever asks for Spark is told at once where there is none
 
+    return partial(run_searches, {method: _search_on(cluster, method) for method in Method})
+
+
+def _search_on(cluster: Cluster, method: Method) -> Check:
+    """Shares the search, if it can be shared and the sockets that it may need are available; otherwise
+    searches in the driver alone."""
+
     def check(
         network: Network, properties: Sequence[Property], limits: Limits, report: Report
-    ) -> tuple[Result, ...]:
-        results: dict[str, Result] = {}
-        for search, mine in share_out(network, properties).items():
-            if any(result.verdict == Unknown(INTERRUPTED) for result in results.values()):
-                results |= {one.name: local.not_begun(one) for one in mine}
-            else:
-                results |= _search_by_any_means(search, cluster, network, mine, limits, report)
-        return tuple(results[one.name] for one in properties)
+    ) -> dict[str, Result]:
+        shared = SHARED.get(method)
+        if shared is not None and (method is Method.STATES or not cluster.means.shuffles):
+            try:
+                return shared(cluster, network, properties, limits, report)
+            except SocketsRefusedError as refused:
+                if not cluster.means.give_up_sockets(refused.reason, cluster.options):
+                    raise
+        return check_alone(cluster, method, network, properties, (limits, report))
 
     return check
-
-
-def _search_by_any_means(
-    search: CheckThere,
-    cluster: Cluster,
-    network: Network,
-    properties: Sequence[Property],
-    limits: Limits,
-    report: Report,
-) -> dict[str, Result]:
-    """What the search finds; without sockets, where it needs them, what the driver finds alone."""
-    if search is check_safety_on_spark or not cluster.means.shuffles:
-        try:
-            return search(cluster, network, properties, limits, report)
-        except SocketsRefusedError as refused:
-            if not cluster.means.give_up_sockets(refused.reason, cluster.options):
-                raise
-    return check_alone(cluster, network, properties, limits, report)
 
 
 def _make_folder(option: str, folder: str | None) -> None:
@@ -137,22 +127,6 @@ def _make_folder(option: str, folder: str | None) -> None:
     except OSError as error:
         reason = f"{option} {folder}: {error.strerror}"
         raise EnvironmentFailure(reason, "give a folder that can be written to") from error
-
-
-def share_out(network: Network, properties: Sequence[Property]) -> dict[CheckThere, list[Property]]:
-    """The properties by what checks them: what has no distributed algorithm is left to the driver."""
-    shares: dict[CheckThere, list[Property]] = {}
-    for one in properties:
-        shares.setdefault(_search_for(network, one), []).append(one)
-    return shares
-
-
-def _search_for(network: Network, property_: Property) -> CheckThere:
-    if isinstance(property_.claim, Refines | Deterministic):
-        return check_alone
-    if local.is_temporal(property_):
-        return check_alone if network.timed else check_liveness_on_spark
-    return check_timed_on_spark if network.timed else check_safety_on_spark
 
 
 def check_liveness_on_spark(
@@ -211,14 +185,17 @@ def check_timed_on_spark(
 
 
 def check_alone(
-    cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
+    cluster: Cluster,
+    method: Method,
+    network: Network,
+    properties: Sequence[Property],
+    bounds: tuple[Limits, Report],
 ) -> dict[str, Result]:
-    """The results of properties that no cluster helps with, by name: the driver searches alone."""
-    if cluster.options.start_states is not None:  # else it was not asked for that it be a cluster
+    """The results of properties that a cluster does not help with, by name: the driver searches alone."""
+    if cluster.options.start_states is not None:  # else the user did not ask for a cluster
         for one in properties:
             cluster.options.tell(ALONE, one.name)
-    found = local.check(network, properties, limits, report)
-    return {result.property: result for result in found}
+    return LOCAL[method](network, properties, *bounds)
 
 
 def check_safety_on_spark(
@@ -226,27 +203,16 @@ def check_safety_on_spark(
 ) -> dict[str, Result]:
     """The results of safety properties, by name, explored on the cluster."""
     limits = _with_remedy(cluster, limits)
-    results: dict[str, Result] = {}
-    for number in range(len(batches(properties))):
-        results |= _check_batch(cluster, network, (properties, number), limits, report)
-    return results
+    open_ = opening_on_spark(cluster, network, limits)
+    return _again(partial(check_safety, network, properties, limits, report, open_))
 
 
-def _check_batch(
-    cluster: Cluster,
-    network: Network,
-    chosen: tuple[Sequence[Property], int],
-    limits: Limits,
-    report: Report,
-) -> dict[str, Result]:
-    """The results of one batch; begun again where a worker was lost."""
-    properties, number = chosen
-
-    def search() -> dict[str, Result]:
-        batch = batches(properties)[number]
-        return check_batch(network, batch, limits, report, opening_on_spark(cluster, network, limits))
-
-    return _again(search)
+SHARED: Mapping[Method, CheckThere] = {
+    Method.STATES: check_safety_on_spark,
+    Method.ZONES: check_timed_on_spark,
+    Method.RUNS: check_liveness_on_spark,
+}
+"""The searches that a cluster can share; the driver runs all others alone."""
 
 
 def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open:

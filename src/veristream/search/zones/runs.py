@@ -26,15 +26,15 @@ from veristream.kernel.zones import set_zero
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.session import INTERRUPTED, Session
+from veristream.search.vacuity import true_from_the_start
 from veristream.search.zones import stay as native
 from veristream.search.zones.expand import COVERED, NONE
 from veristream.search.zones.explore import NodeMemory, Pace, ZoneExploration
 from veristream.search.zones.faults import NO_ACTION, FaultTeller, failure_at_first
 from veristream.search.zones.path import Walker
-from veristream.search.zones.safety import true_at_once, way_to
 from veristream.search.zones.stay import Parts, Trees, add_root, search_runs
 from veristream.search.zones.steps import ENTERED, FAILED
-from veristream.search.zones.trace import Hop, Teller, zone_bounds
+from veristream.search.zones.trace import Hop, Teller, way_to, zone_bounds
 from veristream.search.zones.watch import Questions
 from veristream.verdict import Counts, Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
@@ -324,7 +324,7 @@ class RunSearch:
         if self.runs.found:
             trace, ending = self._trace()
             return Violated(ending, trace)
-        vacuous = true_at_once(self.interpreter, self.property)
+        vacuous = true_from_the_start(self.interpreter, self.property)
         if self.cause is not None and not self.cause_found:
             vacuous = sentence_never(print_expr(self.cause))
         return Holds(vacuous=vacuous)

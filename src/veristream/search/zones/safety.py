@@ -1,7 +1,7 @@
-"""Timed networks: safety properties by searching zones.
+"""Safety properties of timed networks, by exploring zones breadth-first.
 
-Properties that speak neither of clocks nor of deadlocks share one search; each of the others has its own,
-as far as its constants need zones to be told apart.
+Properties that mention neither clocks nor deadlocks share one search. Each of the others has its own, which
+distinguishes zones only where the constants of that property require it.
 """
 
 from __future__ import annotations
@@ -9,43 +9,38 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from veristream.ir.clocks import Bound
 from veristream.ir.disjuncts import mentions_clocks
 from veristream.ir.expr import ClockValue, Expr
 from veristream.ir.network import Network
-from veristream.ir.oracle.evaluate import ModelFault
 from veristream.ir.oracle.timed import TimedInterpreter
-from veristream.ir.property import Always, DeadlockFree, Property, Reachable, kind_of
+from veristream.ir.property import Always, DeadlockFree, Optimise, Property, Reachable
 from veristream.ir.text.printer import print_expr
-from veristream.ir.vacuity import initially, sentence_initial, sentence_never
+from veristream.ir.vacuity import sentence_never
 from veristream.kernel.zones import INFINITY
 from veristream.search.limits import Limits, Report
-from veristream.search.session import INTERRUPTED, Advancing, Hit, Session
-from veristream.search.zones.cases import Inquiry, TimedCase, inquire
+from veristream.search.safety import Best, Case, Search, Watching
+from veristream.search.session import Hit
+from veristream.search.vacuity import true_from_the_start
 from veristream.search.zones.expand import BEYOND
-from veristream.search.zones.explore import MODEL_FAILS, Origin, code_of, scratch_of, shape_of
+from veristream.search.zones.explore import MODEL_FAILS, code_of, scratch_of, shape_of
 from veristream.search.zones.faults import FaultTeller, failure_at_first
+from veristream.search.zones.inquiry import Inquiry, inquire
 from veristream.search.zones.path import Walker
-from veristream.search.zones.trace import Hop, Teller, zone_bounds
+from veristream.search.zones.steps import Shape
+from veristream.search.zones.trace import Originated, Teller, way_to, zone_bounds
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
 
 REACH_FIRST, REACH_MAX = 16, 1 << 16
-"""How far a measured clock is told apart at first and at most."""
+"""Up to which value a measured clock is distinguished at first and at most."""
 
 
-class Originated(Protocol):
-    """What knows where its nodes were found from."""
+class ExploringZones(Watching, Originated, Protocol):
+    """An exploration of zones, local or shared."""
 
-    def origin(self, node: int) -> Origin: ...
-
-
-class ExploringZones(Advancing, Originated, Protocol):
-    """A search of zones as `TimedSearch` looks at it, local or shared."""
-
-    @property
-    def hits(self) -> list[Hit]: ...
     @property
     def is_shortest(self) -> bool: ...
     @property
@@ -55,14 +50,13 @@ class ExploringZones(Advancing, Originated, Protocol):
 
 
 OpenZones = Callable[[Inquiry], AbstractContextManager[ExploringZones]]
-"""Begins a search of zones, to be asked what the inquiry asks."""
+"""Begins an exploration of zones that answers the inquiry."""
 
-SearchGroup = Callable[[Network, Sequence[Property], Limits, Report], "TimedSearch"]
-"""Searches for the properties of one group."""
+ZoneSearch = Search[ExploringZones]
 
 
 def opening_zones_locally(limits: Limits) -> OpenZones:
-    """Searches of zones in this process."""
+    """Explorations of zones in this process."""
 
     @contextmanager
     def open_(inquiry: Inquiry) -> Iterator[ExploringZones]:
@@ -74,30 +68,15 @@ def opening_zones_locally(limits: Limits) -> OpenZones:
 
 
 def check_timed_safety(
-    network: Network,
-    properties: Sequence[Property],
-    limits: Limits,
-    report: Report,
-    search: SearchGroup | None = None,
+    network: Network, group: Sequence[Property], limits: Limits, report: Report
 ) -> dict[str, Result]:
-    """The results of safety properties of a timed network, by name."""
-    results: dict[str, Result] = {}
-    interrupted = False
-    for group in groups_of(properties):
-        if interrupted:
-            found = _not_begun(network, group, limits, report)
-        else:
-            found = (search or search_here)(network, group, limits, report)
-        interrupted = found.session.stopped == INTERRUPTED
-        for case in found.cases:
-            assert case.verdict is not None and case.effort is not None
-            name = case.property.name
-            results[name] = Result(name, kind_of(case.claim), case.verdict, case.effort)
-    return results
+    """The results of a group of safety properties, by name."""
+    search = search_group(network, group, (limits, report), opening_zones_locally(limits), time.monotonic())
+    return search.results()
 
 
 def groups_of(properties: Sequence[Property]) -> list[list[Property]]:
-    """The properties that are decided by one search."""
+    """The properties, grouped by the search that decides them."""
     plain = [one for one in properties if not _needs_clocks(one)]
     return ([plain] if plain else []) + [[one] for one in properties if _needs_clocks(one)]
 
@@ -115,190 +94,114 @@ def _needs_clocks(property_: Property) -> bool:
             raise AssertionError(f"not a safety property: {property_.claim}")
 
 
-def search_here(network: Network, group: Sequence[Property], limits: Limits, report: Report) -> TimedSearch:
-    """Searches in this process."""
-    return search_group(network, group, limits, report, opening_zones_locally(limits), time.monotonic())
-
-
 def search_group(
     network: Network,
     group: Sequence[Property],
-    limits: Limits,
-    report: Report,
+    bounds: tuple[Limits, Report],
     open_: OpenZones,
     started: float,
-) -> TimedSearch:
-    """Searches, and where a clock was measured beyond what was told apart, searches again."""
+) -> ZoneSearch:
+    """Searches; if a measured clock exceeds what zones distinguish, searches again with a larger bound."""
     reach = REACH_FIRST
     while True:
-        search = TimedSearch(inquire(network, group, reach), limits, report, started)
-        with search.opened(open_):
+        inquiry = inquire(network, group, reach)
+        with open_(inquiry) as zones:
+            judge = ZoneJudge.of(inquiry, zones)
+            search = Search(inquiry.cases, judge, zones, bounds, started)
             search.run()
-        if not search.beyond_reach or reach >= REACH_MAX:
+        if not judge.beyond_reach or search.session.stopped or reach >= REACH_MAX:
             return search
         reach *= 16
 
 
-def _not_begun(network: Network, group: Sequence[Property], limits: Limits, report: Report) -> TimedSearch:
-    """The search of a group that an interrupt came before."""
-    search = TimedSearch(inquire(network, group, REACH_FIRST), limits, report, time.monotonic())
-    with search.opened(opening_zones_locally(limits)):
-        search.session.stopped = INTERRUPTED
-        search.run()
-    return search
+@dataclass(slots=True)
+class ZoneJudge:
+    """Says what hits in zones mean; traces get concrete delays, and the interpreter replays them."""
 
+    inquiry: Inquiry
+    zones: ExploringZones
+    interpreter: TimedInterpreter
+    shape: Shape
+    teller: Teller
+    answered: set[int] = field(default_factory=set)  # questions, of cases or of premises
+    beyond_reach: bool = False  # a measured clock exceeds what zones distinguish
 
-class TimedSearch:
-    """One search of zones for some properties."""
-
-    def __init__(self, inquiry: Inquiry, limits: Limits, report: Report, started: float) -> None:
-        self.inquiry, self.limits, self.report, self.started = inquiry, limits, report, started
-        self.questions, self.cases = inquiry.questions, inquiry.cases
+    @staticmethod
+    def of(inquiry: Inquiry, zones: ExploringZones) -> ZoneJudge:
+        """The judge of an inquiry that the exploration answers."""
         network, kernel = inquiry.network, inquiry.kernel
-        self.interpreter = TimedInterpreter(network)
-        self.shape = shape_of(network, kernel, self.questions.bounds(exact=False, reach=inquiry.reach))
-        self.teller = Teller(network, kernel, self.shape, self.interpreter)
-        self.session: Session[ExploringZones]
-        self.found: set[int] = set()  # questions, of cases or of premises
-        self.beyond_reach = False
+        interpreter = TimedInterpreter(network)
+        shape = shape_of(network, kernel, inquiry.questions.bounds(exact=False, reach=inquiry.reach))
+        return ZoneJudge(inquiry, zones, interpreter, shape, Teller(network, kernel, shape, interpreter))
 
-    @contextmanager
-    def opened(self, open_: OpenZones) -> Iterator[None]:
-        """With a search of zones under way."""
-        task = ", ".join(case.property.name for case in self.cases)
-        with open_(self.inquiry) as zones:
-            self.session = Session(zones, self.limits, self.report, task, self.started)
-            yield
-
-    @property
-    def zones(self) -> ExploringZones:
-        """The search of zones under way."""
-        return self.session.exploration
-
-    def run(self) -> None:
-        """Gives every case its verdict."""
+    def fault_at_start(self) -> Unknown | None:
+        """The verdict if an initial invariant cannot be evaluated; raises ModelError if it is false."""
         failure = failure_at_first(self.interpreter)
-        if failure is not None:
-            self._decide_all(failure)
-            return
-        self.interpreter.initial()  # raises where there is none
-        for _ in self.session.rounds():
-            # The nearest nodes first; what is found in the level in which the model fails is found.
-            for hit in sorted(self.zones.hits, key=lambda hit: (hit.kind == MODEL_FAILS, hit.other)):
-                self._take(hit)
-            if not self._open():
-                return
-        for case in self._open():
-            self._decide(case, self._at_end(case))
+        if failure is None:
+            self.interpreter.initial()
+        return failure
 
-    def _open(self) -> list[TimedCase]:
-        return [case for case in self.cases if case.verdict is None]
+    def rank(self, hit: Hit) -> tuple[int, ...]:
+        """By depth; a hit in the level in which the model fails still counts, so faults are last."""
+        return (hit.kind == MODEL_FAILS, hit.other)
 
-    def _decide(self, case: TimedCase, verdict: Verdict) -> None:
-        case.verdict, case.effort = verdict, self.session.effort()
+    def fault(self, hit: Hit) -> Unknown | None:
+        """The verdict if the model fails there."""
+        if hit.kind != MODEL_FAILS:
+            return None
+        teller = FaultTeller(self.teller, self._walker(), self.inquiry.questions)
+        return teller.tell(way_to(self.zones, hit.source), hit.other)
 
-    def _decide_all(self, verdict: Verdict) -> None:
-        for case in self._open():
-            self._decide(case, verdict)
+    def answer(self, hit: Hit) -> int:
+        """The question that the part found belongs to."""
+        question = self.inquiry.questions.parts[hit.kind].case
+        if question not in self.answered:
+            self.answered.add(question)
+            self.zones.unwatch(hit)
+        return question
 
-    def _take(self, hit: Hit) -> None:
-        """Decides the case of which a part was found, or notes that it was if it is a premise. Where the
-        model fails, whatever is open stays unknown."""
-        if hit.kind == MODEL_FAILS:
-            if self._open():
-                teller = FaultTeller(self.teller, self._walker(), self.questions)
-                self._decide_all(teller.tell(way_to(self.zones, hit.source), hit.other))
-            return
-        number = self.questions.parts[hit.kind].case
-        if number in self.found:
-            return
-        self.found.add(number)
-        self.zones.unwatch(hit)
-        for case in self._open():
-            if case.number == number:
-                self._decide(case, self._found(case, hit.source, hit.kind))
-
-    def _walker(self) -> Walker:
-        network, kernel = self.inquiry.network, self.inquiry.kernel
-        scratch = scratch_of(self.shape, network, self.questions.watch(), *self.zones.room)
-        return Walker(code_of(kernel, network), self.shape, scratch, kernel)
-
-    def _trace(self, node: int, part: int, extra: Sequence[Bound] = ()) -> Trace:
-        """The run to a node where a part of a condition holds."""
-        walker = self._walker()
-        deadlock = self.questions.parts[part].disjunct.deadlock
-        found = walker.walk(way_to(self.zones, node), walker.satisfying(part, deadlock))
-        assert found is not None, "a way of zones is a run"
-        way, zone = found
-        final = (*zone_bounds(zone, self.shape.n), *extra)
-        return self.teller.tell(way, final, shortest=self._is_shortest(part))
-
-    def _is_shortest(self, part: int) -> bool:
-        """Whether no shorter run leads to the case of the part, which was found first. Deadlocks are asked
-        for when a node is expanded, all else already when it is found, so that a node that is as near as
-        the one before this may still be a deadlock."""
-        asked = self.questions.parts[part]
-        deadlocks = [one.disjunct.deadlock for one in self.questions.parts if one.case == asked.case]
-        sure = asked.disjunct.deadlock is not None or all(one is None for one in deadlocks)
-        return sure and self.zones.is_shortest
-
-    def _found(self, case: TimedCase, node: int, part: int) -> Verdict:
-        trace = self._trace(node, part)
+    def found(self, case: Case, hit: Hit) -> Verdict:
+        """The verdict with a trace."""
+        trace = self._trace(hit.source, hit.kind)
         match case.claim:
             case Reachable():
-                return Holds("", trace, self._at_once(case.property))
+                return Holds("", trace, true_from_the_start(self.interpreter, case.property))
             case DeadlockFree():
                 return Violated("no action is possible at the end, nor after any delay", trace)
             case _:
                 return Violated("the condition does not hold at the end", trace)
 
-    def _at_once(self, property_: Property) -> str | None:
-        return true_at_once(self.interpreter, property_)
+    def vacuity(self, case: Case) -> str | None:
+        """The sentence for a premise that held in no zone."""
+        unmet = (premise for number, premise in case.premises if number not in self.answered)
+        first = next(unmet, None)
+        return None if first is None else sentence_never(print_expr(first))
 
-    def _at_end(self, case: TimedCase) -> Verdict:
-        """The verdict of a case that nothing found decided."""
-        claim, stopped = case.claim, self.session.stopped
-        if isinstance(claim, Reachable) and claim.optimise is not None:
-            return self._best(case, claim)
-        if stopped:
-            return Unknown(stopped)
-        if isinstance(claim, Reachable):
-            return Violated("no reachable state satisfies it")
-        for number, premise in case.premises:
-            if number not in self.found:
-                return Holds(vacuous=sentence_never(print_expr(premise)))
-        return Holds()
+    def unreduced_states(self) -> int | None:
+        """None: zones are searched without symmetry."""
+        return None
 
-    def _best(self, case: TimedCase, claim: Reachable) -> Verdict:
-        assert claim.optimise is not None
-        measure = self.questions.measure_of[case.number]
-        stopped = self.session.stopped
-        best = self.zones.extreme(measure)
+    def best(self, case: Case, optimise: Optimise) -> Best | None:
+        """The best value so far and a run to it, unless the clock exceeds what zones distinguish: such a
+        run is as long as it is uninteresting."""
+        best = self.zones.extreme(case.measure)
         if best is None:
-            return Unknown(stopped) if stopped else Violated("no reachable state satisfies it")
+            return None
         value, node, part = best
-        clock = self.questions.clock_of(measure)
-        extra: tuple[Bound, ...] = ()
-        shown = f"= {value}"
+        clock = self.inquiry.questions.clock_of(case.measure)
+        words, extra = f"= {value}", tuple[Bound, ...]()
         if clock:
-            shown, extra, beyond = self._clock_extreme(clock, value, claim.optimise.direction)
-            if beyond and not stopped:
-                self.beyond_reach = True
-        name = _value_name(claim.optimise.value)
-        what = f"{claim.optimise.direction} {name} {shown}"
-        if self.beyond_reach and self.inquiry.reach < REACH_MAX:
-            return Unknown(f"{name} {shown}")  # another search will tell
-        # A run that lets a clock grow so far is as long as it is dull.
-        trace = None if self.beyond_reach else self._trace(node, part, extra)
-        return Unknown(f"{stopped}; so far {what}", trace) if stopped else Holds(what, trace)
+            words, extra, self.beyond_reach = self._clock_extreme(clock, value, optimise.direction)
+        words = f"{optimise.direction} {_value_name(optimise.value)} {words}"
+        return Best(words, None if self.beyond_reach else self._trace(node, part, extra))
 
     def _clock_extreme(self, clock: int, raw: int, direction: str) -> tuple[str, tuple[Bound, ...], bool]:
-        """How the extreme of a clock is told, what shows it best, and whether it is beyond what zones
-        tell apart."""
+        """The extreme of a clock in words, the bounds that show it best, and whether it exceeds what zones
+        distinguish."""
         if raw >= INFINITY:
             return "is unbounded", (), False
         if raw == BEYOND:
-            return f"is greater than {REACH_MAX}", (Bound(0, clock, -REACH_MAX, strict=True),), True
+            return f"is greater than {self.inquiry.reach}", (), True
         limit, attained = raw >> 1, bool(raw & 1)
         if direction == "max":
             near = Bound(0, clock, -limit) if attained else Bound(0, clock, 1 - limit)
@@ -308,29 +211,32 @@ class TimedSearch:
         near = Bound(clock, 0, -limit) if attained else Bound(clock, 0, 1 - limit)
         return (f"= {-limit}" if attained else f"> {-limit}"), (near,), False
 
+    def _walker(self) -> Walker:
+        network, kernel, questions = self.inquiry.network, self.inquiry.kernel, self.inquiry.questions
+        scratch = scratch_of(self.shape, network, questions.watch(), *self.zones.room)
+        return Walker(code_of(kernel, network), self.shape, scratch, kernel)
 
-def way_to(zones: Originated, node: int) -> list[Hop]:
-    """The way from the initial state to a node."""
-    way: list[Hop] = []
-    at: int | None = node
-    while at is not None:
-        found = zones.origin(at)
-        at = found.parent
-        led = (None, None) if at is None else (found.entry & 0xFFFFFFFF, found.entry >> 32)
-        way.append(Hop(found.row, *led))
-    return way[::-1]
+    def _trace(self, node: int, part: int, extra: Sequence[Bound] = ()) -> Trace:
+        """The run to a node in which a part of a condition holds."""
+        walker = self._walker()
+        deadlock = self.inquiry.questions.parts[part].disjunct.deadlock
+        found = walker.walk(way_to(self.zones, node), walker.satisfying(part, deadlock))
+        assert found is not None, "a path of zones is a run"
+        way, zone = found
+        final = (*zone_bounds(zone, self.shape.n), *extra)
+        return self.teller.tell(way, final, shortest=self._is_shortest(part))
 
+    def _is_shortest(self, part: int) -> bool:
+        """Whether no shorter run leads to the case of the part, which was found first.
 
-def true_at_once(interpreter: TimedInterpreter, property_: Property) -> str | None:
-    """The sentence for a property that needs no action to be true; None for others."""
-    condition = initially(property_)
-    if condition is None:
-        return None
-    try:
-        holds = interpreter.holds(condition, interpreter.initial())
-    except ModelFault:
-        return None
-    return sentence_initial(print_expr(condition)) if holds else None
+        A node is tested for deadlocks when it is expanded, for all else already when it is found. So a node
+        at the depth of the one before this may still turn out to be a deadlock.
+        """
+        parts = self.inquiry.questions.parts
+        asked = parts[part]
+        deadlocks = [one.disjunct.deadlock for one in parts if one.case == asked.case]
+        sure = asked.disjunct.deadlock is not None or all(one is None for one in deadlocks)
+        return sure and self.zones.is_shortest
 
 
 def _value_name(value: Expr) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from veristream.ir.state import State
 from veristream.kernel.layout import Row, decode
 from veristream.kernel.load import Kernel
 from veristream.kernel.zones import INFINITY
+from veristream.search.zones.explore import Origin
 from veristream.search.zones.schedule import Stay, schedule
 from veristream.search.zones.steps import Shape, bound_left, bound_limit, bound_right
 from veristream.verdict import Step, Trace
@@ -49,6 +51,24 @@ class Hop:
     leaving: tuple[Bound, ...] = ()
     cause: int | None = None
     at_first: tuple[ClockConstraint, ...] = ()
+
+
+class Originated(Protocol):
+    """Knows where its nodes were found from."""
+
+    def origin(self, node: int) -> Origin: ...
+
+
+def way_to(zones: Originated, node: int) -> list[Hop]:
+    """The path from the initial state to a node."""
+    way: list[Hop] = []
+    at: int | None = node
+    while at is not None:
+        found = zones.origin(at)
+        at = found.parent
+        led = (None, None) if at is None else (found.entry & 0xFFFFFFFF, found.entry >> 32)
+        way.append(Hop(found.row, *led))
+    return way[::-1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,13 @@ def _no_session() -> NoReturn:
 
 
 def _shares(text: str) -> dict[str, list[str]]:
+    """The names of the properties, by the function that checks them on a cluster."""
     network = _network(text)
-    shares = spark.share_out(network, network.properties)
-    return {search.__name__: [one.name for one in mine] for search, mine in shares.items()}
+    shares: dict[str, list[str]] = {}
+    for method, mine in local.plan_searches(network, network.properties):
+        search = spark.SHARED.get(method, spark.check_alone)
+        shares.setdefault(search.__name__, []).extend(one.name for one in mine)
+    return shares
 
 
 def test_untimed_properties_are_shared_out() -> None:

@@ -134,3 +134,19 @@ def test_the_time_limit_is_for_all_searches_of_a_measure_together() -> None:
     assert found.verdict.reason.startswith("the limit of 0.25 seconds was reached (--max-seconds)")
     assert seen == sorted(seen), "no search begins to count anew"
     assert sum(seconds >= 0.25 for seconds in seen) <= 1, "nothing is explored once the time is up"
+
+
+def test_a_measured_clock_that_a_stopped_search_did_not_follow_to_its_end() -> None:
+    text = """
+    clock x  clock y  var n: 0..30 = 0
+    component P {
+      location a initial clock x <= 2
+      edge a -> a { when n < 30 clock x >= 1 do { n := n + 1; reset x := 0 } }
+    }
+    """
+    found = verdict_of(text, "reachable true maximise clock(y)", Limits(states_max=20))
+    assert found == Unknown(
+        "the limit of 20 states was reached (--max-states); so far max y is greater than 16"
+    )
+    whole = verdict_of(text, "reachable true maximise clock(y)", Limits())
+    assert isinstance(whole, Holds) and whole.reason == "max y = 62"

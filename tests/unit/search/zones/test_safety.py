@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.unit.search.zones.timed_texts import verdict_of
+from veristream.ir.network import Network
+from veristream.ir.property import Property
 from veristream.search.zones import safety as timed
+from veristream.search.zones.inquiry import Inquiry
 from veristream.verdict import Holds, Violated
 
 
@@ -73,13 +78,13 @@ def test_a_clock_that_is_followed_far_enough_and_no_farther(monkeypatch: pytest.
     """
     monkeypatch.setattr(timed, "REACH_MAX", 256)
     reached: list[int] = []
-    original = timed.TimedSearch.__init__
+    original = timed.inquire
 
-    def record(self: timed.TimedSearch, *args: object) -> None:
-        original(self, *args)  # type: ignore[arg-type]
-        reached.append(self.inquiry.reach)
+    def record(network: Network, group: Sequence[Property], reach: int) -> Inquiry:
+        reached.append(reach)
+        return original(network, group, reach)
 
-    monkeypatch.setattr(timed.TimedSearch, "__init__", record)
+    monkeypatch.setattr(timed, "inquire", record)
     found = verdict_of(text, "reachable true maximise clock(y)")
     assert isinstance(found, Holds) and found.reason == "max y is greater than 256"
     assert found.trace is None

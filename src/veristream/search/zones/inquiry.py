@@ -1,9 +1,9 @@
-"""What one search of zones is asked: the properties of a group as cases, wherever zones are searched."""
+"""The properties that one exploration of zones decides together, as cases and questions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from veristream.ir.disjuncts import Disjunct, negate, split
 from veristream.ir.expr import TRUE, Binary, Expr, IsDone, Unary
@@ -13,42 +13,30 @@ from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.vacuity import antecedents
 from veristream.kernel.layout import Row, encode
 from veristream.kernel.load import Kernel, load_kernel
+from veristream.search.safety import Case
 from veristream.search.zones.explore import ZoneExploration
 from veristream.search.zones.watch import Questions
-from veristream.verdict import Effort, Verdict
-
-TimedSafety = Always | Reachable | DeadlockFree
-
-
-@dataclass(slots=True)
-class TimedCase:
-    """A property under search: its number among the questions, and its verdict once known."""
-
-    property: Property
-    claim: TimedSafety
-    number: int
-    premises: list[tuple[int, Expr]] = field(default_factory=list)
-    verdict: Verdict | None = None
-    effort: Effort | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """The cases of a group of properties, the questions that decide them, and the kernel that answers;
-    measured clocks are told apart up to `reach`."""
+    """The cases of a group of properties, the questions that decide them, and the kernel that answers.
+
+    Values of measured clocks are distinguished up to `reach`.
+    """
 
     network: Network
     reach: int
     questions: Questions
-    cases: tuple[TimedCase, ...]
+    cases: tuple[Case, ...]
     kernel: Kernel
 
     def initial(self) -> Row:
-        """The state to begin with, all clocks 0."""
+        """The initial state, in which all clocks are 0."""
         return encode(self.kernel.layout, self.network, TimedInterpreter(self.network).untimed.initial())
 
     def explore(self, memory_max_mib: int | None) -> ZoneExploration:
-        """A search that nothing is in yet."""
+        """An exploration without any zone yet."""
         return ZoneExploration(
             self.network,
             self.questions.watch(),
@@ -60,18 +48,18 @@ class Inquiry:
 
 
 def inquire(network: Network, group: Sequence[Property], reach: int) -> Inquiry:
-    """The inquiry of some properties, its kernel compiled or loaded."""
+    """The inquiry for a group of properties; compiles or loads its kernel."""
     questions, cases = pose(network, group)
     return Inquiry(network, reach, questions, cases, load_kernel(network, questions.watch()))
 
 
-def pose(network: Network, group: Sequence[Property]) -> tuple[Questions, tuple[TimedCase, ...]]:
-    """The questions that some properties ask of a search."""
+def pose(network: Network, group: Sequence[Property]) -> tuple[Questions, tuple[Case, ...]]:
+    """The questions that decide a group of properties."""
     questions = Questions(network)
     return questions, tuple(_case(questions, one) for one in group)
 
 
-def _case(questions: Questions, property_: Property) -> TimedCase:
+def _case(questions: Questions, property_: Property) -> Case:
     claim = property_.claim
     match claim:
         case DeadlockFree():
@@ -83,14 +71,14 @@ def _case(questions: Questions, property_: Property) -> TimedCase:
             number = questions.ask(split(condition), optimise)
         case _:
             raise AssertionError(f"not a safety property: {claim}")
-    case_ = TimedCase(property_, claim, number)
+    case_ = Case(property_, claim, number, questions.measure_of[number])
     for premise in antecedents(property_):
         case_.premises.append((questions.ask(split(premise)), premise))
     return case_
 
 
 def terminated(network: Network) -> Expr:
-    """Whether a state without a step is where the network is meant to end."""
+    """Holds in the states in which the network may end."""
     ended: Expr = TRUE
     for component in network.components:
         ended = Binary("and", ended, IsDone(component.name))

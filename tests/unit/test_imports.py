@@ -17,6 +17,10 @@ PLANTED = {
         "languages/timed/lower/constant.py",
         "veristream.languages.timed.lower.programs.precompute",
     ),
+    "search: engines, then explorations, then what they share": (
+        "search/reach/planted.py",
+        "veristream.search.engine",
+    ),
     "the product does not know its test package": ("ir/planted_peers.py", "veristream_testing.peers"),
     "llvmlite has its owners": ("search/planted_llvmlite.py", "llvmlite"),
     "numba has its owners": ("report/planted_numba.py", "numba"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -45,22 +44,12 @@ from veristream.report import html, json, text
 from veristream.search.limits import SparkOptions
 from veristream.verdict import Result
 
-
-class FairnessChoice(StrEnum):
-    NONE = "none"
-    WEAK_ACTION = "weak-action"
-    STRONG_ACTION = "strong-action"
-    WEAK_PROCESS = "weak-process"
-    STRONG_PROCESS = "strong-process"
-    STRONG_GLOBAL = "strong-global"
-
-
 PropertyOptions = Annotated[
     list[str] | None,
     typer.Option("-p", "--property", metavar="NAME", help="Check only this property. May be repeated."),
 ]
 FairnessOption = Annotated[
-    FairnessChoice | None,
+    Fairness | None,
     typer.Option("--fairness", help="Assume this fairness, overriding what each property declares."),
 ]
 
@@ -114,7 +103,7 @@ def check(
             results = library.check(
                 networks,
                 properties or (),
-                fairness=None if fairness is None else Fairness(fairness.value),
+                fairness=fairness,
                 limits=read_limits(workers, max_states, max_seconds, max_memory_mib, symmetry),
                 report=report,
                 spark=None if spark is None else replace(spark, tell=tell),

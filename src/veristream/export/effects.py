@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from veristream.export.flat import KEPT, FlatBlock, Put, Take, set_location
-from veristream.export.rewrite import binary, truth, walk
+from veristream.export.rewrite import binary, truth
 from veristream.export.straight import Straightener, idle_code
 from veristream.ir.actions import Action
 from veristream.ir.expr import (
@@ -16,21 +16,17 @@ from veristream.ir.expr import (
     Block,
     Check,
     Const,
-    Evaluate,
     Expr,
-    For,
     If,
     Let,
     Load,
     Local,
-    Reset,
-    Return,
     Statement,
     Type,
-    While,
 )
 from veristream.ir.network import Bind, ChannelKind, Component, Edge, Fork, Network, Receive, Send
 from veristream.ir.state import start_location
+from veristream.ir.walk import walk
 
 
 @dataclass(slots=True)
@@ -204,28 +200,7 @@ def _only_if(condition: Expr, block: Block) -> Block:
 
 def _locals_of(block: Block) -> tuple[set[str], set[str]]:
     """Returns the local names that the block uses, and those that it assigns."""
-    used: set[str] = set()
-    assigned: set[str] = set()
-    for statement in block:
-        parts: tuple[Expr, ...]
-        inner: Block = ()
-        match statement:
-            case Assign(target=target, value=value):
-                parts = (target, value)
-                if isinstance(target, Local):
-                    assigned.add(target.name)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                parts, inner = (condition,), then + otherwise
-            case While(condition=condition, body=body):
-                parts, inner = (condition,), body
-            case For(body=body):
-                parts, inner = (), body
-            case Check(condition=condition):
-                parts = (condition,)
-            case Let(value=value) | Return(value=value) | Evaluate(value=value) | Reset(value=value):
-                parts = (value,)
-        used |= {p.name for part in parts for p in walk(part) if isinstance(p, Local)}
-        more = _locals_of(inner)
-        used |= more[0]
-        assigned |= more[1]
-    return used, assigned
+    nodes = list(walk(block))
+    targets = (node.target for node in nodes if isinstance(node, Assign))
+    used = {node.name for node in nodes if isinstance(node, Local)}
+    return used, {target.name for target in targets if isinstance(target, Local)}

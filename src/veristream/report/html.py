@@ -9,10 +9,11 @@ from veristream.page import Markup, element, escape, fold, render_page, scroll, 
 from veristream.report.sequence import draw_sequence
 from veristream.report.words import (
     EFFORT_TITLES,
+    model_title,
     outcome_remarks,
     remarks,
     show_effort,
-    tell_count,
+    tell_agreement,
     trace_title,
 )
 from veristream.verdict import Result, Word, word
@@ -39,18 +40,14 @@ def render_reproductions(reproductions: Sequence[Reproduction]) -> str:
 
 def show_reproductions(reproductions: Sequence[Reproduction]) -> Iterator[Markup]:
     """Yields how many verdicts are as expected, then a table for each model."""
-    outcomes = [outcome for one in reproductions for outcome in one.outcomes]
-    agreeing = sum(not outcome.differences for outcome in outcomes)
-    models = tell_count(len(reproductions), "model")
-    yield text("p", f"{models}: {agreeing} of {tell_count(len(outcomes), 'verdict')} as expected.")
+    yield text("p", f"{tell_agreement(reproductions)}.")
     for reproduction in reproductions:
         yield from _reproduction(reproduction)
 
 
 def _reproduction(reproduction: Reproduction) -> Iterator[Markup]:
     model, outcomes = reproduction.model, reproduction.outcomes
-    constants = ", ".join(f"{name} = {value}" for name, value in model.constants.items())
-    yield text("h3", model.name + (f" with {constants}" if constants else ""))
+    yield text("h3", model_title(model))
     yield text("p", model.paper, class_="soft")
     yield _beside(outcomes)
     yield _list(line for one in outcomes for line in outcome_remarks(one, outcomes))

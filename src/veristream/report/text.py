@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from veristream.expected import KnownModel, KnownRun, Reproduction
+from veristream.expected import KnownRun, Reproduction
 from veristream.known import Copied, KnownFolder
 from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.report.words import (
     EFFORT_TITLES,
+    model_title,
     outcome_remarks,
     remarks,
+    show_constants,
     show_effort,
+    tell_agreement,
     tell_count,
     trace_length,
     trace_title,
@@ -74,10 +77,7 @@ def random_length(run: KnownRun, trace: Trace) -> str:
 def render_reproductions(reproductions: Sequence[Reproduction], look: Look = PLAIN) -> str:
     """Renders each model's expected verdicts beside ours, then how many agree."""
     blocks = [_reproduction(one, look) for one in reproductions]
-    outcomes = [outcome for one in reproductions for outcome in one.outcomes]
-    agreeing = sum(not outcome.differences for outcome in outcomes)
-    models = tell_count(len(reproductions), "model")
-    blocks.append(f"{models}: {agreeing} of {tell_count(len(outcomes), 'verdict')} as expected")
+    blocks.append(tell_agreement(reproductions))
     return "\n\n".join(blocks)
 
 
@@ -99,17 +99,13 @@ def _known_folder(folder: KnownFolder, variants: bool) -> str:
     }
     lines = [folder.name, *(f"  {word:<8}  {what}" for word, what in told.items() if what)]
     if variants:
-        rows = [(one.name, one.path.name, _constants(one)) for one in folder.models]
+        rows = [(one.name, one.path.name, show_constants(one)) for one in folder.models]
         name_width, file_width = (max(len(row[column]) for row in rows) for column in (0, 1))
         lines += [
             f"  model     {name:<{name_width}}  {file:<{file_width}}  {constants}".rstrip()
             for name, file, constants in rows
         ]
     return "\n".join(lines)
-
-
-def _constants(model: KnownModel) -> str:
-    return ", ".join(f"{name} = {value}" for name, value in model.constants.items())
 
 
 def render_copied(copied: Copied) -> str:
@@ -123,7 +119,6 @@ def render_copied(copied: Copied) -> str:
 
 def _reproduction(reproduction: Reproduction, look: Look) -> str:
     model = reproduction.model
-    constants = _constants(model)
     rows = [
         (
             one.result.property,
@@ -136,7 +131,7 @@ def _reproduction(reproduction: Reproduction, look: Look) -> str:
         for one in reproduction.outcomes
     ]
     titles = ("property", "source", "expected", "verdict", *EFFORT_TITLES, "")
-    lines = [f"{model.name}{f' with {constants}' if constants else ''}: {model.paper}"]
+    lines = [f"{model_title(model)}: {model.paper}"]
     lines.append(_table(titles, rows, 4, look))
     for outcome in reproduction.outcomes:
         lines.extend(outcome_remarks(outcome, reproduction.outcomes))

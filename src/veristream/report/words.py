@@ -5,10 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from veristream.expected import Outcome
+from veristream.expected import KnownModel, Outcome, Reproduction
 from veristream.verdict import Holds, Result, Trace, Unknown, Violated, word
 
 EFFORT_TITLES = ("states", "transitions", "depth", "time", "memory")
+
+
+def model_title(model: KnownModel) -> str:
+    """Returns the model's name, with its constants if it has any."""
+    constants = show_constants(model)
+    return f"{model.name} with {constants}" if constants else model.name
+
+
+def show_constants(model: KnownModel) -> str:
+    """Formats the constants that `expected.toml` sets."""
+    return ", ".join(f"{name} = {value}" for name, value in model.constants.items())
+
+
+def tell_agreement(reproductions: Sequence[Reproduction]) -> str:
+    """Says how many verdicts of the models are as expected."""
+    outcomes = [outcome for one in reproductions for outcome in one.outcomes]
+    agreeing = sum(not outcome.differences for outcome in outcomes)
+    models = tell_count(len(reproductions), "model")
+    return f"{models}: {agreeing} of {tell_count(len(outcomes), 'verdict')} as expected"
 
 
 def outcome_remarks(outcome: Outcome, all_outcomes: Sequence[Outcome]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from hashlib import sha256
 from random import Random
 from typing import TypeVar
 
+from veristream.kabis.cluster.faults import ValidatorFault
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
     Certificate,
@@ -25,7 +26,7 @@ from veristream.kabis.ordering.messages import (
     Vote,
     sign_bytes,
 )
-from veristream_testing.simulation.scenario import HEAL_MS, Strategy
+from veristream_testing.simulation.scenario import HEAL_MS
 
 SignedMessage = TypeVar("SignedMessage", Proposal, Vote)
 
@@ -55,7 +56,7 @@ class Byzantine:
     index: int
     committee: Committee
     sign: Callable[[bytes], bytes]
-    strategy: Strategy
+    strategy: ValidatorFault
     random: Random
     values: dict[int, dict[bytes, Value]] = field(default_factory=dict)
     prevotes: dict[tuple[int, int, bytes], dict[int, bytes]] = field(default_factory=dict)
@@ -65,11 +66,11 @@ class Byzantine:
 
     def hear(self, message: Message, now_ms: int) -> list[Saying]:
         """What it says on hearing a message."""
-        if isinstance(message, Certificate | Commit) or self.strategy is Strategy.SILENT:
+        if isinstance(message, Certificate | Commit) or self.strategy is ValidatorFault.SILENT:
             return []
         self._note(message)
         sayings = list(self._answer(message))
-        if self.strategy is Strategy.FLOOD:
+        if self.strategy is ValidatorFault.FLOOD:
             hold_ms = max(0, HEAL_MS - now_ms)
             sayings = [replace(saying, after_ms=hold_ms) for saying in sayings]
         return sayings
@@ -107,7 +108,7 @@ class Byzantine:
 
     def _stale_proposal(self, height: int, number: int) -> Proposal | None:
         """The oldest value for which prevotes, with its own, make a proof-of-lock."""
-        if self.strategy is not Strategy.OBSTRUCTIVE:
+        if self.strategy is not ValidatorFault.OBSTRUCT:
             return None
         for place in sorted(place for place in self.prevotes if place[0] == height and place[1] < number):
             value = self.values[height].get(place[2])
@@ -125,23 +126,23 @@ class Byzantine:
         height, number = message.height, message.round
         identifier = message.value.identifier if isinstance(message, Proposal) else message.identifier
         match self.strategy:
-            case Strategy.AGREEABLE | Strategy.FLOOD:
+            case ValidatorFault.AGREE | ValidatorFault.FLOOD:
                 yield from self._vote_for(height, number, identifier, self._all())
-            case Strategy.SPLIT:
+            case ValidatorFault.EQUIVOCATE:
                 some = self._some()
                 yield from self._vote_for(height, number, identifier, some)
                 yield from self._vote_for(height, number, None, self._all() - some)
-            case Strategy.RANDOM if self.random.random() < 0.5:
+            case ValidatorFault.RANDOM if self.random.random() < 0.5:
                 choices = [None, sha256(b"unknown").digest(), *self.values[height]]
                 number = max(0, number + self.random.randint(-1, 1))
                 yield from self._vote_for(height, number, self.random.choice(choices), self._some())
-            case Strategy.OBSTRUCTIVE:
+            case ValidatorFault.OBSTRUCT:
                 for earlier in range(max(0, number - 2), number + 1):
                     if self.committee.proposer(height, earlier) != self.index:
                         yield from self._vote_for(height, earlier, None, self._all())
-            case Strategy.FORGER if isinstance(message, Vote):
+            case ValidatorFault.FORGE if isinstance(message, Vote):
                 yield from self._forge(message)
-        if self.strategy is Strategy.FLOOD:
+        if self.strategy is ValidatorFault.FLOOD:
             for ahead in (1, 7, 1_000, 1_000_000):
                 yield from self._vote_for(height, number + ahead, identifier, self._all())
 

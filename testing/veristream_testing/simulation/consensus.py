@@ -17,6 +17,7 @@ from hashlib import blake2b, sha256
 from random import Random
 from typing import assert_never
 
+from veristream.kabis.cluster.faults import ValidatorFault
 from veristream.kabis.ordering.durable import SignedOnce, recover
 from veristream.kabis.ordering.encoding import decode_message, encode_message
 from veristream.kabis.ordering.interface import (
@@ -49,7 +50,7 @@ from veristream.kabis.ordering.tendermint import Application, Durations, Identit
 from veristream.kabis.protocol.keys import SignatureError
 from veristream_testing.simulation.byzantine import Byzantine, make_value
 from veristream_testing.simulation.disk import Disk
-from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario, Strategy
+from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario
 from veristream_testing.simulation.world import ViolationError, World, statement_of
 
 CHAIN = "simulation"
@@ -132,7 +133,7 @@ class Simulation(World):
 
     # Who takes part
 
-    def _make_byzantine(self, index: int, strategy: Strategy) -> Byzantine:
+    def _make_byzantine(self, index: int, strategy: ValidatorFault) -> Byzantine:
         random = Random(f"byzantine/{self.scenario.seed}/{index}")
         return Byzantine(index, self.committee, _signer(index), strategy, random)
 

@@ -11,9 +11,9 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from veristream.kabis.channels.interfaces import Channels, OrderingStatus
+from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.actions import Action
@@ -44,26 +44,16 @@ from veristream.kabis.wire.connection import RequestError
 FETCH_BYTES = 1 << 20
 
 
-class StorageFault(Enum):
-    """How a storage party misbehaves."""
-
-    NONE = "it does as it should"
-    SILENT = "it does not answer"
-    LATE = "it answers after a while"
-    FORGETFUL = "it gives receipts and keeps nothing"
-    SUBSTITUTING = "it gives another batch than was asked for"
-    TAMPERING = "it changes an event of the batch"
-    GARBAGE = "it gives bytes that are no batch"
-    FORGING = "its receipts are not signed by it"
-
-
-class ValidatorFault(Enum):
-    """How a validator treats what clients submit."""
-
-    NONE = "it does as it should"
-    SILENT = "it does not answer"
-    CENSORING = "it says yes and drops the transaction"
-    REFUSING = "it refuses everything"
+STORAGE_FAULTS = (
+    StorageFault.SILENT,
+    StorageFault.LATE,
+    StorageFault.FORGET,
+    StorageFault.SUBSTITUTE,
+    StorageFault.ALTER,
+    StorageFault.GARBAGE,
+    StorageFault.FORGE,
+)
+"""The faults of storage parties in memory; validators can be SILENT, CENSOR and REFUSE."""
 
 
 @dataclass(slots=True)
@@ -72,7 +62,7 @@ class MemoryParty:
 
     core: StorageCore
     log: MemoryLog
-    fault: StorageFault = StorageFault.NONE
+    fault: StorageFault | None = None
     stores: int = 0
     fetches: int = 0
 
@@ -103,7 +93,7 @@ class MemoryCluster:
         self.blocks: list[CertifiedBlock] = []
         self.mempool: dict[bytes, None] = {}
         self.clock_ms = genesis.time_ms
-        self.validator_faults = [ValidatorFault.NONE] * len(genesis.validators)
+        self.validator_faults: list[ValidatorFault | None] = [None] * len(genesis.validators)
         self.submits = 0
         self.parties = {party.name: self._party(party.name) for party in genesis.storage}
         self.lock = threading.RLock()
@@ -204,12 +194,14 @@ class MemoryOrdering:
             case ValidatorFault.SILENT:
                 await asyncio.sleep(self._cluster.delay_s)
                 raise TimeoutError("the validator does not answer")
-            case ValidatorFault.CENSORING:
+            case ValidatorFault.CENSOR:
                 return Done()
-            case ValidatorFault.REFUSING:
+            case ValidatorFault.REFUSE:
                 raise RequestError("the validator refuses")
-            case ValidatorFault.NONE:
+            case None:
                 return self._cluster.submit(transaction)
+            case fault:
+                raise AssertionError(f"a validator in memory cannot {fault}")
 
     async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
         """Decided blocks from a height on."""
@@ -264,9 +256,9 @@ class MemoryStorage:
         author = self._author
         with self._cluster.lock:
             party.stores += 1
-            if party.fault is StorageFault.FORGING:
+            if party.fault is StorageFault.FORGE:
                 return StorageReceipt(self._name, digest, bytes(64))
-            if party.fault is StorageFault.FORGETFUL:
+            if party.fault is StorageFault.FORGET:
                 amnesiac = self._cluster._party(self._name)
                 amnesiac.core.store(batch, author.name, author.signer.public)
                 amnesiac.log.sync()
@@ -287,9 +279,9 @@ class MemoryStorage:
             match party.fault:
                 case StorageFault.GARBAGE:
                     return b"garbage"
-                case StorageFault.TAMPERING if isinstance(data, bytes):
+                case StorageFault.ALTER if isinstance(data, bytes):
                     return data[:-1] + bytes((data[-1] ^ 1,))
-                case StorageFault.SUBSTITUTING:
+                case StorageFault.SUBSTITUTE:
                     return self._forge()
                 case _:
                     return data

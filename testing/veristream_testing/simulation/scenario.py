@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
 from random import Random
 from typing import TypeVar
 
+from veristream.kabis.cluster.faults import ValidatorFault
 from veristream.kabis.ordering.messages import Step
 
 HEAL_MS = 1_000
@@ -20,19 +20,17 @@ FIRST_PROPOSER = 1
 Item = TypeVar("Item")
 
 
-class Strategy(Enum):
-    """How a Byzantine validator behaves."""
-
-    SILENT = "says nothing"
-    SPLIT = "proposes and votes one thing to some and another to others"
-    RANDOM = "votes at random"
-    AGREEABLE = "votes for every value that it sees, in every step"
-    OBSTRUCTIVE = (
-        "votes nil, in old rounds too, but for its own proposals: the oldest value with a proof-of-lock"
-    )
-    FLOOD = "holds everything back, then sends it all at once, with votes of rounds far ahead"
-    FORGER = "votes in the name of others and pads certificates"
-    TWINS = "runs twice, honestly, with one key"
+STRATEGIES = (
+    ValidatorFault.SILENT,
+    ValidatorFault.EQUIVOCATE,
+    ValidatorFault.RANDOM,
+    ValidatorFault.AGREE,
+    ValidatorFault.OBSTRUCT,
+    ValidatorFault.FLOOD,
+    ValidatorFault.FORGE,
+    ValidatorFault.TWINS,
+)
+"""The faults of validators that a scenario draws from; their order decides what a seed means."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ class Scenario:
     seed: int
     size: int
     heights: int
-    byzantine: tuple[tuple[int, Strategy], ...]
+    byzantine: tuple[tuple[int, ValidatorFault], ...]
     delay_ms: int
     drop: float
     duplicate: float
@@ -99,7 +97,7 @@ def draw_scenario(seed: int) -> Scenario:
     quiet = random.random() < 0.5
     size = random.choice((4, 4, 4, 4, 7))
     liars = random.sample(range(size), (size - 1) // 3 if quiet else random.randint(0, (size - 1) // 3))
-    strategies = (*Strategy, Strategy.OBSTRUCTIVE, Strategy.OBSTRUCTIVE)
+    strategies = (*STRATEGIES, ValidatorFault.OBSTRUCT, ValidatorFault.OBSTRUCT)
     return Scenario(
         seed=seed,
         size=size,

@@ -9,6 +9,7 @@ from typing import TypeVar
 from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.log.disk.log import Gap, Lost, Record
 from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.answers import Absent, Below
@@ -21,7 +22,6 @@ from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, s
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.core import RefusedError, StorageCore
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
-from veristream_testing.simulation.trouble import StorageLie
 
 RANGE_BYTES = 1 << 20
 
@@ -97,7 +97,7 @@ class Store:
     name: str
     genesis: Genesis
     random: Random
-    lie: StorageLie | None
+    lie: StorageFault | None
     log: FrailLog = field(default_factory=FrailLog)
     up: bool = True
     lives: int = 1
@@ -123,16 +123,16 @@ class Store:
     def store(self, data: bytes, producer: str) -> bytes | Refusal:
         """The digest of a batch that is written but not yet durable."""
         self.seen[Batch.decode(data).digest()] = data
-        if self.lie in (StorageLie.FORGETFUL, StorageLie.FORGING):
+        if self.lie in (StorageFault.FORGET, StorageFault.FORGE):
             return Batch.decode(data).digest()
         return _answer(lambda: self.party.store(data, producer, key_of(producer).public).digest)
 
     def receipt(self, digest: bytes) -> StorageReceipt:
         """The receipt of a batch, once the log is flushed."""
-        if self.lie is StorageLie.FORGING:
+        if self.lie is StorageFault.FORGE:
             other = self.random.choice(self.genesis.storage).name
             return StorageReceipt(other, digest, key_of(self.name).sign(digest))
-        if self.lie is StorageLie.FORGETFUL:
+        if self.lie is StorageFault.FORGET:
             return sign_storage_receipt(CHAIN, self.name, digest, key_of(self.name))
         self.log.sync()
         return self.party.receipt(digest)
@@ -140,15 +140,15 @@ class Store:
     def fetch(self, digest: bytes) -> bytes | Absent | Below | Refusal:
         """What it gives for the batch with a digest."""
         match self.lie:
-            case StorageLie.WITHHOLDING | StorageLie.FORGETFUL:
+            case StorageFault.WITHHOLD | StorageFault.FORGET:
                 return Absent()
-            case StorageLie.ALTERING if digest in self.seen:
+            case StorageFault.ALTER if digest in self.seen:
                 return self._alter(self.seen[digest])
-            case StorageLie.SUBSTITUTING if self.seen:
+            case StorageFault.SUBSTITUTE if self.seen:
                 return self._substitute(digest)
-            case StorageLie.FORGING:
+            case StorageFault.FORGE:
                 return self._forge(digest)
-            case StorageLie.DECAYING:
+            case StorageFault.DECAY:
                 self.log.flip(self.random)
         return _answer(lambda: self.party.fetch_digest(digest))
 

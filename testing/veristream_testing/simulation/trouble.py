@@ -11,22 +11,23 @@ from dataclasses import dataclass
 from enum import Enum
 from random import Random
 
+from veristream.kabis.cluster.faults import StorageFault
 from veristream_testing.simulation.scenario import HEAL_MS, Scenario, draw_scenario
 
 PRODUCERS = 2
 CONSUMERS = 2
 
 
-class StorageLie(Enum):
-    """How a storage party is faulty."""
-
-    SILENT = "says nothing"
-    FORGETFUL = "gives receipts and keeps nothing"
-    WITHHOLDING = "keeps batches and says that it has none"
-    ALTERING = "changes an event of what it gives"
-    SUBSTITUTING = "gives another batch of the same producer"
-    FORGING = "gives receipts in another's name, and batches that nobody pushed"
-    DECAYING = "is honest, but bits flip on its disk"
+STORAGE_FAULTS = (
+    StorageFault.SILENT,
+    StorageFault.FORGET,
+    StorageFault.WITHHOLD,
+    StorageFault.ALTER,
+    StorageFault.SUBSTITUTE,
+    StorageFault.FORGE,
+    StorageFault.DECAY,
+)
+"""The faults of storage parties that a run draws from; their order decides what a seed means."""
 
 
 class Attack(Enum):
@@ -62,7 +63,7 @@ class Trouble:
     """One run of everything."""
 
     validators: Scenario
-    storage: tuple[tuple[str, StorageLie], ...]
+    storage: tuple[tuple[str, StorageFault], ...]
     attack: Attack | None
     journals: tuple[bool, ...]
     flush_ms: int
@@ -95,7 +96,7 @@ def draw_trouble(seed: int) -> Trouble:
     journals = tuple(random.random() < 0.8 for _ in range(PRODUCERS))
     return Trouble(
         validators=validators,
-        storage=tuple((name, random.choice(tuple(StorageLie))) for name in sorted(liars)),
+        storage=tuple((name, random.choice(STORAGE_FAULTS)) for name in sorted(liars)),
         attack=attack,
         journals=journals,
         flush_ms=random.choice((2, 20, 80)),

@@ -17,6 +17,7 @@ from hashlib import sha256
 from random import Random
 from typing import assert_never
 
+from veristream.kabis.cluster.faults import ValidatorFault
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
@@ -54,7 +55,7 @@ from veristream_testing.simulation.chain import (
     make_transactions,
 )
 from veristream_testing.simulation.disk import Disk
-from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario, Strategy
+from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario
 from veristream_testing.simulation.world import ViolationError, World
 
 TICK_MS = 100
@@ -165,7 +166,7 @@ class Simulation(World):
         signer = key_of(f"v{index}")
         return ValidatorCore(index, signer, ledger, load, memory, SETTINGS, check_signature)
 
-    def _make_liar(self, index: int, strategy: Strategy) -> Liar:
+    def _make_liar(self, index: int, strategy: ValidatorFault) -> Liar:
         random = Random(f"liar/{self.scenario.seed}/{index}")
         committee = Committee(CHAIN, self.scenario.size)
         sign = key_of(f"v{index}").sign

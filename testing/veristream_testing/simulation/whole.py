@@ -21,6 +21,7 @@ from random import Random
 from typing import TypeVar
 
 from veristream.kabis.client.consumed import Place
+from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.ordering.messages import Commit
 from veristream.kabis.ordering.validator import Committed, to_commit_certificate
 from veristream.kabis.protocol.batch import SignedHeader
@@ -37,7 +38,7 @@ from veristream_testing.simulation.disk import Disk
 from veristream_testing.simulation.mallory import Mallory
 from veristream_testing.simulation.scenario import HEAL_MS
 from veristream_testing.simulation.stores import Refusal, Store
-from veristream_testing.simulation.trouble import CONSUMERS, PRODUCERS, Attack, Fall, StorageLie, Trouble
+from veristream_testing.simulation.trouble import CONSUMERS, PRODUCERS, Attack, Fall, Trouble
 from veristream_testing.simulation.validators import Host, Simulation
 from veristream_testing.simulation.validators import Outcome as ValidatorsOutcome
 from veristream_testing.simulation.world import ViolationError
@@ -174,7 +175,7 @@ class Whole(Simulation):
 
         def arrive() -> None:
             store = self.stores.get(target)
-            if store is None or (store.up and store.lie is not StorageLie.SILENT):
+            if store is None or (store.up and store.lie is not StorageFault.SILENT):
                 serve(reply)
 
         self._bring(client.name, target, arrive)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
 
+from veristream.kabis.cluster.faults import ValidatorFault
 from veristream.kabis.ordering.durable import SignedOnce
 from veristream.kabis.ordering.messages import Certificate, Commit, Proposal, Signed, Step, Vote
 from veristream.kabis.ordering.peers import PeerMessage
-from veristream_testing.simulation.scenario import HEAL_MS, Crash, Mute, Partition, Scenario, Strategy
+from veristream_testing.simulation.scenario import HEAL_MS, Crash, Mute, Partition, Scenario
 
 HEALED_DELAY_MS = 5
 
@@ -37,7 +38,9 @@ class World:
         strategies = dict(scenario.byzantine)
         self.liars = frozenset(strategies)
         self.inventive = {
-            index: strategy for index, strategy in strategies.items() if strategy is not Strategy.TWINS
+            index: strategy
+            for index, strategy in strategies.items()
+            if strategy is not ValidatorFault.TWINS
         }
 
     def list_hosts(self) -> dict[int, int]:

@@ -28,11 +28,12 @@ from veristream.kabis.client.errors import BufferFullError, ClosedError, KeyEnde
 from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import AsyncKabisProducer, KabisProducer
 from veristream.kabis.client.pushes import Pushed
+from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, TooLargeError
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
-from veristream_testing.simulation.memory import MemoryOrdering, MemoryStorage, StorageFault
+from veristream_testing.simulation.memory import MemoryOrdering, MemoryStorage
 
 
 def test_a_full_buffer_makes_push_wait_and_then_fail() -> None:
@@ -93,7 +94,7 @@ def test_a_failure_that_nobody_foresaw_ends_the_client_and_is_told() -> None:
 
     cluster.parties["s1"].fault = cluster.parties["s2"].fault = StorageFault.SILENT
     with KabisProducer(cluster.genesis, author_of("alice"), connect, journal=None) as producer:
-        cluster.parties["s1"].fault = StorageFault.NONE
+        cluster.parties["s1"].fault = None
         with pytest.raises(ClosedError):
             producer.push(Record("orders", b"x", partition=0)).result(30)
         with pytest.raises(RuntimeError, match="a bug"):

@@ -16,13 +16,14 @@ from tests.kabis.client.world import (
 )
 from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
+from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.protocol.actions import Hole, LowWater
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.records import Record
-from veristream_testing.simulation.memory import MemoryCluster, StorageFault, ValidatorFault
+from veristream_testing.simulation.memory import STORAGE_FAULTS, MemoryCluster
 
-WRONG = [StorageFault.SUBSTITUTING, StorageFault.TAMPERING, StorageFault.GARBAGE]
+WRONG = [StorageFault.SUBSTITUTE, StorageFault.ALTER, StorageFault.GARBAGE]
 
 
 def push_some(cluster: MemoryCluster, count: int = 20) -> None:
@@ -33,7 +34,7 @@ def push_some(cluster: MemoryCluster, count: int = 20) -> None:
         producer.flush(30)
 
 
-@pytest.mark.parametrize("fault", [fault for fault in StorageFault if fault is not StorageFault.NONE])
+@pytest.mark.parametrize("fault", STORAGE_FAULTS)
 def test_one_faulty_party_keeps_nobody_from_pushing_and_pulling(fault: StorageFault) -> None:
     cluster = make_cluster()
     cluster.parties["s1"].fault = fault
@@ -48,7 +49,7 @@ def test_a_party_that_lies_is_noted_and_the_producer_is_not_condemned(fault: Sto
     push_some(cluster)
     for party in cluster.parties.values():
         party.fault = fault
-    cluster.parties["s2"].fault = StorageFault.NONE
+    cluster.parties["s2"].fault = None
     # A lie is known by what it says: nobody is late here, also not on a busy machine.
     with consuming(cluster, fetch_timeout_ms=FOR_EVER_MS) as consumer:
         # Those that vouched are asked first, and s2 may not be among them.
@@ -67,7 +68,7 @@ def test_a_liar_close_by_is_always_met(nearest: str) -> None:
     """Whoever vouched: a lie is no matter of luck for a consumer that asks the liar first."""
     cluster = make_cluster()
     push_some(cluster)
-    cluster.parties[nearest].fault = StorageFault.TAMPERING
+    cluster.parties[nearest].fault = StorageFault.ALTER
     with consuming(cluster, nearest=nearest) as consumer:
         assert values(pull(consumer, 20)) == [b"%d" % number for number in range(20)]
         assert consumer.metrics()[f"suspicions.{nearest}"] >= 1
@@ -75,7 +76,7 @@ def test_a_liar_close_by_is_always_met(nearest: str) -> None:
 
 def test_a_forged_receipt_is_as_good_as_none() -> None:
     cluster = make_cluster()
-    cluster.parties["s0"].fault = StorageFault.FORGING
+    cluster.parties["s0"].fault = StorageFault.FORGE
     push_some(cluster)
     for admission in cluster.ledger.admissions("orders", 0, 0):
         assert admission.parties == ("s1", "s2")
@@ -88,7 +89,7 @@ def test_two_silent_parties_of_three_stop_the_producer_and_it_goes_on_when_one_c
         pushed = producer.push(Record("orders", b"x", partition=0))
         with pytest.raises(TimeoutError):
             pushed.result(0.2)
-        cluster.parties["s0"].fault = StorageFault.NONE
+        cluster.parties["s0"].fault = None
         assert pushed.result(30).index == 0
 
 
@@ -102,19 +103,17 @@ def test_in_paper_mode_all_parties_must_answer(monkeypatch: pytest.MonkeyPatch) 
         clock.jump(producer, FOR_EVER_MS)
         with pytest.raises(DeliveryTimeoutError, match="s1 does not answer"):
             pushed.result(30)
-        cluster.parties["s1"].fault = StorageFault.NONE
+        cluster.parties["s1"].fault = None
         # What was signed is still sent: the next event comes after it.
         assert producer.push(Record("orders", b"z", partition=0)).result(30).index == 2
 
 
-@pytest.mark.parametrize(
-    "fault", [ValidatorFault.SILENT, ValidatorFault.CENSORING, ValidatorFault.REFUSING]
-)
+@pytest.mark.parametrize("fault", [ValidatorFault.SILENT, ValidatorFault.CENSOR, ValidatorFault.REFUSE])
 def test_three_validators_of_four_cannot_censor_a_producer_or_a_consumer(fault: ValidatorFault) -> None:
     for honest in range(4):
         cluster = make_cluster()
         cluster.validator_faults = [fault] * 4
-        cluster.validator_faults[honest] = ValidatorFault.NONE
+        cluster.validator_faults[honest] = None
         with (
             producing(cluster) as producer,
             consuming(cluster, group="g", submit_timeout_ms=20) as consumer,
@@ -137,10 +136,10 @@ def test_a_hole_is_confessed_skipped_and_delivered_as_nothing() -> None:
     with producing(cluster) as producer:
         producer.push(Record("orders", b"before", partition=0)).result(30)
         cluster.parties["s2"].fault = StorageFault.SILENT
-        cluster.parties["s0"].fault = cluster.parties["s1"].fault = StorageFault.FORGETFUL
+        cluster.parties["s0"].fault = cluster.parties["s1"].fault = StorageFault.FORGET
         assert producer.push(Record("orders", b"lost", partition=0)).result(30).index == 1
         # s2 stays silent: it may be about to be asked once more to keep what is to be lost.
-        cluster.parties["s0"].fault = cluster.parties["s1"].fault = StorageFault.NONE
+        cluster.parties["s0"].fault = cluster.parties["s1"].fault = None
         assert producer.push(Record("orders", b"after", partition=0)).result(30).index == 2
         with consuming(cluster) as consumer:
             events = pull(consumer, 2)
@@ -163,7 +162,7 @@ def test_a_hole_that_an_admin_orders_is_skipped_by_a_consumer_that_waits_for_it(
         assert cluster.act("admin", hole) == Done()
         wait_until(lambda: consumer.metrics()["height"] == len(cluster.blocks))
         for party in cluster.parties.values():
-            party.fault = StorageFault.NONE
+            party.fault = None
         assert [event.index for event in pull(consumer, 2)] == [2, 3]
 
 
@@ -205,7 +204,7 @@ def test_an_unvalidated_topic_waits_for_its_party() -> None:
         pushed = [producer.push(Record("logs", b"%d" % number)) for number in range(3)]
         with pytest.raises(TimeoutError):
             pushed[0].result(0.1)
-        party.fault = StorageFault.NONE
+        party.fault = None
         assert [each.result(30).index for each in pushed] == [0, 1, 2]
         assert values(pull(consumer, 3)) == [b"0", b"1", b"2"]
 
@@ -222,5 +221,5 @@ def test_an_unvalidated_event_that_was_given_up_does_not_block_those_after_it(
         clock.jump(producer, FOR_EVER_MS)
         with pytest.raises(DeliveryTimeoutError):
             pushed.result(30)
-        party.fault = StorageFault.NONE
+        party.fault = None
         assert producer.push(Record("logs", b"kept")).result(30).index == 0

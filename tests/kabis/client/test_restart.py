@@ -13,6 +13,7 @@ from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.journal import Journal
 from veristream.kabis.client.producer.outputs import Output, Store, Write
+from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.actions import RevokeKey
 from veristream.kabis.protocol.codec import ZERO_DIGEST
@@ -20,13 +21,13 @@ from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.transactions import BatchConflict
-from veristream_testing.simulation.memory import MemoryCluster, StorageFault, ValidatorFault
+from veristream_testing.simulation.memory import MemoryCluster
 
 
 def push_unseen(cluster: MemoryCluster, journal: Path | None, *numbers: int) -> None:
     """A run of a producer whose batches are stored, and submitted unless all validators drop what they
     get, but decided only after it."""
-    submitted_count = 0 if ValidatorFault.CENSORING in cluster.validator_faults else len(numbers)
+    submitted_count = 0 if ValidatorFault.CENSOR in cluster.validator_faults else len(numbers)
     with producing(cluster, journal=journal, batch_events=1) as producer:
         pushed = [producer.push(Record("orders", b"%d" % number, partition=0)) for number in numbers]
         wait_until(lambda: all(party.stores >= len(numbers) for party in cluster.parties.values()))
@@ -52,10 +53,10 @@ def test_a_submit_that_comes_twice_is_admitted_once() -> None:
 @pytest.mark.parametrize("with_journal", [True, False])
 def test_after_a_restart_the_same_bytes_go_out_again(with_journal: bool, tmp_path: Path) -> None:
     cluster = make_cluster(at_once=False)
-    cluster.validator_faults = [ValidatorFault.CENSORING] * 4
+    cluster.validator_faults = [ValidatorFault.CENSOR] * 4
     journal = tmp_path / "journal" if with_journal else None
     push_unseen(cluster, journal, 0, 1, 2)
-    cluster.validator_faults = [ValidatorFault.NONE] * 4
+    cluster.validator_faults = [None] * 4
     cluster.at_once = True
     with producing(cluster, journal=journal) as producer, consuming(cluster) as consumer:
         assert producer.push(Record("orders", b"new", partition=0)).result(30).index == 3
@@ -159,7 +160,7 @@ def test_a_fenced_key_fails_every_pending_push_and_all_to_come() -> None:
         pushed = [producer.push(Record("orders", b"%d" % n, partition=n % 2)) for n in range(10)]
         one, other = batch_of(b"one", sequence=7), batch_of(b"other", sequence=7)
         with cluster.lock:  # against a submit of the producer that is under way
-            cluster.validator_faults = [ValidatorFault.CENSORING] * 4
+            cluster.validator_faults = [ValidatorFault.CENSOR] * 4
             cluster.mempool.clear()
             cluster.submit(BatchConflict(one.signed, other.signed).encode())
             assert cluster.make_block() == 1

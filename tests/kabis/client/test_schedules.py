@@ -23,15 +23,15 @@ from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer import outputs as producer_outputs
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.pushes import Pushed, Settlement
+from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record
-from veristream_testing.simulation.memory import StorageFault
 
 BUFFER_BYTES = 400
 Output = producer_outputs.Output | consumer_outputs.Output
 FATES = ["done", "done", "unanswered", "lost", "twice"]
-WRONG = [StorageFault.NONE, StorageFault.SILENT, StorageFault.GARBAGE, StorageFault.FORGING]
+WRONG = [None, StorageFault.SILENT, StorageFault.GARBAGE, StorageFault.FORGE]
 
 
 class Clients(RuleBasedStateMachine):
@@ -143,7 +143,7 @@ class Clients(RuleBasedStateMachine):
     @rule(party=st.sampled_from(["s0", "s1", "s2"]), fault=st.sampled_from(WRONG))
     def misbehave(self, party: str, fault: StorageFault) -> None:
         for each in self.cluster.parties.values():
-            each.fault = StorageFault.NONE
+            each.fault = None
         self.cluster.parties[party].fault = fault
 
     @precondition(lambda self: self.messages)
@@ -185,7 +185,7 @@ class Clients(RuleBasedStateMachine):
         match kept.fault:
             case StorageFault.SILENT:
                 return None
-            case StorageFault.FORGING:
+            case StorageFault.FORGE:
                 return StorageReceipt(party, digest, bytes(64))
             case _:
                 kept.core.store(data, "alice", author_of("alice").signer.public)
@@ -221,7 +221,7 @@ class Clients(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for party in self.cluster.parties.values():
-            party.fault = StorageFault.NONE
+            party.fault = None
         for _ in range(1000):
             self.heal()
             if not self.producer.busy and not self.producer.parcels() and not self.cluster.mempool:

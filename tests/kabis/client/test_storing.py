@@ -10,13 +10,14 @@ from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer import producer as producers
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.outputs import Store, Submit
+from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import SESSION_BYTES
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.wire.connection import ConnectionLostError
-from veristream_testing.simulation.memory import MemoryStorage, StorageFault
+from veristream_testing.simulation.memory import MemoryStorage
 
 STREAM = StreamName("orders", 0, "alice", 0)
 PLACE = PartitionName("orders", 0)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kabis.chain import CHAIN, VALIDATORS, key_of, make_genesis
 from tests.kabis.ordering.cluster import run
-from veristream.kabis.cluster.faults import EquivocatingNode
+from veristream.kabis.cluster.liars import EquivocatingNode
 from veristream.kabis.log.disk.log import Log
 from veristream.kabis.ordering.messages import Step, Vote, sign_bytes
 from veristream.kabis.ordering.peers import decode_peer_message, encode_peer_message

@@ -357,7 +357,7 @@ def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
     )
     for fault, line in {
         "storage-9=alter": "error: there is no party 'storage-9'",
-        "storage-1=silent": "error: 'silent' is nothing that storage-1 can do wrong",
+        "storage-1=silent": "error: storage-1 has no fault 'silent'",
         "storage-1": "error: --fault storage-1 names no fault",
     }.items():
         with opened(tmp_path / "faulty") as faulty:

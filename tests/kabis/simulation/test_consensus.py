@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from veristream_testing.simulation.consensus import Outcome, run
-from veristream_testing.simulation.scenario import Crash, Mute, Partition, Strategy, draw_scenario
+from veristream_testing.simulation.scenario import STRATEGIES, Crash, Mute, Partition, draw_scenario
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200"))
 PARTS = 20
@@ -40,7 +40,7 @@ def test_the_seeds_contain_every_fault() -> None:
     scenarios = [draw_scenario(seed) for seed in range(200)]
     strategies = Counter(strategy for scenario in scenarios for _, strategy in scenario.byzantine)
     faults = Counter(type(fault) for scenario in scenarios for fault in scenario.faults)
-    assert set(strategies) == set(Strategy) and min(strategies.values()) >= 5
+    assert set(strategies) == set(STRATEGIES) and min(strategies.values()) >= 5
     assert set(faults) == {Crash, Mute, Partition} and min(faults.values()) >= 20
     assert sum(scenario.drop > 0 for scenario in scenarios) >= 20
     assert sum(scenario.duplicate > 0 for scenario in scenarios) >= 20

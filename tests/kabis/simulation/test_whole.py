@@ -23,9 +23,9 @@ from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Reason
 from veristream.kabis.protocol.receipts import CommitCertificate
-from veristream_testing.simulation.scenario import Crash, Partition, Strategy
+from veristream_testing.simulation.scenario import STRATEGIES, Crash, Partition
 from veristream_testing.simulation.stores import FrailLog
-from veristream_testing.simulation.trouble import Attack, StorageLie, draw_trouble
+from veristream_testing.simulation.trouble import STORAGE_FAULTS, Attack, draw_trouble
 from veristream_testing.simulation.whole import run
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200"))
@@ -53,9 +53,9 @@ def test_the_seeds_contain_every_fault() -> None:
     lies = Counter(lie for trouble in troubles for _, lie in trouble.storage)
     attacks = Counter(trouble.attack for trouble in troubles)
     strategies = Counter(strategy for trouble in troubles for _, strategy in trouble.validators.byzantine)
-    assert set(lies) == set(StorageLie) and min(lies.values()) >= 10
+    assert set(lies) == set(STORAGE_FAULTS) and min(lies.values()) >= 10
     assert set(attacks) == {None, *Attack} and min(attacks.values()) >= 20
-    assert set(strategies) == set(Strategy) and min(strategies.values()) >= 5
+    assert set(strategies) == set(STRATEGIES) and min(strategies.values()) >= 5
     faults = Counter(type(fault) for trouble in troubles for fault in trouble.validators.faults)
     assert faults[Crash] >= 20 and faults[Partition] >= 20
     assert sum(len(trouble.falls) for trouble in troubles) >= 200

@@ -17,7 +17,7 @@ from veristream.kabis.ordering import validator
 from veristream.kabis.ordering.messages import Verifier
 from veristream.kabis.ordering.validator import ValidatorCore
 from veristream_testing.simulation import validators
-from veristream_testing.simulation.scenario import Crash, Partition, Strategy, draw_scenario
+from veristream_testing.simulation.scenario import STRATEGIES, Crash, Partition, draw_scenario
 from veristream_testing.simulation.validators import run
 
 SEEDS = int(os.environ.get("VERISTREAM_SEEDS", "200")) // 2
@@ -40,7 +40,7 @@ def test_a_seed_replays() -> None:
 def test_the_seeds_contain_the_faults() -> None:
     scenarios = [draw_scenario(seed) for seed in range(100)]
     strategies = {strategy for scenario in scenarios for _, strategy in scenario.byzantine}
-    assert strategies == set(Strategy)
+    assert strategies == set(STRATEGIES)
     kinds = {type(fault) for scenario in scenarios for fault in scenario.faults}
     assert {Crash, Partition} <= kinds
     outcomes = [run(scenario) for scenario in scenarios]

@@ -15,6 +15,7 @@ from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.interfaces import Channels, Storage, party_of
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
+from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.actions import LowWater, SetTopic
 from veristream.kabis.protocol.outcomes import Done
@@ -23,7 +24,7 @@ from veristream.kabis.protocol.records import Record
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.plan import AdmittedPart, Bounds, Part, PlainPart, Range, find_ranges
 from veristream.kabis.spark.watch import Watch
-from veristream_testing.simulation.memory import MemoryCluster, StorageFault
+from veristream_testing.simulation.memory import MemoryCluster
 
 COUNT = 40
 
@@ -99,8 +100,8 @@ def test_every_event_is_read_once_in_order(validate: bool) -> None:
     "fault",
     [
         StorageFault.SILENT,
-        StorageFault.SUBSTITUTING,
-        StorageFault.TAMPERING,
+        StorageFault.SUBSTITUTE,
+        StorageFault.ALTER,
         StorageFault.GARBAGE,
     ],
 )
@@ -116,7 +117,7 @@ def test_when_all_lie_nothing_is_believed() -> None:
     cluster = make_cluster()
     fill(cluster, "orders")
     for party in cluster.parties.values():
-        party.fault = StorageFault.TAMPERING
+        party.fault = StorageFault.ALTER
     with watching(cluster, "orders") as watch:
         watch.refresh()
         (part,) = watch.plan([Range(("orders", 1), 4, 6)], 10)

@@ -14,54 +14,56 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.administration import Replica, act_all, visit
-from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
+from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.accusations import wait_for_accusations
 from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.delivery import PATIENCE_S, Place, find_problems, push, read_back
+from veristream.kabis.cluster.faults import STORAGE_FAULTS, VALIDATOR_FAULTS, StorageFault, ValidatorFault
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.records import Record
 
-PATIENCE_S = 60.0
-QUIET_S = 1.0
-"""How long nothing comes before a consumer believes that nothing is left."""
 TOPIC = "chaos"
 BATCH_EVENTS = 5
 """Small batches, so that a fault meets many of them."""
 
 
 class Fault(StrEnum):
-    """What is injected."""
+    """What is injected: a fault of the catalogue, or a crash."""
 
-    ALTER = "alter"
-    WITHHOLD = "withhold"
+    ALTER = StorageFault.ALTER
+    WITHHOLD = StorageFault.WITHHOLD
     KILL_STORAGE = "kill-storage"
-    EQUIVOCATE = "equivocate"
-    SILENT = "silent"
+    EQUIVOCATE = ValidatorFault.EQUIVOCATE
+    SILENT = ValidatorFault.SILENT
     KILL_VALIDATOR = "kill-validator"
     KILL_PRODUCER = "kill-producer"
     KILL_ALL = "kill-all"
 
 
+LYING_STORAGE: Mapping[Fault, str] = {Fault.ALTER: "storage-1", Fault.WITHHOLD: "storage-2"}
+"""Whom the consumer asks first, so that it meets the lie."""
+LIARS: Mapping[Fault, str] = {**LYING_STORAGE, Fault.EQUIVOCATE: "validator-1", Fault.SILENT: "validator-2"}
+VICTIMS: Mapping[Fault, str] = {Fault.KILL_STORAGE: "storage-3", Fault.KILL_VALIDATOR: "validator-3"}
+
 TRIED: Mapping[Fault, str] = {
-    Fault.ALTER: "storage-1 changes every event that it gives back",
-    Fault.WITHHOLD: "storage-2 gives receipts, and then nothing",
-    Fault.KILL_STORAGE: "storage-3 is killed (-9), and comes back",
-    Fault.EQUIVOCATE: "validator-1 contradicts each of its votes",
-    Fault.SILENT: "validator-2 says nothing, and drops what clients submit",
-    Fault.KILL_VALIDATOR: "validator-3 is killed (-9), and comes back",
+    Fault.ALTER: f"{LIARS[Fault.ALTER]} {STORAGE_FAULTS[StorageFault.ALTER]}",
+    Fault.WITHHOLD: f"{LIARS[Fault.WITHHOLD]} {STORAGE_FAULTS[StorageFault.WITHHOLD]}",
+    Fault.KILL_STORAGE: f"{VICTIMS[Fault.KILL_STORAGE]} is killed (-9), and comes back",
+    Fault.EQUIVOCATE: f"{LIARS[Fault.EQUIVOCATE]} {VALIDATOR_FAULTS[ValidatorFault.EQUIVOCATE]}",
+    Fault.SILENT: f"{LIARS[Fault.SILENT]} {VALIDATOR_FAULTS[ValidatorFault.SILENT]}",
+    Fault.KILL_VALIDATOR: f"{VICTIMS[Fault.KILL_VALIDATOR]} is killed (-9), and comes back",
     Fault.KILL_PRODUCER: "the producer is killed (-9), and starts again",
     Fault.KILL_ALL: "all parties are killed (-9) at once, and come back",
 }
-LYING_STORAGE: Mapping[Fault, str] = {Fault.ALTER: "storage-1", Fault.WITHHOLD: "storage-2"}
-"""Whom the consumer asks first, so that it meets the lie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +78,8 @@ class Trial:
     problems: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class Told:
-    """What the producer was told: where each acknowledged event stands."""
-
-    indices: dict[int, bytes] = field(default_factory=dict)
+Told = dict[Place, bytes]
+"""What the producer was told: where each acknowledged event stands."""
 
 
 def run_trials(
@@ -106,11 +105,11 @@ def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
     caught: dict[str, int] = {}
     if fault is Fault.KILL_PRODUCER:
         told = push_and_die(access, events)
-        read, suspects = read_back(access, first, told)
+        read, suspects = read_back(access, TOPIC, {0: first}, told, nearest=None)
     else:
         with injected(cluster, fault) as strike:
-            told = push(access, fault, events, strike)
-            read, suspects = read_back(access, first, told, LYING_STORAGE.get(fault))
+            told = push_under(access, fault, events, strike)
+            read, suspects = read_back(access, TOPIC, {0: first}, told, LYING_STORAGE.get(fault))
             if fault is Fault.EQUIVOCATE:
                 caught = wait_for_accusations(access, PATIENCE_S)
     problems = find_problems(told, read)
@@ -120,7 +119,7 @@ def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
         problems.append("the consumer did not notice the storage party")
     return Trial(
         fault,
-        len(told.indices),
+        len(told),
         len(read),
         time.monotonic() - began_s,
         (
@@ -134,18 +133,17 @@ def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
 @contextmanager
 def injected(cluster: Cluster, fault: Fault) -> Iterator[Callable[[], None]]:
     """Has a party misbehave; gives what is to be done in the middle of a trial. Then all is well again."""
-    liar = {**LYING_STORAGE, Fault.EQUIVOCATE: "validator-1", Fault.SILENT: "validator-2"}.get(fault)
-    victims = {Fault.KILL_STORAGE: ["storage-3"], Fault.KILL_VALIDATOR: ["validator-3"]}.get(fault)
+    liar, victim = LIARS.get(fault), VICTIMS.get(fault)
     if liar is not None:
         cluster.restart(liar, Start(faults={liar: fault.value}))
         yield lambda: None
         cluster.restart(liar)
         return
-    if victims is None:
+    if victim is None:
         yield lambda: _kill(cluster, cluster.names(), restart=True)
     else:
-        yield lambda: _kill(cluster, victims, restart=False)  # the rest is pushed and read without them
-        cluster.start(names=victims)
+        yield lambda: _kill(cluster, [victim], restart=False)  # the rest is pushed and read without them
+        cluster.start(names=[victim])
 
 
 def _kill(cluster: Cluster, names: Sequence[str], *, restart: bool) -> None:
@@ -158,24 +156,16 @@ def _kill(cluster: Cluster, names: Sequence[str], *, restart: bool) -> None:
 # Producing.
 
 
-def push(access: Access, fault: Fault, events: int, strike: Callable[[], None]) -> Told:
+def push_under(access: Access, fault: Fault, events: int, strike: Callable[[], None]) -> Told:
     """Pushes events, strikes in the middle, and waits until all are acknowledged."""
-    told = Told()
-    pushed: list[Pushed] = []
-    with access.producer(options=ProducerOptions(batch_events=BATCH_EVENTS)) as producer:
-        for number in range(events):
-            if number == events // 2:
-                pushed[events // 4].result(PATIENCE_S)  # some are admitted, some on their way
-                strike()
-            pushed.append(producer.push(Record(TOPIC, make_value(fault, number)), PATIENCE_S))
-        for number, each in enumerate(pushed):
-            told.indices[each.result(PATIENCE_S).index] = make_value(fault, number)
-    return told
+    records = [Record(TOPIC, make_value(fault, number)) for number in range(events)]
+    told = push(access, records, BATCH_EVENTS, strike)
+    return {(0, each.index): record.value or b"" for record, each in zip(records, told, strict=True)}
 
 
 def push_and_die(access: Access, events: int) -> Told:
     """Has another process push, kills it when enough is acknowledged, and has it go on behind all that."""
-    told = Told()
+    told: Told = {}
     _push_elsewhere(access, told, range(10 * events), events // 2)
     _push_elsewhere(access, told, range(10 * events, 10 * events + events // 2), None)
     return told
@@ -190,8 +180,8 @@ def _push_elsewhere(access: Access, told: Told, numbers: range, kill_at: int | N
         assert process.stdout is not None
         for line in process.stdout:
             index, number = map(int, line.split())
-            told.indices[index] = make_value(Fault.KILL_PRODUCER, number)
-            if len(told.indices) == kill_at:
+            told[0, index] = make_value(Fault.KILL_PRODUCER, number)
+            if len(told) == kill_at:
                 process.kill()
     if process.returncode != (0 if kill_at is None else -signal.SIGKILL):
         raise EnvironmentFailure(f"a producer ended with exit code {process.returncode}")
@@ -212,47 +202,6 @@ def end_index(access: Access) -> int:
         return replica.ledger.partition(TOPIC, 0).next_index
 
     return visit(access.genesis, access.admin(), read)
-
-
-def read_back(
-    access: Access, first: int, told: Told, nearest: str | None = None
-) -> tuple[dict[int, bytes], dict[str, int]]:
-    """All events from an index on, as a consumer that validates gets them, and how often it got bad answers
-    from whom."""
-    read: dict[int, bytes] = {}
-    last = max(told.indices, default=first - 1)
-    with access.consumer(options=ConsumerOptions(nearest=nearest)) as consumer:
-        consumer.assign([(TOPIC, 0)])
-        consumer.seek((TOPIC, 0), first)
-        deadline_s = time.monotonic() + PATIENCE_S
-        while True:
-            found = consumer.pull(QUIET_S)
-            for event in found:
-                if event.index in read:
-                    raise EnvironmentFailure(f"index {event.index} was delivered twice")
-                read[event.index] = event.value or b""
-            if (not found and last in read) or time.monotonic() > deadline_s:
-                break
-        return read, consumer.suspicions()
-
-
-def find_problems(told: Told, read: Mapping[int, bytes]) -> list[str]:
-    """What is wrong with what was read: the first of each kind."""
-    problems = []
-    missing = [index for index in told.indices if index not in read]
-    if missing:
-        problems.append(f"{len(missing)} acknowledged events are lost, the first at index {missing[0]}")
-    changed = [index for index, value in told.indices.items() if read.get(index, value) != value]
-    if changed:
-        problems.append(f"{len(changed)} events are not as they were pushed, the first at {changed[0]}")
-    values = [read[index] for index in sorted(read)]
-    if list(read) != sorted(read):
-        problems.append("events were delivered out of the order of their indices")
-    if len(set(values)) < len(values):
-        problems.append(f"{len(values) - len(set(values))} events are there twice")
-    elif values != sorted(values):
-        problems.append("events are not in the order in which they were pushed")
-    return problems
 
 
 def _is_noticeable(access: Access, fault: Fault, first: int) -> bool:

@@ -21,9 +21,9 @@ from pathlib import Path
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.cluster import folder as folders
 from veristream.kabis.cluster import processes
-from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cluster.group import ProcessGroup
+from veristream.kabis.cluster.liars import LYING_STORES, LYING_VALIDATORS
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.kafka.settings import KafkaSettings
@@ -227,12 +227,10 @@ class Cluster(ProcessGroup):
 def check_faults(genesis: Genesis, faults: Mapping[str, str]) -> None:
     """Raises ModelError unless every fault is one that its party can have."""
     ours = () if is_cometbft(genesis) else genesis.validators
-    kinds = {party.name: [*ValidatorFault] for party in ours}
-    can = {**kinds, **{party.name: [*StorageFault] for party in genesis.storage}}
+    can: dict[str, list[str]] = {party.name: [*LYING_VALIDATORS] for party in ours}
+    can |= {party.name: [*LYING_STORES] for party in genesis.storage}
     for name, fault in faults.items():
         if name not in can:
             raise ModelError(f"there is no party {name!r}", hint=f"there are {', '.join(can)}")
         if fault not in can[name]:
-            raise ModelError(
-                f"{fault!r} is nothing that {name} can do wrong", hint=f"it can {' or '.join(can[name])}"
-            )
+            raise ModelError(f"{name} has no fault {fault!r}", hint=f"choose one of {', '.join(can[name])}")

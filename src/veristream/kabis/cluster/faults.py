@@ -1,151 +1,66 @@
-"""Parties that lie, for tests and for `veristream kabis chaos`: real processes with real keys.
+"""The catalogue of Kabis faults: what a storage party or a validator can do wrong, each with one name.
 
-Each is a correct party but for one thing, which is the worst case: it knows all, signs with its own key,
-and is polite. None holds another's key; what it cannot forge, it cannot forge here either.
+Real processes (`liars`), `veristream kabis chaos` and the simulations of our tests inject faults from this
+list. Each of them implements the part that it can: a process cannot let bits decay on a disk, and a client
+in a simulation never sees a vote.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from enum import StrEnum
-
-from veristream.kabis.cluster import storage_process as stores
-from veristream.kabis.cluster import validator_process as validators
-from veristream.kabis.ordering.messages import Vote, sign_bytes
-from veristream.kabis.ordering.node import Node
-from veristream.kabis.ordering.peers import PeerMessage
-from veristream.kabis.protocol.answers import Absent
-from veristream.kabis.protocol.outcomes import Done, Outcome
-from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
-from veristream.kabis.storage.messages import (
-    Operation,
-    decode_batches,
-    decode_slice,
-    encode_batches,
-    encode_slice,
-    found,
-    missing,
-    split_request,
-)
-from veristream.kabis.storage.messages import (
-    Outcome as Answered,
-)
-from veristream.kabis.storage.party import StorageParty
-from veristream.kabis.wire.connection import Attached, RequestError
-from veristream.kabis.wire.handshake import Peer
-
-NOBODYS_BLOCK = b"\xee" * 32
 
 
 class StorageFault(StrEnum):
-    """What a storage party does wrong."""
+    """A fault of a storage party, by the word that commands and reports use."""
 
     ALTER = "alter"
-    """It changes a letter of every event that it gives back."""
     WITHHOLD = "withhold"
-    """It gives receipts, and then says that it has nothing."""
+    SILENT = "silent"
+    LATE = "late"
+    FORGET = "forget"
+    SUBSTITUTE = "substitute"
+    GARBAGE = "garbage"
+    FORGE = "forge"
+    DECAY = "decay"
 
 
 class ValidatorFault(StrEnum):
-    """What a validator does wrong."""
+    """A fault of a validator, by the word that commands and reports use."""
 
     EQUIVOCATE = "equivocate"
-    """Every vote of its it contradicts by another one."""
     SILENT = "silent"
-    """It hears everything, says nothing, and drops what clients submit."""
+    CENSOR = "censor"
+    REFUSE = "refuse"
+    RANDOM = "random"
+    AGREE = "agree"
+    OBSTRUCT = "obstruct"
+    FLOOD = "flood"
+    FORGE = "forge"
+    TWINS = "twins"
 
 
-class AlteringParty(StorageParty):
-    """Changes the last byte of what it gives back."""
-
-    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
-        """The true answer, with a change in it."""
-        operation, _ = split_request(body)
-        true = await super().answer(peer, body)
-        if isinstance(true, Attached):
-            return Attached(true.body, _alter(bytes(true.contents)))
-        if true[:1] != bytes((Answered.FOUND,)):
-            return true
-        match operation:
-            case Operation.FETCH:
-                batches = decode_batches(true[1:]).batches
-                return found(encode_batches(tuple(map(_alter, batches))))
-            case Operation.FETCH_PLAIN:
-                return found(encode_slice(_alter_slice(decode_slice(true[1:]))))
-            case _:
-                return true
-
-
-def _alter(data: bytes) -> bytes:
-    return data[:-1] + bytes((data[-1] ^ 1,)) if data else data
-
-
-def _alter_slice(part: PlainSlice) -> PlainSlice:
-    return PlainSlice(tuple(map(_alter_entry, part.entries)), part.end)
-
-
-def _alter_entry(entry: PlainEntry) -> PlainEntry:
-    leaves = tuple(map(_alter, entry.append.leaves))
-    return PlainEntry(entry.first_offset, replace(entry.append, leaves=leaves))
-
-
-class WithholdingParty(StorageParty):
-    """Takes everything, and gives nothing back."""
-
-    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
-        """That there is nothing, to whoever wants to read."""
-        operation, _ = split_request(body)
-        match operation:
-            case Operation.FETCH_DIGEST:
-                return missing(Absent())
-            case Operation.FETCH:
-                return found(encode_batches(()))
-            case Operation.FETCH_PLAIN:
-                await asyncio.sleep(0.1)  # whoever asks will ask again at once
-                return found(encode_slice(PlainSlice((), 0)))
-            case Operation.ABSENCE:
-                raise RequestError("it signs nothing of the kind")
-            case _:
-                return await super().answer(peer, body)
-
-
-class EquivocatingNode(Node):
-    """Says one thing to a half of the others first and the opposite to the other half, and then to all."""
-
-    def _send(self, receiver: int | None, message: PeerMessage) -> None:
-        if not isinstance(message, Vote) or message.sender != self.index:  # others' votes it only passes on
-            super()._send(receiver, message)
-            return
-        other = NOBODYS_BLOCK if message.identifier is None else None
-        opposite = replace(message, identifier=other, signature=b"")
-        signature = self.signer.sign(sign_bytes(self.genesis.chain_id, opposite))
-        lies = (message, replace(opposite, signature=signature))
-        for number in self.links if receiver is None else (receiver,):
-            first, second = lies if number % 2 else lies[::-1]
-            super()._send(number, first)
-            super()._send(number, second)
-
-
-class SilentNode(Node):
-    """Hears and says nothing; to clients it says yes."""
-
-    def _send(self, receiver: int | None, message: PeerMessage) -> None:
-        """Nothing leaves."""
-
-    def submit(self, transaction: bytes) -> Outcome:
-        """Drops what a client wants ordered."""
-        return Done()
-
-
-def run_storage(fault: StorageFault, arguments: Sequence[str]) -> int:
-    """Runs a storage party that does this wrong; gives the exit status."""
-    kinds = {StorageFault.ALTER: AlteringParty, StorageFault.WITHHOLD: WithholdingParty}
-    return stores.main(arguments, kinds[fault])
-
-
-def run_validator(fault: ValidatorFault, arguments: Sequence[str]) -> int:
-    """Runs a validator that does this wrong; gives the exit status."""
-    kinds = {ValidatorFault.EQUIVOCATE: EquivocatingNode, ValidatorFault.SILENT: SilentNode}
-    return validators.main(arguments, kinds[fault])
+STORAGE_FAULTS: Mapping[StorageFault, str] = {
+    StorageFault.ALTER: "changes every event that it returns",
+    StorageFault.WITHHOLD: "signs receipts, and then returns nothing",
+    StorageFault.SILENT: "does not answer",
+    StorageFault.LATE: "answers late",
+    StorageFault.FORGET: "signs receipts and stores nothing",
+    StorageFault.SUBSTITUTE: "returns another batch than the one asked for",
+    StorageFault.GARBAGE: "returns bytes that are not a batch",
+    StorageFault.FORGE: "signs receipts in another's name, and returns batches that nobody pushed",
+    StorageFault.DECAY: "is honest, but bits flip on its disk",
+}
+VALIDATOR_FAULTS: Mapping[ValidatorFault, str] = {
+    ValidatorFault.EQUIVOCATE: "contradicts each of its votes",
+    ValidatorFault.SILENT: "says nothing, and drops what clients submit",
+    ValidatorFault.CENSOR: "accepts what clients submit, and drops it",
+    ValidatorFault.REFUSE: "refuses whatever clients submit",
+    ValidatorFault.RANDOM: "votes at random",
+    ValidatorFault.AGREE: "votes for every value that it sees, in every step",
+    ValidatorFault.OBSTRUCT: "votes nil in all rounds, except for its proposal of the oldest locked value",
+    ValidatorFault.FLOOD: "holds everything back, then sends it at once, with votes of rounds far ahead",
+    ValidatorFault.FORGE: "votes in the name of others and pads certificates",
+    ValidatorFault.TWINS: "runs twice, honestly, with one key",
+}
+"""What a party with the fault does."""

@@ -15,9 +15,10 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from veristream.kabis.cluster import faults as faulty
+from veristream.kabis.cluster import liars
 from veristream.kabis.cluster import storage_process as stores
 from veristream.kabis.cluster import validator_process as validators
+from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("role", choices=["validator", "storage"])
     parser.add_argument("--attended", action="store_true")
-    parser.add_argument("--fault", choices=[*faulty.ValidatorFault, *faulty.StorageFault])
+    parser.add_argument("--fault", choices=sorted({*liars.LYING_VALIDATORS, *liars.LYING_STORES}))
     given, rest = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
     if given.attended:
         threading.Thread(target=_stop_when_alone, daemon=True).start()
@@ -35,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case "validator", None:
             return validators.main(rest)
         case "validator", fault:
-            return faulty.run_validator(faulty.ValidatorFault(fault), rest)
+            return liars.run_validator(ValidatorFault(fault), rest)
         case _, None:
             return stores.main(rest)
         case _, fault:
-            return faulty.run_storage(faulty.StorageFault(fault), rest)
+            return liars.run_storage(StorageFault(fault), rest)
 
 
 def _stop_when_alone() -> None:

@@ -1,0 +1,142 @@
+"""Parties that lie, for tests and for `veristream kabis chaos`: real processes with real keys.
+
+Each is a correct party but for one thing, which is the worst case: it knows all, signs with its own key,
+and is polite. None holds another's key; what it cannot forge, it cannot forge here either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from veristream.kabis.cluster import storage_process as stores
+from veristream.kabis.cluster import validator_process as validators
+from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
+from veristream.kabis.ordering.messages import Vote, sign_bytes
+from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.peers import PeerMessage
+from veristream.kabis.protocol.answers import Absent
+from veristream.kabis.protocol.outcomes import Done, Outcome
+from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
+from veristream.kabis.storage.messages import (
+    Operation,
+    decode_batches,
+    decode_slice,
+    encode_batches,
+    encode_slice,
+    found,
+    missing,
+    split_request,
+)
+from veristream.kabis.storage.messages import (
+    Outcome as Answered,
+)
+from veristream.kabis.storage.party import StorageParty
+from veristream.kabis.wire.connection import Attached, RequestError
+from veristream.kabis.wire.handshake import Peer
+
+NOBODYS_BLOCK = b"\xee" * 32
+
+
+class AlteringParty(StorageParty):
+    """Changes the last byte of what it gives back."""
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
+        """The true answer, with a change in it."""
+        operation, _ = split_request(body)
+        true = await super().answer(peer, body)
+        if isinstance(true, Attached):
+            return Attached(true.body, _alter(bytes(true.contents)))
+        if true[:1] != bytes((Answered.FOUND,)):
+            return true
+        match operation:
+            case Operation.FETCH:
+                batches = decode_batches(true[1:]).batches
+                return found(encode_batches(tuple(map(_alter, batches))))
+            case Operation.FETCH_PLAIN:
+                return found(encode_slice(_alter_slice(decode_slice(true[1:]))))
+            case _:
+                return true
+
+
+def _alter(data: bytes) -> bytes:
+    return data[:-1] + bytes((data[-1] ^ 1,)) if data else data
+
+
+def _alter_slice(part: PlainSlice) -> PlainSlice:
+    return PlainSlice(tuple(map(_alter_entry, part.entries)), part.end)
+
+
+def _alter_entry(entry: PlainEntry) -> PlainEntry:
+    leaves = tuple(map(_alter, entry.append.leaves))
+    return PlainEntry(entry.first_offset, replace(entry.append, leaves=leaves))
+
+
+class WithholdingParty(StorageParty):
+    """Takes everything, and gives nothing back."""
+
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
+        """That there is nothing, to whoever wants to read."""
+        operation, _ = split_request(body)
+        match operation:
+            case Operation.FETCH_DIGEST:
+                return missing(Absent())
+            case Operation.FETCH:
+                return found(encode_batches(()))
+            case Operation.FETCH_PLAIN:
+                await asyncio.sleep(0.1)  # whoever asks will ask again at once
+                return found(encode_slice(PlainSlice((), 0)))
+            case Operation.ABSENCE:
+                raise RequestError("it signs nothing of the kind")
+            case _:
+                return await super().answer(peer, body)
+
+
+class EquivocatingNode(Node):
+    """Says one thing to a half of the others first and the opposite to the other half, and then to all."""
+
+    def _send(self, receiver: int | None, message: PeerMessage) -> None:
+        if not isinstance(message, Vote) or message.sender != self.index:  # others' votes it only passes on
+            super()._send(receiver, message)
+            return
+        other = NOBODYS_BLOCK if message.identifier is None else None
+        opposite = replace(message, identifier=other, signature=b"")
+        signature = self.signer.sign(sign_bytes(self.genesis.chain_id, opposite))
+        lies = (message, replace(opposite, signature=signature))
+        for number in self.links if receiver is None else (receiver,):
+            first, second = lies if number % 2 else lies[::-1]
+            super()._send(number, first)
+            super()._send(number, second)
+
+
+class SilentNode(Node):
+    """Hears and says nothing; to clients it says yes."""
+
+    def _send(self, receiver: int | None, message: PeerMessage) -> None:
+        """Nothing leaves."""
+
+    def submit(self, transaction: bytes) -> Outcome:
+        """Drops what a client wants ordered."""
+        return Done()
+
+
+LYING_STORES: Mapping[StorageFault, type[StorageParty]] = {
+    StorageFault.ALTER: AlteringParty,
+    StorageFault.WITHHOLD: WithholdingParty,
+}
+LYING_VALIDATORS: Mapping[ValidatorFault, type[Node]] = {
+    ValidatorFault.EQUIVOCATE: EquivocatingNode,
+    ValidatorFault.SILENT: SilentNode,
+}
+"""The faults of the catalogue that a real process can have; a new one is a class and a line here."""
+
+
+def run_storage(fault: StorageFault, arguments: Sequence[str]) -> int:
+    """Runs a storage party with this fault; returns the exit status."""
+    return stores.main(arguments, LYING_STORES[fault])
+
+
+def run_validator(fault: ValidatorFault, arguments: Sequence[str]) -> int:
+    """Runs a validator with this fault; returns the exit status."""
+    return validators.main(arguments, LYING_VALIDATORS[fault])

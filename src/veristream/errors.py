@@ -7,6 +7,9 @@ exception is a bug.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 from veristream.source import NOWHERE, Span
 
 
@@ -43,3 +46,14 @@ class EnvironmentFailure(Exception):
     def render(self) -> str:
         """Formats the message and the hint, one line each."""
         return f"error: {self.message}" + (f"\nhint: {self.hint}" if self.hint else "")
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """Returns a hint with the known name closest to the given one, or the other hint if none is close."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"did you mean `{close[0]}`?" if close else otherwise
+
+
+def unknown(kind: str, name: str, known: Iterable[str], span: Span, hint: str = "") -> ModelError:
+    """Returns the error for an unknown name, with a suggestion or else the hint."""
+    return ModelError(f"unknown {kind} `{name}`", span, suggest(name, known, hint))

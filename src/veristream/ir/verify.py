@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import factorial, prod
 from typing import assert_never
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir.bounds import check_overflow
 from veristream.ir.expr import Assign, Block, Call, ClockValue, Expr, Load, Reset
 from veristream.ir.network import (
@@ -67,7 +67,6 @@ from veristream.ir.verify_scope import (
     check_value,
     find_channel,
     find_component,
-    unknown,
 )
 from veristream.ir.verify_timed import check_timed
 from veristream.ir.walk import walk

@@ -6,12 +6,11 @@ one, so engines can keep locals in one table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import assert_never
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir.bounds import CLOCK_MAX
 from veristream.ir.constant import constant_value
 from veristream.ir.expr import (
@@ -101,12 +100,6 @@ def check_name(name: str, what: str, span: Span) -> None:
     """Raises ModelError if the name is empty."""
     if not name:
         raise ModelError(f"{what} is empty", span, "give it a name")
-
-
-def unknown(kind: str, name: str, known: Iterable[str], span: Span, hint: str = "") -> ModelError:
-    """Returns the error for an unknown name; suggests the closest known one."""
-    close = get_close_matches(name, list(known), n=1)
-    return ModelError(f"unknown {kind} `{name}`", span, f"did you mean `{close[0]}`?" if close else hint)
 
 
 def check_type(type_: Type, declared: Declared, span: Span) -> None:

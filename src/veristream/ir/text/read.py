@@ -16,7 +16,7 @@ from typing import cast
 
 from lark import Token
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, suggest
 from veristream.ir.expr import INT, Binary, Expr, Type
 from veristream.ir.network import (
     Channel,
@@ -53,7 +53,6 @@ from veristream.ir.text.read_tree import (
     optional,
     parse,
     span_of,
-    suggest,
     token,
 )
 from veristream.ir.text.spelling import BUILT_IN

@@ -14,7 +14,7 @@ from typing import cast
 
 from lark import Token, Tree
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, suggest
 from veristream.ir.constant import constant_value
 from veristream.ir.expr import (
     BOOL,
@@ -58,7 +58,6 @@ from veristream.ir.text.read_tree import (
     name_of,
     optional,
     span_of,
-    suggest,
     token,
 )
 from veristream.ir.text.spelling import BUILT_IN, COMPARISONS, LEVELS, PREFIX_LEVELS, RIGHTWARD

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, suggest
 from veristream.ir.expr import Type
 from veristream.ir.network import Enumeration
-from veristream.ir.text.read_tree import suggest
 from veristream.source import Source, Span
 
 NO_CONSTANTS: Mapping[str, int] = MappingProxyType({})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import TypeAlias, cast
@@ -110,12 +109,6 @@ def token(node: Node, position: int) -> Token:
 def name_of(written: Token) -> str:
     """Returns the name of a token, without backquotes."""
     return unquote(written) if written.startswith("`") else str(written)
-
-
-def suggest(name: str, candidates: list[str], otherwise: str) -> str:
-    """Returns a hint with the candidate closest to the name, or the other hint if none is close."""
-    close = get_close_matches(name, candidates, n=1)
-    return f"did you mean `{close[0]}`?" if close else otherwise
 
 
 def _unexpected_token(source: Source, error: UnexpectedToken) -> ModelError:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
+from veristream.errors import suggest
 from veristream.ir.network import Function
 from veristream.languages.actions.read.parse import Node, Text
 from veristream.languages.actions.read.types import Record, Scalar, Shape
@@ -97,8 +97,7 @@ class Module:
     def similar(self, name: str, others: list[str] | None = None) -> str:
         """Returns a hint with the closest known name, or an empty string."""
         known = [*(others or []), *self.places, *WORDS, *BUILTINS]
-        close = get_close_matches(name, [other for other in known if other != name], 1)
-        return f"did you mean `{close[0]}`?" if close else ""
+        return suggest(name, [other for other in known if other != name])
 
     def enum(self, name: str) -> Scalar:
         """The type of an enum's members."""

@@ -13,8 +13,7 @@ from typing import Literal, cast
 
 from lark import Token
 
-from veristream.errors import ModelError
-from veristream.ir.text.read_tree import suggest
+from veristream.errors import ModelError, suggest
 from veristream.languages.csp.read.names import Scope
 from veristream.languages.csp.read.resolve_expr import expand_value
 from veristream.languages.csp.syntax import (

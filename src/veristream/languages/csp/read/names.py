@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Branch, Node, span_of, suggest
+from veristream.errors import ModelError, suggest
+from veristream.ir.text.read_tree import Branch, Node, span_of
 from veristream.languages.csp.syntax import Bound, Channel, Expr, Variable
 from veristream.source import Source, Span
 

@@ -11,8 +11,8 @@ from typing import Literal, cast
 
 from lark import Token
 
-from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Node, child, children, maybe, optional, suggest, token
+from veristream.errors import ModelError, suggest
+from veristream.ir.text.read_tree import Node, child, children, maybe, optional, token
 from veristream.languages.csp.read.declarations import declare_all, range_of
 from veristream.languages.csp.read.formula import resolve_formula
 from veristream.languages.csp.read.include import Piece

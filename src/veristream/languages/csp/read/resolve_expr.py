@@ -8,7 +8,8 @@ from typing import cast
 
 from lark import Token, Tree
 
-from veristream.ir.text.read_tree import Branch, Node, child, children, suggest, token
+from veristream.errors import suggest
+from veristream.ir.text.read_tree import Branch, Node, child, children, token
 from veristream.languages.csp.read.constant import apply_binary, apply_unary, evaluate
 from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
 from veristream.languages.csp.syntax import (

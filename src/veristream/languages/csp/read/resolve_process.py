@@ -10,7 +10,8 @@ from typing import TypeAlias, cast
 
 from lark import Token, Tree
 
-from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, optional, suggest, token
+from veristream.errors import suggest
+from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, optional, token
 from veristream.languages.csp.read.names import Scope
 from veristream.languages.csp.read.resolve_expr import (
     resolve_channel,

@@ -9,11 +9,10 @@ first, so that a missing one is reported where it was opened.
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 
 from lark import Token
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, suggest
 from veristream.source import Source, Span
 
 KEYWORDS = {
@@ -156,9 +155,9 @@ def _type_of(source: Source, kind: str | None, found: re.Match[str]) -> str:
         case "hash":
             word = found["hash"]
             if word not in DIRECTIVES:
-                close = get_close_matches(word.lower(), list(DIRECTIVES), n=1)
-                known = ", ".join(f"`#{name}`" for name in DIRECTIVES)
-                hint = f"did you mean `#{close[0]}`?" if close else f"expected one of {known}"
+                known = [f"#{name}" for name in DIRECTIVES]
+                listed = ", ".join(f"`{name}`" for name in known)
+                hint = suggest(f"#{word.lower()}", known, f"expected one of {listed}")
                 span = Span(source, found.start(), found.end())
                 raise ModelError(f"unknown directive `#{word}`", span, hint)
             return DIRECTIVES[word]

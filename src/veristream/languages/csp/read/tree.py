@@ -6,14 +6,13 @@ the parser for each file; `resolve` turns the trees into syntax.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, suggest
 from veristream.ir.text.read_tree import Node
 from veristream.languages.csp.read.tokens import (
     CLAIMS,
@@ -155,8 +154,7 @@ def _hint_for_sign(before: Token | None, found: Token, accepts: set[str]) -> str
 
 def _hint_for_word(before: Token | None, found: Token, accepts: set[str]) -> str:
     if "SIMPLE" in accepts and found.type == "NAME":
-        close = get_close_matches(found.lower(), list(CLAIMS), n=1)
-        return f"did you mean `{close[0]}`?" if close else ""
+        return suggest(found.lower(), CLAIMS)
     if "_END" in accepts and found.type in _BEGINNINGS:
         return "is a `;` missing before this?"
     if {"SEMI", "_RBRACE"} <= accepts and "_EQUALS" in accepts | {found.type} and _is_word(found):

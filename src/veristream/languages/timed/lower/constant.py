@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.ir.constant import constant_value
 from veristream.languages.timed import syntax
-from veristream.languages.timed.lower.scope import Fixed, Home, Ref, Scope, TypeName, unknown
+from veristream.languages.timed.lower.scope import Fixed, Home, Ref, Scope, TypeName
 from veristream.languages.timed.lower.types import (
     INT,
     Array,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import network as net
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.constant import resolve_type
@@ -20,7 +20,6 @@ from veristream.languages.timed.lower.scope import (
     Table,
     TypeName,
     stored,
-    unknown,
 )
 from veristream.languages.timed.lower.types import (
     Array,

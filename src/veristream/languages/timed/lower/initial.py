@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.constant import check_range, evaluate, find_fixed, look_up
-from veristream.languages.timed.lower.scope import Fixed, Ref, Scope, unknown
+from veristream.languages.timed.lower.scope import Fixed, Ref, Scope
 from veristream.languages.timed.lower.types import (
     INT,
     Array,

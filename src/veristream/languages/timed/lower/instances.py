@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.constant import (
@@ -18,7 +18,7 @@ from veristream.languages.timed.lower.constant import (
 )
 from veristream.languages.timed.lower.model import Model
 from veristream.languages.timed.lower.programs.expressions import ExpressionReader
-from veristream.languages.timed.lower.scope import Fixed, LocalNames, Ref, Scope, unknown
+from veristream.languages.timed.lower.scope import Fixed, LocalNames, Ref, Scope
 from veristream.languages.timed.lower.types import Range, Type, describe, same_layout
 from veristream.source import Span
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from enum import Enum as PythonEnum
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.types import Array, Dimension, Leaf, Range, Record, Type, has_clocks
@@ -180,12 +179,6 @@ class Scope:
     def known(self) -> list[str]:
         """Returns all visible names, the innermost first."""
         return [*self.names, *(self.outer.known() if self.outer is not None else ())]
-
-
-def unknown(kind: str, name: str, known: Iterable[str], span: Span, hint: str) -> ModelError:
-    """Returns the error for an unknown name, which suggests a similar known name or else gives `hint`."""
-    close = get_close_matches(name, list(known), n=1)
-    return ModelError(f"unknown {kind} `{name}`", span, f"did you mean `{close[0]}`?" if close else hint)
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Literal
 
-from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Node, children, suggest
+from veristream.errors import ModelError, suggest
+from veristream.ir.text.read_tree import Node, children
 from veristream.languages.timed.read.declarations import read_declarations, read_parameters
 from veristream.languages.timed.read.expressions import Scope
 from veristream.languages.timed.read.labels import read_conditions, read_selects, read_sync, read_updates

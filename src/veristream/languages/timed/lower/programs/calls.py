@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import REAL_FUNCTIONS
@@ -20,7 +20,7 @@ from veristream.languages.timed.lower.model import Request
 from veristream.languages.timed.lower.programs import access
 from veristream.languages.timed.lower.programs.changes import changes, root
 from veristream.languages.timed.lower.programs.reader import Reader
-from veristream.languages.timed.lower.scope import Fixed, FunctionName, Home, Ref, Scope, unknown
+from veristream.languages.timed.lower.scope import Fixed, FunctionName, Home, Ref, Scope
 from veristream.languages.timed.lower.types import Range, Type, describe, same_layout
 
 

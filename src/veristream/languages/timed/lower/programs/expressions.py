@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from veristream.errors import ModelError
+from veristream.errors import ModelError, unknown
 from veristream.ir import expr as ir
 from veristream.languages.timed import syntax
 from veristream.languages.timed.lower.builtin import ABSOLUTE
@@ -38,15 +38,7 @@ from veristream.languages.timed.lower.programs.constraints import compare_clocks
 from veristream.languages.timed.lower.programs.effects import assign, increment
 from veristream.languages.timed.lower.programs.fold import conjunction, fold, has_call, negation
 from veristream.languages.timed.lower.programs.reader import Reader
-from veristream.languages.timed.lower.scope import (
-    Family,
-    Fixed,
-    FunctionName,
-    Home,
-    Process,
-    Ref,
-    unknown,
-)
+from veristream.languages.timed.lower.scope import Family, Fixed, FunctionName, Home, Process, Ref
 from veristream.languages.timed.lower.types import Array, Range, Record, Void, describe, same_layout
 from veristream.source import Span
 

@@ -72,7 +72,7 @@ def measure(folder: Path, planted: set[Sign], runs: int) -> list[AuditReport]:
     for number in range(runs + 1):
         say(f"audit {number} of {runs} ..." if number else "one audit to warm up ...")
         source = job.Files(folder, make_genesis())
-        reports.append(job.audit(session, source, job.Scope(samples_max=1000), lambda _: None))
+        reports.append(job.audit(session, source, job.AuditScope(samples_max=1000), lambda _: None))
         require_all(reports[-1], planted)
     session.stop()
     return reports

@@ -126,7 +126,9 @@ def _audit(cluster: Cluster, master: str, tell: Tell) -> AuditReport:
     access = Access(cluster.folder)
     identity = access.identity("consumer", Role.CONSUMER)
     session = open_session(master, "veristream tour", elastic=True)
-    return job.audit(session, job.Parties(network.Access(access.genesis, identity)), job.Scope(), tell)
+    return job.audit(
+        session, job.Parties(network.PartyAccess(access.genesis, identity)), job.AuditScope(), tell
+    )
 
 
 def summarise(tour: Tour) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from tests.missing import is_missing
 from veristream.brokers.kafka import KafkaClusters, find_program
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.cluster import Start
+from veristream.kabis.cluster.cluster import StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 
@@ -71,6 +71,6 @@ def access(console: Console, kafkas: KafkaClusters) -> Access:
     kafkas.start()
     running = console.cluster.find()
     console.cluster.start(
-        Start(attended=False), [each for each in console.cluster.names() if each not in running]
+        StartOptions(attended=False), [each for each in console.cluster.names() if each not in running]
     )
     return Access(ClusterFolder(console.data))

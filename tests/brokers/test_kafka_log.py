@@ -16,7 +16,7 @@ from veristream.kabis.kafka.failures import DamagedRecord, KafkaFailure
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.log.disk.files import InUse
-from veristream.kabis.log.disk.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
+from veristream.kabis.log.disk.log import BelowRetention, Gap, LogRecord, Lost, Retention, TooLarge
 from veristream.kabis.log.kafka.log import KafkaLog
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
@@ -41,7 +41,7 @@ def forge(kafka: KafkaSettings, topic: str, value: bytes) -> None:
 def test_what_was_written_is_read_again_after_a_restart(
     kafka: KafkaSettings, topic: str, folder: Path
 ) -> None:
-    expected = [Record(number, payload(number)) for number in range(200)]
+    expected = [LogRecord(number, payload(number)) for number in range(200)]
     with KafkaLog(kafka, topic, folder, PATIENT) as log:
         assert (log.start, log.end, log.durable) == (0, 0, 0)
         fill(log, 200)
@@ -155,7 +155,7 @@ def test_the_oldest_go_and_the_rest_keep_their_places(
         assert log.read(4) == payload(4)
     with KafkaLog(kafka, topic, folder, PATIENT) as log:
         assert (log.start, log.end) == (4, 10)
-        assert list(log.records()) == [Record(number, payload(number)) for number in range(4, 10)]
+        assert list(log.records()) == [LogRecord(number, payload(number)) for number in range(4, 10)]
 
 
 def test_a_folder_has_one_log_at_a_time(kafka: KafkaSettings, topic: str, folder: Path) -> None:

@@ -18,7 +18,7 @@ from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutEr
 from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.cluster import Start
+from veristream.kabis.cluster.cluster import StartOptions
 from veristream.kabis.cluster.processes import last_words, wait_until
 from veristream.kabis.kafka.failures import KafkaFailure
 from veristream.kabis.kafka.settings import KafkaSettings
@@ -48,7 +48,7 @@ def test_validated_events_are_delivered_in_order_with_receipts(console: Console,
         assert values(events, partition) == [b"event %d" % number for number in range(partition, 2000, 2)]
     console.cluster.stop([party.name for party in access.genesis.storage])
     console.cluster.start(
-        Start(attended=False), [party.name for party in access.genesis.storage]
+        StartOptions(attended=False), [party.name for party in access.genesis.storage]
     )  # which replays all of it from Kafka
     assert values(pull(access, topic, 2000)) == values(events)
 

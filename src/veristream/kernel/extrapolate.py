@@ -8,7 +8,7 @@ it can also do from v. Every point of an extrapolated zone is simulated by one o
 both reach the same locations, for automata without guards on differences of clocks.
 
 After Behrmann, Bouyer, Larsen and Pelánek, "Lower and upper bounds in zone-based abstractions of timed
-automata" (2006): Extra+_LU and Extra+_M, the coarsest in that paper.
+automata" (2006): Extra+_LU, the coarsest in that paper. With L = U it is Extra+_M.
 """
 
 from __future__ import annotations
@@ -57,9 +57,3 @@ def extrapolate_lu(d: Zone, n: int, lower: Constants, upper: Constants) -> None:
             free(d, n, i)  # the same as the rules, without closing the whole zone again
     if changed:
         close(d, n)
-
-
-@native
-def extrapolate_m(d: Zone, n: int, bounds: Constants) -> None:
-    """Extra+_M, with the greatest constant each clock is compared with: L and U alike."""
-    extrapolate_lu(d, n, bounds, bounds)

@@ -34,10 +34,6 @@ class Disk:
         self._durable += self._pending[: random.randint(0, len(self._pending))]
         self._pending = b""
 
-    def erase(self) -> None:
-        """Loses everything: what no correct disk does."""
-        self._durable = self._pending = b""
-
     def recover(self) -> list[bytes]:
         """The records that survived; the torn tail is cut off."""
         records, at = [], 0

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster.faults import StorageFault
-from veristream.kabis.log.disk.log import Gap, Lost, Record
+from veristream.kabis.log.disk.log import Gap, LogRecord, Lost
 from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
@@ -60,10 +60,10 @@ class FrailLog(MemoryLog):
             raise Lost(position)
         return payload
 
-    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
         """Every record, and a gap where it is not as it was written."""
         for entry in super().records(start, end):
-            assert isinstance(entry, Record)
+            assert isinstance(entry, LogRecord)
             whole = crc32(entry.payload) == self._checksums[entry.position]
             yield entry if whole else Gap(entry.position, 1)
 

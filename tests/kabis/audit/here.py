@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veristream.kabis.audit import disk
-from veristream.kabis.audit.check import Admitted, Stored, Stream, judge
+from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Registry, read_facts
@@ -58,10 +58,10 @@ def finding_of(row: LedgerRow) -> Finding:
 
 
 def judge_all(
-    read: Read, stored: Iterable[Stored], unread: frozenset[str] = frozenset()
+    read: Read, stored: Iterable[BatchCopy], unread: frozenset[str] = frozenset()
 ) -> tuple[list[Finding], list[Tally]]:
     """All findings and tallies; the findings of the ledger first."""
-    given: dict[Group, list[Stored]] = defaultdict(list)
+    given: dict[Group, list[BatchCopy]] = defaultdict(list)
     for each in stored:
         given[each.topic, each.partition, each.producer].append(each)
     admitted: Mapping[Group, list[Admitted]] = read.admitted()

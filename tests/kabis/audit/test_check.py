@@ -19,7 +19,7 @@ from tests.kabis.chain import (
     stored,
     submitted,
 )
-from veristream.kabis.audit.check import Condition, Stored, describe, inspect
+from veristream.kabis.audit.check import BatchCopy, Condition, describe, inspect
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.registry import Registry
 from veristream.kabis.protocol.actions import Hole, LowWater, RevokeKey
@@ -39,7 +39,7 @@ class World:
     chain: Chain = field(default_factory=chain_with_topic)
     kept: dict[str, list[bytes]] = field(default_factory=lambda: {party: [] for party in STORAGE})
     batches: list[Batch] = field(default_factory=list)
-    extra: list[Stored] = field(default_factory=list)
+    extra: list[BatchCopy] = field(default_factory=list)
 
     def make(self, sequence: int, previous: bytes, word: bytes = b"") -> Batch:
         values = [b"%d%s" % (sequence + number, word) for number in range(EVENTS)]
@@ -103,7 +103,7 @@ def test_who_vouched_and_says_why_it_cannot_give_it_has_withheld_it() -> None:
     place = ("orders", 0, "alice", 0, header.first_sequence, 3, header.digest())
     for party in ("s1", "s2"):
         del made.kept[party][1]
-        made.extra.append(Stored(party, Condition.REFUSED, *place, detail="offset 7 is damaged"))
+        made.extra.append(BatchCopy(party, Condition.REFUSED, *place, detail="offset 7 is damaged"))
     findings, tallies = made.judge()
     assert [(each.kind, each.accused, each.sequence, each.detail) for each in findings] == [
         ("withheld", "s1", 3, "it vouched for the batch, and does not give it: offset 7 is damaged")
@@ -245,7 +245,9 @@ def test_a_silent_answer_is_no_withholding() -> None:
     del made.kept["s1"][1]
     header = made.batches[1].header
     made.extra = [
-        Stored("s1", Condition.SILENT, "orders", 0, "alice", 0, header.first_sequence, 3, header.digest())
+        BatchCopy(
+            "s1", Condition.SILENT, "orders", 0, "alice", 0, header.first_sequence, 3, header.digest()
+        )
     ]
     findings, tallies = made.judge()
     assert findings == []

@@ -11,8 +11,8 @@ import pytest
 from tests.kabis.audit.here import read_ledger
 from tests.kabis.chain import batch_of, make_genesis
 from veristream.kabis.audit import network
-from veristream.kabis.audit.check import Condition, Stored
-from veristream.kabis.audit.network import Asking, Wanted
+from veristream.kabis.audit.check import BatchCopy, Condition
+from veristream.kabis.audit.network import Asking, BatchRequest
 from veristream.kabis.channels.failures import LyingPartyError
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader
@@ -60,9 +60,9 @@ class Party:
         return self.pairs
 
 
-def wanted(batches: Sequence[Batch], is_last: bool = True) -> list[Wanted]:
+def wanted(batches: Sequence[Batch], is_last: bool = True) -> list[BatchRequest]:
     return [
-        Wanted(
+        BatchRequest(
             "s0",
             "orders",
             0,
@@ -79,17 +79,17 @@ def wanted(batches: Sequence[Batch], is_last: bool = True) -> list[Wanted]:
     ]
 
 
-def ask(party: Party, *runs: Sequence[Wanted]) -> list[Stored]:
+def ask(party: Party, *runs: Sequence[BatchRequest]) -> list[BatchCopy]:
     """What comes of asking for runs of batches, one after the other."""
 
-    async def gather() -> list[Stored]:
+    async def gather() -> list[BatchCopy]:
         asking = Asking(cast("StorageClient", party), REGISTRY)
         return [each for run in runs for each in [found async for found in asking.ask(run)]]
 
     return asyncio.run(gather())
 
 
-def described(found: Sequence[Stored]) -> list[tuple[int, str]]:
+def described(found: Sequence[BatchCopy]) -> list[tuple[int, str]]:
     return [(each.sequence, each.condition) for each in found]
 
 

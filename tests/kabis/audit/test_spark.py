@@ -15,7 +15,7 @@ from veristream.kabis.audit import job
 from veristream.kabis.audit.findings import Kind
 from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.cluster import Start
+from veristream.kabis.cluster.cluster import StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.protocol.genesis import load_genesis
@@ -31,7 +31,7 @@ EVENTS, BATCH = 120, 5
 PARTITIONS = 2
 
 
-def audit_files(session: SparkSession, folder: Path, scope: job.Scope) -> job.AuditReport:
+def audit_files(session: SparkSession, folder: Path, scope: job.AuditScope) -> job.AuditReport:
     genesis = load_genesis(folder / "genesis.json")
     return job.audit(session, job.Files(folder, genesis), scope, lambda _: None)
 
@@ -40,7 +40,7 @@ def test_all_planted_faults_and_nothing_else(session: SparkSession, tmp_path: Pa
     """40,000 events in 1,000 batches at three parties, ten faults of each kind."""
     plan = Plan(batches=1000, batch_events=40, faults=10)
     planted = write_chain(tmp_path, plan)
-    report = audit_files(session, tmp_path, job.Scope(samples_max=1000))
+    report = audit_files(session, tmp_path, job.AuditScope(samples_max=1000))
     assert {sign_of(each) for each in report.findings} == planted
     assert len(report.findings) == len(planted) == 10 * len(PLANTED)
     assert report.counts == {kind: 10 if kind in PLANTED else 0 for kind in Kind}
@@ -63,11 +63,11 @@ def spoilt_votes(report: job.AuditReport) -> int:
 
 def test_samples_are_bounded_and_counts_are_not(session: SparkSession, tmp_path: Path) -> None:
     write_chain(tmp_path, Plan(batches=160, batch_events=2, faults=3))
-    report = audit_files(session, tmp_path, job.Scope(samples_max=1))
+    report = audit_files(session, tmp_path, job.AuditScope(samples_max=1))
     assert report.counts == {kind: 3 if kind in PLANTED else 0 for kind in Kind}
     assert sorted(each.kind for each in report.findings) == sorted(PLANTED)
     shutdown_party(tmp_path, STORAGE[2])
-    missing = audit_files(session, tmp_path, job.Scope(samples_max=1))
+    missing = audit_files(session, tmp_path, job.AuditScope(samples_max=1))
     assert missing.counts[Kind.SILENT] == 1
     assert [line.unanswered > 0 for line in missing.parties] == [False, False, True]
 
@@ -79,7 +79,7 @@ def test_blocks_that_cannot_be_read_are_told_in_our_words(session: SparkSession,
     data[HEADER_BYTES + 100] ^= 1
     path.write_bytes(data)
     with pytest.raises(EnvironmentFailure) as failed:
-        audit_files(session, tmp_path, job.Scope())
+        audit_files(session, tmp_path, job.AuditScope())
     assert failed.value.message.startswith(f"blocks of validator-1 cannot be read: {path} at byte")
     assert session.conf.get(job.SHUFFLES) == "200", "the session is left as it was"
 
@@ -116,7 +116,7 @@ def lie(run: Console, **faults: str) -> None:
     """Starts parties again, with a fault each."""
     chosen = {name.replace("_", "-"): fault for name, fault in faults.items()}
     run.cluster.stop(chosen)
-    run.cluster.start(Start(attended=False, faults=chosen), chosen)
+    run.cluster.start(StartOptions(attended=False, faults=chosen), chosen)
 
 
 def test_the_liars_of_a_cluster_are_named(session: SparkSession, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_liars_of_a_cluster_are_named(session: SparkSession, tmp_path: Path)
         run.do("topic", "create", "plain", "--unvalidated")
         run.cluster.stop(["storage-3"])  # so that the other two vouch for the orders, slow as one may be
         push(run.data, "orders")
-        run.cluster.start(Start(attended=False), ["storage-3"])
+        run.cluster.start(StartOptions(attended=False), ["storage-3"])
         push(run.data, "bills")
         batches = nothing_is_wrong(run, tmp_path)
         liars_are_named(run, batches)
@@ -179,7 +179,7 @@ def liars_are_named(run: Console, batches: int) -> None:
 
 def silence_is_told(run: Console) -> None:
     run.cluster.stop(["storage-1", "storage-2"])
-    run.cluster.start(Start(attended=False), ["storage-1"])
+    run.cluster.start(StartOptions(attended=False), ["storage-1"])
     report = audited(run, 1, "--topic", "orders")
     assert faults_of(report) == {"silent": 1}
     assert [(each["kind"], each["accused"]) for each in report["accused"] if each["kind"] == "silent"] == [
@@ -188,7 +188,7 @@ def silence_is_told(run: Console) -> None:
     assert report["topics"] == ["orders"]
     assert {line["topic"] for line in report["streams"]} == {"orders"}
     assert report["parties"][1]["unanswered"] == report["parties"][1]["vouched"] > 0
-    run.cluster.start(Start(attended=False), ["storage-2"])
+    run.cluster.start(StartOptions(attended=False), ["storage-2"])
 
 
 def wrong_questions(run: Console) -> None:

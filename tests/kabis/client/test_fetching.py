@@ -15,8 +15,8 @@ from veristream.kabis.client.consumer.outputs import Fetch
 from veristream.kabis.client.consumer.validated_reading import (
     BUSY_FACTOR,
     Patience,
+    PendingBatch,
     ValidatedReader,
-    Wanted,
     find_index,
 )
 from veristream.kabis.client.fetching import (
@@ -42,7 +42,7 @@ def admitted(parties: tuple[str, ...] = ("s0", "s1")) -> tuple[Admission, Ledger
 
 
 def test_one_party_is_asked_and_another_when_it_fails_or_is_late() -> None:
-    wanted = Wanted(admitted()[0], ["s0", "s1", "s2"], 100)
+    wanted = PendingBatch(admitted()[0], ["s0", "s1", "s2"], 100)
     patience = Patience(50)
     assert wanted.next_party(0, patience) == "s0"
     wanted.asked["s0"] = 0
@@ -59,7 +59,7 @@ def test_one_party_is_asked_and_another_when_it_fails_or_is_late() -> None:
 
 
 def test_a_party_that_answers_other_questions_is_busy_and_not_late_up_to_a_limit() -> None:
-    wanted = Wanted(admitted()[0], ["s0", "s1"], 100)
+    wanted = PendingBatch(admitted()[0], ["s0", "s1"], 100)
     patience = Patience(50)
     patience.hear("s0", 0)
     wanted.asked["s0"] = 10
@@ -98,7 +98,7 @@ def test_only_a_good_answer_wins_a_party_time_for_the_others(good: bool) -> None
 
 
 def test_when_all_have_failed_the_round_begins_again_after_a_while() -> None:
-    wanted = Wanted(admitted()[0], ["s0", "s1"], 100)
+    wanted = PendingBatch(admitted()[0], ["s0", "s1"], 100)
     patience = Patience(50)
     for party in ("s0", "s1"):
         wanted.asked[party] = 0
@@ -170,7 +170,7 @@ def test_a_reader_takes_parts_of_batches_and_ends_where_it_should() -> None:
     origin = Origin("orders", 0, "alice", 3, 1, admission.digest)
     reader = ValidatedReader(("orders", 0), 0, 2)
     reader.window.append(
-        Wanted(admission, ["s0"], 7, decode_events(batch_of(b"a", b"b").leaves, 0, origin, None))
+        PendingBatch(admission, ["s0"], 7, decode_events(batch_of(b"a", b"b").leaves, 0, origin, None))
     )
     events, freed = reader.take(1)
     assert ([event.value for event in events], freed, reader.position) == ([b"a"], 0, 1)

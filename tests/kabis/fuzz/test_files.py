@@ -36,7 +36,7 @@ from veristream.kabis.ledger.event_receipts import (
     verify_receipt,
 )
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
-from veristream.kabis.log.disk.log import Record as LogRecord
+from veristream.kabis.log.disk.log import LogRecord as LogRecord
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.log.disk.segment import HEADER_BYTES, Damaged

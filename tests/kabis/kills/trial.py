@@ -21,7 +21,7 @@ from tests.kabis.kills.producing import PARTITIONS, PATIENCE_S, TOPIC
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.consumer.consumer import KabisConsumer
 from veristream.kabis.cluster.access import Access
-from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.transactions import prove_possession
@@ -94,7 +94,7 @@ class Trial:
         """Starts parties and producers, and does not wait for anything."""
         for name in names:
             if name not in self.producers:
-                self.cluster.launch(Start(), [name])
+                self.cluster.launch(StartOptions(), [name])
                 continue
             words = [str(self.cluster.folder.path), name, str(self.notes / name)]
             command = [sys.executable, "-m", "tests.kabis.kills.producing", *words]

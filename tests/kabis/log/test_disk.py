@@ -23,7 +23,7 @@ from veristream.kabis.log.disk.log import (
     Flush,
     Log,
     LogOptions,
-    Record,
+    LogRecord,
     Retention,
     TooLarge,
 )
@@ -61,8 +61,8 @@ def segments(folder: Path) -> list[str]:
 def test_records_are_read_by_position_and_in_order_across_segments(tmp_path: Path) -> None:
     with filled(tmp_path, 50) as log:
         assert [log.read(number) for number in range(50)] == [payload(number) for number in range(50)]
-        assert list(log.records()) == [Record(number, payload(number)) for number in range(50)]
-        assert list(log.records(17, 20)) == [Record(number, payload(number)) for number in (17, 18, 19)]
+        assert list(log.records()) == [LogRecord(number, payload(number)) for number in range(50)]
+        assert list(log.records(17, 20)) == [LogRecord(number, payload(number)) for number in (17, 18, 19)]
         assert list(log.records(50)) == []
         with pytest.raises(IndexError):
             log.read(50)
@@ -92,16 +92,6 @@ def test_reopening_goes_on_where_it_ended(tmp_path: Path) -> None:
         assert log.read(9) == payload(9) and log.read(10) == payload(10)
 
 
-def test_many_records_at_once_are_kept_together(tmp_path: Path) -> None:
-    with Log(tmp_path, SMALL) as log:
-        assert log.append(b"one") == 0
-        assert log.append_many([payload(number, 4) for number in range(2000)]) == 1
-        assert log.end == 2001
-        assert log.read(2000) == payload(1999, 4)
-        assert log.append_many([]) == 2001
-    assert segments(tmp_path) == [f"{first:020d}.segment" for first in (0, 1)]
-
-
 def test_an_empty_record_and_the_largest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "RECORD_BYTES_MAX", 1000)
     with Log(tmp_path) as log:
@@ -109,7 +99,7 @@ def test_an_empty_record_and_the_largest(tmp_path: Path, monkeypatch: pytest.Mon
         assert log.append(bytes(1000)) == 1
         with pytest.raises(TooLarge):
             log.append(bytes(1001))
-        assert [record.payload for record in log.records() if isinstance(record, Record)] == [
+        assert [record.payload for record in log.records() if isinstance(record, LogRecord)] == [
             b"",
             bytes(1000),
         ]
@@ -290,7 +280,7 @@ def test_retention_by_age_counts_from_the_last_record(tmp_path: Path) -> None:
 def test_an_iterator_survives_retention(tmp_path: Path) -> None:
     with filled(tmp_path, 21) as log:
         records = log.records()
-        assert next(records) == Record(0, payload(0))
+        assert next(records) == LogRecord(0, payload(0))
         log.retain(Retention(low_water=14))
         assert [next(records).position for _ in range(6)] == [1, 2, 3, 4, 5, 6]  # its file is still open
         with pytest.raises(BelowRetention):
@@ -330,7 +320,7 @@ def test_a_thread_may_sync_while_another_appends(tmp_path: Path) -> None:
         assert marks == sorted(marks) and marks[-1] <= log.end
         assert log.sync() == 2000
     with Log(tmp_path, options) as log:
-        assert list(log.records()) == [Record(number, payload(number)) for number in range(2000)]
+        assert list(log.records()) == [LogRecord(number, payload(number)) for number in range(2000)]
 
 
 def test_two_processes_cannot_have_one_folder(tmp_path: Path) -> None:
@@ -371,13 +361,13 @@ def test_an_append_that_does_not_fit_leaves_nothing(tmp_path: Path, file_limit: 
         assert (log.end, log.size_bytes) == (1, size)
         assert (tmp_path / f"{0:020d}.segment").stat().st_size == size
         with pytest.raises(Full):
-            log.append_many([b"", payload(1)])
+            log.append(b"", payload(1))
         assert log.sync() == 1
         file_limit(None)
         assert log.append(payload(1)) == 1
     with Log(tmp_path) as log:
         assert log.recovery.torn is None
-        assert list(log.records()) == [Record(0, payload(0)), Record(1, payload(1))]
+        assert list(log.records()) == [LogRecord(0, payload(0)), LogRecord(1, payload(1))]
 
 
 def test_no_room_for_a_new_segment(tmp_path: Path, file_limit: Limit) -> None:

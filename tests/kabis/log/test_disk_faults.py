@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veristream.kabis.log.disk.log import Flush, Gap, Log, LogOptions, Lost, Record
+from veristream.kabis.log.disk.log import Flush, Gap, Log, LogOptions, LogRecord, Lost
 from veristream.kabis.log.disk.opening import Torn, scan
 from veristream.kabis.log.disk.repair import LostRange, check, repair
 from veristream.kabis.log.disk.segment import FRAME_BYTES, HEADER_BYTES, SECTOR_BYTES, Damaged
@@ -61,7 +61,9 @@ def flip(path: Path, offset: int, bit: int) -> None:
 
 def contents(folder: Path) -> tuple[list[bytes | int], Torn | None]:
     with Log(folder) as log:
-        return [e.payload if isinstance(e, Record) else e.count for e in log.records()], log.recovery.torn
+        return [
+            e.payload if isinstance(e, LogRecord) else e.count for e in log.records()
+        ], log.recovery.torn
 
 
 @pytest.mark.parametrize("garbage", [b"", bytes(9), bytes(100), b"\xc5K\x01" + b"\xff" * 60])
@@ -236,7 +238,7 @@ def test_repair_keeps_all_that_can_be_read(tmp_path: Path) -> None:
     assert check(tmp_path) == []
     assert repair(tmp_path) == []
     with Log(tmp_path, SMALL) as log:
-        expected = [Record(number, b"%02d" % number * 20) for number in range(30)]
+        expected = [LogRecord(number, b"%02d" % number * 20) for number in range(30)]
         assert list(log.records()) == [
             Gap(first + 1, 1) if entry.position == first + 1 else entry for entry in expected
         ]
@@ -266,7 +268,7 @@ def test_repair_of_a_header(tmp_path: Path) -> None:
         Log(tmp_path, SMALL)
     assert repair(tmp_path) == []
     with Log(tmp_path, SMALL) as log:
-        assert list(log.records()) == [Record(number, b"%02d" % number * 20) for number in range(30)]
+        assert list(log.records()) == [LogRecord(number, b"%02d" % number * 20) for number in range(30)]
 
 
 @settings(max_examples=150, deadline=None)
@@ -336,5 +338,5 @@ def test_when_the_power_fails_what_was_flushed_is_there(seed: int, tmp_path_fact
     path.write_bytes(b"".join(sectors)[:size])
     with Log(folder) as log:
         assert durable <= log.end <= len(written)
-        assert list(log.records()) == [Record(n, written[n]) for n in range(log.end)]
+        assert list(log.records()) == [LogRecord(n, written[n]) for n in range(log.end)]
     shutil.rmtree(folder)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from veristream.kabis.log.disk.log import Flush, Log, LogOptions, Record
+from veristream.kabis.log.disk.log import Flush, Log, LogOptions, LogRecord
 from veristream.kabis.log.disk.repair import check
 from veristream.kabis.log.disk.segment import HEADER_BYTES
 
@@ -81,6 +81,6 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, flush: Flush) -> None:
         with Log(tmp_path, options) as log:
             assert log.end >= acknowledged
             for position, entry in enumerate(log.records(checked), start=checked):
-                assert entry == Record(position, content(position))
+                assert entry == LogRecord(position, content(position))
             checked = log.end
     assert acknowledged > ROUNDS

@@ -30,7 +30,7 @@ def test_blocks_come_back(log: Log) -> None:
     store = BlockStore(log)
     for certified in BLOCKS:
         store.append(certified)
-    assert (store.height, store.sync(), store.durable_height) == (HEIGHT, HEIGHT, HEIGHT)
+    assert (store.height, store.sync(), log.durable) == (HEIGHT, HEIGHT, HEIGHT)
     again = BlockStore(log)
     for height, certified in enumerate(BLOCKS, start=1):
         assert store.encoded(height) == again.encoded(height) == certified.encode()

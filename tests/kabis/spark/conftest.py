@@ -9,7 +9,7 @@ import pytest
 
 from tests.kabis.spark.lake import LIAR, Lake
 from tests.spark.conftest import java, session  # noqa: F401
-from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 
 if TYPE_CHECKING:
@@ -25,5 +25,5 @@ def lake(session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = ClusterFolder(tmp_path_factory.mktemp("kabis") / "cluster")
     with Cluster(folder) as cluster:
         cluster.create()
-        cluster.start(Start(faults={LIAR: "alter"}))
+        cluster.start(StartOptions(faults={LIAR: "alter"}))
         yield Lake(session, folder)

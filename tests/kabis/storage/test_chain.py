@@ -23,7 +23,7 @@ from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.partitions import StreamName, stream_of
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Transaction, prove_possession
-from veristream.kabis.storage.chain import ChainView, NotNextError, Standing, follow_chain
+from veristream.kabis.storage.chain import ChainView, KeyStanding, NotNextError, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.party import Directory
 from veristream.kabis.wire.connection import RequestError
@@ -51,31 +51,31 @@ def rotate(chain: Chain, name: str, key_epoch: int) -> Signed:
     return chain.act(name, RotateKey(key.public, possession), key_epoch)
 
 
-def standing(chain: Chain, name: str, key_epoch: int = 0) -> Standing:
+def standing(chain: Chain, name: str, key_epoch: int = 0) -> KeyStanding:
     return view_of(chain).standing(name, key_of(name, key_epoch).public)
 
 
 def test_a_key_is_known_from_its_registration_to_its_end() -> None:
     chain = chain_with_topic()
-    assert standing(chain, "alice") is Standing.VALID
-    assert standing(chain, "carol") is Standing.UNKNOWN
+    assert standing(chain, "alice") is KeyStanding.VALID
+    assert standing(chain, "carol") is KeyStanding.UNKNOWN
     chain.block(chain.register("carol"))
-    assert standing(chain, "carol") is Standing.VALID
+    assert standing(chain, "carol") is KeyStanding.VALID
     chain.block(rotate(chain, "carol", 0))
-    assert [standing(chain, "carol", epoch) for epoch in (0, 1)] == [Standing.ENDED, Standing.VALID]
+    assert [standing(chain, "carol", epoch) for epoch in (0, 1)] == [KeyStanding.ENDED, KeyStanding.VALID]
     chain.block(chain.act("admin", RevokeKey("carol", 1)))
-    assert [standing(chain, "carol", epoch) for epoch in (0, 1)] == [Standing.ENDED] * 2
-    assert standing(chain, "alice") is Standing.VALID
-    assert view_of(chain).standing("alice", key_of("carol", 1).public) is Standing.UNKNOWN
+    assert [standing(chain, "carol", epoch) for epoch in (0, 1)] == [KeyStanding.ENDED] * 2
+    assert standing(chain, "alice") is KeyStanding.VALID
+    assert view_of(chain).standing("alice", key_of("carol", 1).public) is KeyStanding.UNKNOWN
 
 
 def test_a_key_that_signed_twice_has_ended() -> None:
     chain = chain_with_topic()
     first, second = batch_of(b"a"), batch_of(b"b")
     chain.block(submitted(first))
-    assert standing(chain, "alice") is Standing.VALID
+    assert standing(chain, "alice") is KeyStanding.VALID
     chain.block(BatchConflict(first.signed, second.signed))
-    assert standing(chain, "alice") is Standing.ENDED
+    assert standing(chain, "alice") is KeyStanding.ENDED
 
 
 def batches(count: int, size: int = 2) -> list[Batch]:
@@ -111,14 +111,14 @@ def test_the_view_says_what_the_ledger_says(script: list[str], data: st.DataObje
         if transaction is not None:
             chain.block(transaction)
     view = view_of(chain)
-    assert (view.height, view.standing("nobody", bytes(32))) == (chain.ledger.height, Standing.UNKNOWN)
+    assert (view.height, view.standing("nobody", bytes(32))) == (chain.ledger.height, KeyStanding.UNKNOWN)
     for name in ("alice", "bob", "carol", "admin"):
         account = chain.ledger.account(name)
         assert account is not None
         for epoch in range(account.key_epoch + 1):
             key = chain.ledger.key(name, epoch)
             assert key is not None
-            valid = view.standing(name, key.public) is Standing.VALID
+            valid = view.standing(name, key.public) is KeyStanding.VALID
             assert valid is (key.ending is None)
     kept = {each.digest for each in chain.ledger.admissions("orders", 0, low_water(chain))}
     for batch in pushed:
@@ -168,7 +168,7 @@ def test_a_block_that_is_not_the_next_is_not_taken() -> None:
     view.take(certified(other, 1))
     with pytest.raises(NotNextError):
         view.take(certified(chain, 2))
-    assert view.standing("dave", key_of("dave").public) is Standing.VALID
+    assert view.standing("dave", key_of("dave").public) is KeyStanding.VALID
 
 
 # Who is let in.
@@ -298,5 +298,5 @@ def test_following_goes_on_when_validators_come_back() -> None:
         task.cancel()
 
     asyncio.run(test())
-    assert view.standing("client-3", key_of("client-3").public) is Standing.ENDED
-    assert view.standing("client-4", key_of("client-4").public) is Standing.VALID
+    assert view.standing("client-3", key_of("client-3").public) is KeyStanding.ENDED
+    assert view.standing("client-4", key_of("client-4").public) is KeyStanding.VALID

@@ -26,7 +26,7 @@ from tests.unit.kernel.points import (
     some_zones,
 )
 from veristream.kernel import zones as dbm
-from veristream.kernel.extrapolate import extrapolate_lu, extrapolate_m
+from veristream.kernel.extrapolate import extrapolate_lu
 
 few = settings(max_examples=80, deadline=None, derandomize=True)
 
@@ -50,9 +50,9 @@ def lu(zone: Described, lower: list[int], upper: list[int]) -> dbm.Zone:
 
 
 def maximal(zone: Described, bounds: list[int]) -> dbm.Zone:
-    """The zone extrapolated by one constant for each clock."""
+    """The zone extrapolated by Extra+_M: one constant for each clock, as both L and U."""
     d = closed(zone)
-    extrapolate_m(d, zone.n, constants(bounds))
+    extrapolate_lu(d, zone.n, constants(bounds), constants(bounds))
     return d
 
 

@@ -43,7 +43,7 @@ GIVEN = frozenset({Condition.WHOLE, Condition.ALTERED, Condition.HEADER})
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class BatchCopy:
     """One batch as one party gave it: where it says it belongs, and whether its producer signed that."""
 
     party: str
@@ -88,7 +88,7 @@ class Admitted:
         return self.sequence + self.count
 
 
-def inspect(registry: Registry, party: str, data: Octets, verify: Verify = verify_signature) -> Stored:
+def inspect(registry: Registry, party: str, data: Octets, verify: Verify = verify_signature) -> BatchCopy:
     """What a party gave as a batch; raises DecodeError where it is none."""
     batch = PackedBatch.decode(data)
     try:
@@ -105,10 +105,10 @@ def describe(
     signed: SignedHeader,
     condition: Condition,
     verify: Verify = verify_signature,
-) -> Stored:
+) -> BatchCopy:
     """A signed header that a party gave, checked."""
     header = signed.header
-    return Stored(
+    return BatchCopy(
         party,
         condition,
         header.topic,
@@ -131,14 +131,14 @@ class Stream:
     parties: tuple[str, ...]
     unread: frozenset[str]
     admitted: tuple[Admitted, ...]
-    stored: tuple[Stored, ...]
+    stored: tuple[BatchCopy, ...]
 
 
 def judge(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
     """Every fault in a stream, on the ledger and at each party, and what was counted."""
     if stream.admitted:
         yield from judge_ledger(stream, verify)
-    by_party: dict[str, list[Stored]] = defaultdict(list)
+    by_party: dict[str, list[BatchCopy]] = defaultdict(list)
     for each in stream.stored:
         by_party[each.party].append(each)
     for party in stream.parties:
@@ -211,9 +211,9 @@ def _judge_skip(stream: Stream, batch: Admitted) -> Iterator[Finding]:
 # One party
 
 
-def judge_party(stream: Stream, party: str, stored: Sequence[Stored]) -> Iterator[Finding | Tally]:
+def judge_party(stream: Stream, party: str, stored: Sequence[BatchCopy]) -> Iterator[Finding | Tally]:
     """What a party altered or withholds of the admitted batches, and how many copies are good."""
-    copies: dict[bytes, list[Stored]] = defaultdict(list)
+    copies: dict[bytes, list[BatchCopy]] = defaultdict(list)
     for each in stored:
         if each.condition != Condition.HEADER:
             copies[each.digest].append(each)
@@ -250,7 +250,7 @@ _DETAILS = {
 }
 
 
-def _judge_copy(batch: Admitted, given: Sequence[Stored], is_forged: bool) -> Kind | None:
+def _judge_copy(batch: Admitted, given: Sequence[BatchCopy], is_forged: bool) -> Kind | None:
     """What is wrong with the copies of a batch that a party gave; a copy that is as bad as the ledger's
     own is the ledger's fault."""
     if any(each.condition == Condition.ALTERED for each in given) or (is_forged and not given):
@@ -262,7 +262,7 @@ def _judge_copy(batch: Admitted, given: Sequence[Stored], is_forged: bool) -> Ki
     return None
 
 
-def _unsigned_strangers(stream: Stream, stored: Sequence[Stored]) -> Iterator[Stored]:
+def _unsigned_strangers(stream: Stream, stored: Sequence[BatchCopy]) -> Iterator[BatchCopy]:
     admitted = {batch.digest for batch in stream.admitted}
     for each in stored:
         is_batch = each.condition in (Condition.WHOLE, Condition.ALTERED)
@@ -270,7 +270,7 @@ def _unsigned_strangers(stream: Stream, stored: Sequence[Stored]) -> Iterator[St
             yield each
 
 
-def _judge_forgeries(stream: Stream, party: str, stored: Sequence[Stored]) -> Iterator[Finding]:
+def _judge_forgeries(stream: Stream, party: str, stored: Sequence[BatchCopy]) -> Iterator[Finding]:
     """Batches that nobody signed and that stand for no admitted one, and damage on the party's disk."""
     known = {each.digest for each in stored}
     replaced = {(batch.key_epoch, batch.sequence) for batch in stream.admitted if batch.digest not in known}
@@ -291,11 +291,11 @@ def judge_strangers(stream: Stream) -> Iterator[Finding]:
     phantom."""
     ranges = _Ranges(stream.admitted)
     told: set[tuple[int, int]] = set()
-    strangers: dict[bytes, Stored] = {}
+    strangers: dict[bytes, BatchCopy] = {}
     for each in sorted(stream.stored, key=lambda one: (one.key_epoch, one.sequence, one.digest)):
         if each.signed and each.digest not in ranges.digests:
             strangers.setdefault(each.digest, each)
-    free: list[Stored] = []
+    free: list[BatchCopy] = []
     for each in strangers.values():
         begin = ranges.overlap(each)
         if begin is None and free and free[-1].key_epoch == each.key_epoch and each.sequence < free[-1].end:
@@ -309,12 +309,12 @@ def judge_strangers(stream: Stream) -> Iterator[Finding]:
         yield _about(Kind.PHANTOM, Role.PRODUCER, each.producer, each, f"{each.party} has it")
 
 
-def _is_known(stream: Stream, stored: Stored, begin: int) -> bool:
+def _is_known(stream: Stream, stored: BatchCopy, begin: int) -> bool:
     conflict = (stored.topic, stored.partition, stored.producer, stored.key_epoch, begin)
     return conflict in stream.registry.conflicts
 
 
-def _equivocation(stored: Stored, begin: int) -> Finding:
+def _equivocation(stored: BatchCopy, begin: int) -> Finding:
     place = (stored.topic, stored.partition, stored.producer, stored.key_epoch)
     detail = f"the producer signed two batches with these sequence numbers; {stored.party} has the second"
     return Finding(
@@ -333,7 +333,7 @@ class _Ranges:
         for ranges in self._ranges.values():
             ranges.sort()
 
-    def overlap(self, stored: Stored) -> int | None:
+    def overlap(self, stored: BatchCopy) -> int | None:
         """The first sequence number that the batch shares with an admitted one of its key."""
         ranges = self._ranges.get(stored.key_epoch, [])
         place = bisect_right(ranges, (stored.sequence, SEQUENCE_MAX))
@@ -344,7 +344,7 @@ class _Ranges:
         return None
 
 
-def _about(kind: Kind, role: Role, accused: str, batch: Admitted | Stored, detail: str) -> Finding:
+def _about(kind: Kind, role: Role, accused: str, batch: Admitted | BatchCopy, detail: str) -> Finding:
     place = (batch.topic, batch.partition, batch.producer, batch.key_epoch)
     height = batch.height if isinstance(batch, Admitted) else 0
     return Finding(kind, role, accused, *place, batch.sequence, batch.count, height, detail)

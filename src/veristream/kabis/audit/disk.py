@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.audit.check import Condition, Stored, inspect
+from veristream.kabis.audit.check import BatchCopy, Condition, inspect
 from veristream.kabis.audit.registry import Registry
 from veristream.kabis.log.disk.opening import segment_paths
 from veristream.kabis.log.disk.segment import (
@@ -127,11 +127,11 @@ def read_blocks(segment: Segment) -> Iterator[CertifiedBlock]:
             raise EnvironmentFailure(f"{segment.path} holds what is no block: {error}") from error
 
 
-def read_stored(segment: Segment, registry: Registry, topics: frozenset[str] | None) -> Iterator[Stored]:
+def read_stored(segment: Segment, registry: Registry, topics: frozenset[str] | None) -> Iterator[BatchCopy]:
     """The batches of a storage party's segment, checked; of certain topics only, or of all."""
     for payload in read_segment(segment.path):
         if isinstance(payload, Damage):
-            yield Stored(segment.owner, Condition.DAMAGED, detail=payload.detail)
+            yield BatchCopy(segment.owner, Condition.DAMAGED, detail=payload.detail)
             continue
         try:
             entry = decode_entry(payload)
@@ -140,7 +140,7 @@ def read_stored(segment: Segment, registry: Registry, topics: frozenset[str] | N
             if topics is None or _topic_of(entry) in topics:
                 yield inspect(registry, segment.owner, bytes(entry.data))
         except DecodeError as error:
-            yield Stored(segment.owner, Condition.DAMAGED, detail=f"{segment.path}: {error}")
+            yield BatchCopy(segment.owner, Condition.DAMAGED, detail=f"{segment.path}: {error}")
 
 
 def _topic_of(entry: BatchEntry) -> str:

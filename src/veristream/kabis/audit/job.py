@@ -26,10 +26,10 @@ from pyspark.sql import functions as f
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.audit import disk, network
-from veristream.kabis.audit.check import Admitted, Stored, Stream, judge
+from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.disk import Segment
 from veristream.kabis.audit.findings import Finding, Tally
-from veristream.kabis.audit.network import Access, Wanted
+from veristream.kabis.audit.network import BatchRequest, PartyAccess
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Registry, read_facts
 from veristream.kabis.audit.report import (
@@ -71,7 +71,7 @@ class Files:
 class Parties:
     """The parties themselves."""
 
-    access: Access
+    access: PartyAccess
 
     @property
     def genesis(self) -> Genesis:
@@ -83,7 +83,7 @@ Source = Files | Parties
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class AuditScope:
     """What is audited: these topics, or all; `samples_max` findings of each kind are told one by one."""
 
     topics: tuple[str, ...] = ()
@@ -114,7 +114,7 @@ class Judged:
     events: int = 0
 
 
-def audit(session: SparkSession, source: Source, scope: Scope, tell: Tell) -> AuditReport:
+def audit(session: SparkSession, source: Source, scope: AuditScope, tell: Tell) -> AuditReport:
     """Runs the three jobs and puts together what they found; `tell` hears what is being done."""
     began_s = time.monotonic()
     kept: list[DataFrame] = []
@@ -130,7 +130,7 @@ class _Audit:
     """One audit, step by step."""
 
     def __init__(
-        self, session: SparkSession, source: Source, scope: Scope, tell: Tell, kept: list[DataFrame]
+        self, session: SparkSession, source: Source, scope: AuditScope, tell: Tell, kept: list[DataFrame]
     ) -> None:
         self.session, self.source, self.scope, self.tell, self.kept = session, source, scope, tell, kept
         self.genesis = source.genesis
@@ -188,7 +188,7 @@ class _Audit:
                 parties,
                 unread,
                 tuple(from_arrow(Admitted, left)),
-                tuple(from_arrow(Stored, right)),
+                tuple(from_arrow(BatchCopy, right)),
             )
             return to_table(Judged, map(as_judged, judge(stream)))
 
@@ -208,7 +208,7 @@ class Results:
     admitted: DataFrame
 
 
-def make_report(source: Source, scope: Scope, results: Results, began_s: float) -> AuditReport:
+def make_report(source: Source, scope: AuditScope, results: Results, began_s: float) -> AuditReport:
     """The report, with all findings counted and some of each kind in it."""
     genesis, tallies = source.genesis, results.tallies
     by_accused = results.found.groupBy("kind", "role", "accused", *STREAM)
@@ -299,13 +299,13 @@ def read_segments(
 ) -> DataFrame:
     """The batches in these files, a task for each."""
 
-    def read(number: int) -> Iterator[Stored]:
+    def read(number: int) -> Iterator[BatchCopy]:
         return disk.read_stored(segments[number], registry, topics)
 
-    return _spread(session, len(segments), Stored, read)
+    return _spread(session, len(segments), BatchCopy, read)
 
 
-def fetch_stored(admitted: DataFrame, access: Access, registry: Registry, tasks: int) -> DataFrame:
+def fetch_stored(admitted: DataFrame, access: PartyAccess, registry: Registry, tasks: int) -> DataFrame:
     """What the parties give for the admitted batches: a task keeps one connection to each party it asks."""
     stream = (*STREAM, "key_epoch")
     parties = f.array(*(f.lit(party.name) for party in access.genesis.storage))
@@ -314,16 +314,16 @@ def fetch_stored(admitted: DataFrame, access: Access, registry: Registry, tasks:
         admitted.withColumn("party", f.explode(parties))
         .withColumn("part", (f.col("sequence") / EVENTS_PER_PART).cast("bigint"))
         .withColumn("is_last", f.col("sequence") == last)
-        .select(*names(Wanted))
+        .select(*names(BatchRequest))
         .repartition(tasks, "party", *stream, "part")
         .sortWithinPartitions("party", *stream, "part", "sequence")
     )
 
     def fetch(batches: Arrow) -> Arrow:
-        rows = (row for batch in batches for row in from_arrow(Wanted, batch))
-        return to_arrow(Stored, network.fetch_stored(access, registry, rows))
+        rows = (row for batch in batches for row in from_arrow(BatchRequest, batch))
+        return to_arrow(BatchCopy, network.fetch_stored(access, registry, rows))
 
-    return wanted.mapInArrow(fetch, to_ddl(Stored))
+    return wanted.mapInArrow(fetch, to_ddl(BatchCopy))
 
 
 # 3. The judgement

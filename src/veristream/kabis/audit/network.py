@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.audit.check import Condition, Stored, describe, inspect
+from veristream.kabis.audit.check import BatchCopy, Condition, describe, inspect
 from veristream.kabis.audit.registry import Registry
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.client.connect import open_ordering
@@ -40,7 +40,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class PartyAccess:
     """How a task reaches the parties, and in whose name; it carries that client's secret key."""
 
     genesis: Genesis
@@ -49,7 +49,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class BatchRequest:
     """An admitted batch that a party is to be asked for.
 
     `is_last` marks the last one of its stream, and `part` those that are asked for in one go.
@@ -73,7 +73,7 @@ class Wanted:
         return self.sequence + self.count
 
 
-def read_height(access: Access) -> int:
+def read_height(access: PartyAccess) -> int:
     """How far the chain is, as validators say of whom one is correct."""
 
     async def ask(ordering: Validators) -> int:
@@ -88,7 +88,7 @@ def read_height(access: Access) -> int:
     return asyncio.run(_with_ordering(access, ask))
 
 
-def read_blocks(access: Access, first: int, last: int) -> Iterator[CertifiedBlock]:
+def read_blocks(access: PartyAccess, first: int, last: int) -> Iterator[CertifiedBlock]:
     """The blocks of these heights; raises EnvironmentFailure where no validator has one of them."""
     with asyncio.Runner() as runner:
         ordering = runner.run(_open(lambda: open_ordering(access.genesis, access.identity)))
@@ -119,7 +119,9 @@ async def _open(make: Callable[[], Value]) -> Value:
     return make()
 
 
-async def _with_ordering(access: Access, ask: Callable[[Validators], Coroutine[Any, Any, Value]]) -> Value:
+async def _with_ordering(
+    access: PartyAccess, ask: Callable[[Validators], Coroutine[Any, Any, Value]]
+) -> Value:
     ordering = open_ordering(access.genesis, access.identity)
     try:
         return await ask(ordering)
@@ -127,7 +129,9 @@ async def _with_ordering(access: Access, ask: Callable[[Validators], Coroutine[A
         await ordering.close()
 
 
-def fetch_stored(access: Access, registry: Registry, wanted: Iterable[Wanted]) -> Iterator[Stored]:
+def fetch_stored(
+    access: PartyAccess, registry: Registry, wanted: Iterable[BatchRequest]
+) -> Iterator[BatchCopy]:
     """What the parties give for these batches, which come sorted by party, stream and sequence.
 
     For those that were let go or given up nobody is asked.
@@ -147,11 +151,11 @@ def fetch_stored(access: Access, registry: Registry, wanted: Iterable[Wanted]) -
                 runner.run(client.close())
 
 
-def _stream_and_part(wanted: Wanted) -> tuple[str, int, str, int, int]:
+def _stream_and_part(wanted: BatchRequest) -> tuple[str, int, str, int, int]:
     return wanted.topic, wanted.partition, wanted.producer, wanted.key_epoch, wanted.part
 
 
-async def _gather(found: AsyncIterator[Stored]) -> list[Stored]:
+async def _gather(found: AsyncIterator[BatchCopy]) -> list[BatchCopy]:
     return [each async for each in found]
 
 
@@ -163,7 +167,7 @@ class Asking:
         self._registry = registry
         self._is_silent = False
 
-    async def ask(self, wanted: Sequence[Wanted]) -> AsyncIterator[Stored]:
+    async def ask(self, wanted: Sequence[BatchRequest]) -> AsyncIterator[BatchCopy]:
         """What the party gives for batches of one stream that follow one another."""
         head = wanted[0]
         stream = StreamName(head.topic, head.partition, head.producer, head.key_epoch)
@@ -189,7 +193,7 @@ class Asking:
 
     async def _ask_ranges(
         self, stream: StreamName, sequence: int, end: int, is_last: bool
-    ) -> AsyncIterator[Stored]:
+    ) -> AsyncIterator[BatchCopy]:
         """Batch after batch up to where the next part begins, or a bounded way past the last."""
         beyond = 0
         while sequence < end or (is_last and beyond < UNADMITTED_MAX):
@@ -205,7 +209,7 @@ class Asking:
             if sequence == before:
                 return
 
-    def _inspect(self, data: bytes, stream: StreamName) -> Stored | None:
+    def _inspect(self, data: bytes, stream: StreamName) -> BatchCopy | None:
         """What the party gave, if it is a batch of this stream: nothing else was asked for."""
         try:
             stored = inspect(self._registry, self._client.name, data)
@@ -214,7 +218,7 @@ class Asking:
         named = StreamName(stored.topic, stored.partition, stored.producer, stored.key_epoch)
         return stored if named == stream else None
 
-    async def _ask_evidence(self, stream: StreamName) -> list[Stored]:
+    async def _ask_evidence(self, stream: StreamName) -> list[BatchCopy]:
         """Headers of the stream that contradict each other, as the party holds them."""
         pairs = await self._client.evidence(stream.topic)
         headers = [signed for pair in pairs for signed in pair]
@@ -222,7 +226,7 @@ class Asking:
         wanted = (stream.partition, stream.producer, stream.key_epoch)
         return [each for each in found if (each.partition, each.producer, each.key_epoch) == wanted]
 
-    async def _ask_one(self, wanted: Wanted, room: asyncio.Semaphore) -> Stored | None:
+    async def _ask_one(self, wanted: BatchRequest, room: asyncio.Semaphore) -> BatchCopy | None:
         """The party's answer for one digest; None if it says that it does not have it."""
         async with room:
             try:
@@ -245,9 +249,9 @@ class Asking:
         return stored if stored.digest == wanted.digest else _stored_as(wanted, Condition.ALTERED)
 
 
-def _stored_as(wanted: Wanted, condition: Condition) -> Stored:
+def _stored_as(wanted: BatchRequest, condition: Condition) -> BatchCopy:
     place = (wanted.topic, wanted.partition, wanted.producer, wanted.key_epoch)
-    return Stored(wanted.party, condition, *place, wanted.sequence, wanted.count, wanted.digest)
+    return BatchCopy(wanted.party, condition, *place, wanted.sequence, wanted.count, wanted.digest)
 
 
 def _shorten(words: str) -> str:

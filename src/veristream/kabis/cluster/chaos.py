@@ -24,7 +24,7 @@ from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Pushed
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.accusations import wait_for_accusations
-from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.delivery import PATIENCE_S, Place, find_problems, push, read_back
 from veristream.kabis.cluster.faults import STORAGE_FAULTS, VALIDATOR_FAULTS, StorageFault, ValidatorFault
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
@@ -135,7 +135,7 @@ def injected(cluster: Cluster, fault: Fault) -> Iterator[Callable[[], None]]:
     """Has a party misbehave; gives what is to be done in the middle of a trial. Then all is well again."""
     liar, victim = LIARS.get(fault), VICTIMS.get(fault)
     if liar is not None:
-        cluster.restart(liar, Start(faults={liar: fault.value}))
+        cluster.restart(liar, StartOptions(faults={liar: fault.value}))
         yield lambda: None
         cluster.restart(liar)
         return

@@ -33,7 +33,7 @@ START_PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartOptions:
     """How parties are started: `faults` are what some do wrong, by name; `flush` is the logs' policy.
 
     Attended ones end with the process that started them; others go on without it.
@@ -130,7 +130,7 @@ class Cluster(ProcessGroup):
         """Returns a party's folder."""
         return self.folder.party(name)
 
-    def start(self, how: Start = Start(), names: Iterable[str] | None = None) -> None:
+    def start(self, how: StartOptions = StartOptions(), names: Iterable[str] | None = None) -> None:
         """Starts parties, by default all, and returns when they answer; if one fails, none is left."""
         chosen = self.names() if names is None else list(names)
         check_faults(self.genesis, how.faults or {})
@@ -147,7 +147,7 @@ class Cluster(ProcessGroup):
             self.stop(chosen)
             raise
 
-    def launch(self, how: Start, names: Iterable[str]) -> None:
+    def launch(self, how: StartOptions, names: Iterable[str]) -> None:
         """Starts parties that do not run, and does not wait until they answer."""
         for name in names:
             folder = self.folder.party(name)
@@ -155,7 +155,7 @@ class Cluster(ProcessGroup):
             command = self._command(name, how)
             self.running[name] = processes.start(name, command, folder, attended=how.attended)
 
-    def _command(self, name: str, how: Start) -> list[str]:
+    def _command(self, name: str, how: StartOptions) -> list[str]:
         folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")
         fault = how.fault_of(name)
         own = ["--name", name] if is_validator else ["--party", name, "--key", str(folder / "key")]
@@ -213,7 +213,7 @@ class Cluster(ProcessGroup):
             raise ModelError(text, hint=hint)
         raise EnvironmentFailure(text, hint or f"look at {self.folder.party(name) / 'log.txt'}")
 
-    def restart(self, name: str, how: Start = Start()) -> None:
+    def restart(self, name: str, how: StartOptions = StartOptions()) -> None:
         """Stops a party and starts it again, perhaps with a fault."""
         self.stop([name])
         self.start(how, [name])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.accusations import wait_for_accusations
-from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.delivery import PATIENCE_S, find_problems, push, read_back
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.cluster.folder import ADMIN
@@ -47,7 +47,7 @@ class Demonstration:
 def demonstrate(cluster: Cluster, events: int) -> Demonstration:
     """Starts a new cluster with two liars in it, pushes events and reads them; the cluster stays up."""
     cluster.create()
-    cluster.start(Start(faults=LIARS))
+    cluster.start(StartOptions(faults=LIARS))
     access = Access(cluster.folder)
     topic = SetTopic(TOPIC, PARTITIONS, validated=True)
     act_all(access.genesis, access.admin(), access.author(ADMIN), [topic])

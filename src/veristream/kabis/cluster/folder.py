@@ -56,11 +56,10 @@ class ClusterFolder:
         return self.genesis_path.is_file()
 
     def has_parties(self) -> bool:
-        """Whether the parties' own folders are here too, and not only what a client needs."""
+        """Whether the folder contains a party's key or data, and not only what a client needs."""
         genesis = self.genesis()
-        return any(
-            (self.party(each.name) / "key").is_file() for each in (*genesis.validators, *genesis.storage)
-        )
+        parties = [self.party(each.name) for each in (*genesis.validators, *genesis.storage)]
+        return any((party / name).exists() for party in parties for name in ("key", "blocks", "log"))
 
     def genesis(self) -> Genesis:
         """The genesis; says how to make one if there is none."""

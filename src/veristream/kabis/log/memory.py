@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from veristream.kabis.log.disk.log import BelowRetention, Gap, Record, Retention
+from veristream.kabis.log.disk.log import BelowRetention, Gap, LogRecord, Retention
 from veristream.kabis.protocol.codec import Octets
 
 
@@ -52,13 +52,13 @@ class MemoryLog:
             raise BelowRetention(position, self._start)
         return self._records[position - self._start]
 
-    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
         """Every record from a position up to another."""
         first = self._start if start is None else start
         if first < self._start:
             raise BelowRetention(first, self._start)
         for position in range(first, self.end if end is None else min(end, self.end)):
-            yield Record(position, self._records[position - self._start])
+            yield LogRecord(position, self._records[position - self._start])
 
     def start_after(self, retention: Retention) -> int:
         """Where the log would start after `retain`."""

@@ -38,11 +38,6 @@ class BlockStore:
         return self._log.end
 
     @property
-    def durable_height(self) -> int:
-        """Blocks up to here survive a crash of the machine."""
-        return self._log.durable
-
-    @property
     def size_bytes(self) -> int:
         """What the blocks take on disk."""
         return self._log.size_bytes

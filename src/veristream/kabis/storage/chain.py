@@ -35,7 +35,7 @@ BLOCKS_AT_ONCE = 100
 Place = tuple[str, int]
 
 
-class Standing(Enum):
+class KeyStanding(Enum):
     """What the chain says of a client's key."""
 
     VALID = "valid"
@@ -73,14 +73,14 @@ class ChainView:
         for party in genesis.admins + genesis.clients:
             self._keys[party.name] = [party.public]
 
-    def standing(self, name: str, public: bytes) -> Standing:
+    def standing(self, name: str, public: bytes) -> KeyStanding:
         """What is known of a key: one that a newer one replaced has ended too."""
         keys = self._keys.get(name, [])
         if public not in keys:
-            return Standing.UNKNOWN
+            return KeyStanding.UNKNOWN
         key_epoch = keys.index(public)
         ended = key_epoch < len(keys) - 1 or (name, key_epoch) in self._ended
-        return Standing.ENDED if ended else Standing.VALID
+        return KeyStanding.ENDED if ended else KeyStanding.VALID
 
     def take(self, certified: CertifiedBlock) -> None:
         """Takes in the next block; raises NotNextError if it is another."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
 
-from veristream.kabis.log.disk.log import Gap, Record, Retention
+from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
@@ -78,7 +78,7 @@ class StorageLog(Protocol):
     def read(self, position: int) -> bytes:
         """The record at a position."""
 
-    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
         """Every record from a position up to another."""
 
     def start_after(self, retention: Retention) -> int:
@@ -97,7 +97,7 @@ class NotDurableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredBatch:
     """Where a batch stands in the log; `again` when it was there before."""
 
     position: int
@@ -150,7 +150,7 @@ class StorageCore:
             else:
                 self._replay(entry)
 
-    def _replay(self, record: Record) -> None:
+    def _replay(self, record: LogRecord) -> None:
         match decode_entry(record.payload):
             case BatchEntry(first_offset) as entry:
                 header = entry.signed.header
@@ -165,7 +165,9 @@ class StorageCore:
 
     # Batches.
 
-    def store(self, data: Octets, producer: str, public: bytes, announced: bytes | None = None) -> Stored:
+    def store(
+        self, data: Octets, producer: str, public: bytes, announced: bytes | None = None
+    ) -> StoredBatch:
         """Writes a batch of a producer whose key the caller vouches for; RefusedError or DecodeError.
 
         If a digest was announced, it must be the batch's.
@@ -178,7 +180,7 @@ class StorageCore:
         self._require_ours(header, producer)
         known = self._digests.get(digest)
         if known is not None:
-            return Stored(known, digest, again=True)
+            return StoredBatch(known, digest, again=True)
         stream = stream_of(header)
         ranges = self._streams.get(stream)
         if ranges is not None and header.next_sequence <= ranges.low_water:
@@ -193,7 +195,7 @@ class StorageCore:
         first_offset = self._partition_of(header).end
         position = self._log.append(*BatchEntry(first_offset, data).parts())
         self._index(header, digest, first_offset, position)
-        return Stored(position, digest, again=False)
+        return StoredBatch(position, digest, again=False)
 
     def _require_ours(self, header: BatchHeader, producer: str) -> None:
         if header.chain_id != self._genesis.chain_id:
@@ -289,7 +291,7 @@ class StorageCore:
         batches: list[bytes] = []
         taken = 0
         for entry in self._log.records(position, self._log.durable):
-            found = decode_entry(entry.payload) if isinstance(entry, Record) else None
+            found = decode_entry(entry.payload) if isinstance(entry, LogRecord) else None
             if isinstance(found, BatchEntry):
                 if batches and taken + len(found.data) > bytes_max:
                     return CaughtUp(tuple(batches), entry.position)

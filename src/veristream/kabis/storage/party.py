@@ -14,7 +14,7 @@ from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
-from veristream.kabis.storage.chain import ChainView, Standing
+from veristream.kabis.storage.chain import ChainView, KeyStanding
 from veristream.kabis.storage.commit import Committer
 from veristream.kabis.storage.core import RefusedError, StorageCore, StorageLog
 from veristream.kabis.storage.messages import (
@@ -85,9 +85,9 @@ class Directory:
             return None if self._anonymous else "nobody is let in here without a registered key"
         found = (peer.name, peer.public)
         match self._standing(peer):
-            case Standing.ENDED:
+            case KeyStanding.ENDED:
                 return f"the key of {peer.name!r} has ended"
-            case Standing.VALID if peer.role is not Role.ADMIN or peer.name in self._admins:
+            case KeyStanding.VALID if peer.role is not Role.ADMIN or peer.name in self._admins:
                 return None
         if found in self._names[peer.role]:
             return None
@@ -97,12 +97,12 @@ class Directory:
 
     def require_valid(self, peer: Peer) -> None:
         """Raises RequestError if the key has ended of somebody who was let in before."""
-        if self._standing(peer) is Standing.ENDED:
+        if self._standing(peer) is KeyStanding.ENDED:
             raise RequestError(f"the key of {peer.name!r} has ended")
 
-    def _standing(self, peer: Peer) -> Standing:
+    def _standing(self, peer: Peer) -> KeyStanding:
         if self._chain is None or peer.role not in (Role.PRODUCER, Role.CONSUMER, Role.ADMIN):
-            return Standing.UNKNOWN
+            return KeyStanding.UNKNOWN
         return self._chain.standing(peer.name, peer.public)
 
 

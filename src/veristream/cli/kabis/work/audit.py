@@ -71,8 +71,8 @@ def _audit(data: Path, asked: Asked) -> AuditReport:
 
         source: job.Source = job.Files(data, genesis)
         if identity is not None:
-            source = job.Parties(network.Access(genesis, identity))
-        return job.audit(session, source, job.Scope(asked.topics, asked.samples), tell)
+            source = job.Parties(network.PartyAccess(genesis, identity))
+        return job.audit(session, source, job.AuditScope(asked.topics, asked.samples), tell)
 
 
 def require_files(folder: ClusterFolder, genesis: Genesis) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from veristream.cli.stopping import stopped_by_signals
 from veristream.errors import ModelError
-from veristream.kabis.cluster.cluster import Cluster, Start
+from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
@@ -74,7 +74,7 @@ class Wanted:
 def up(data: Path, wanted: Wanted) -> None:
     """Starts what does not run yet, and stays with it unless it is to be detached."""
     cluster = Cluster(ClusterFolder(data))
-    how = Start(attended=not wanted.detach, faults=read_faults(wanted.faults), repair=wanted.repair)
+    how = StartOptions(attended=not wanted.detach, faults=read_faults(wanted.faults), repair=wanted.repair)
     kafka = wanted.kafka
     nodes = wanted.nodes
     if nodes is None:

@@ -26,7 +26,7 @@ from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.membership import Membership, Voice
 from veristream.kabis.client.consumer.outputs import Output, Ticket
 from veristream.kabis.client.consumer.plain_reading import PLAIN_BYTES, Answer, PlainReader
-from veristream.kabis.client.consumer.validated_reading import Patience, ValidatedReader, Wanted
+from veristream.kabis.client.consumer.validated_reading import Patience, PendingBatch, ValidatedReader
 from veristream.kabis.client.errors import NoGroupError, NotAssignedError
 from veristream.kabis.client.fetching import (
     Standing,
@@ -379,7 +379,7 @@ class ConsumerCore:
         drained, self._out = self._out, []
         return drained
 
-    def _find(self, place: Place, first_index: int) -> tuple[ValidatedReader | None, Wanted | None]:
+    def _find(self, place: Place, first_index: int) -> tuple[ValidatedReader | None, PendingBatch | None]:
         reader = self._readers.get(place)
         if not isinstance(reader, ValidatedReader):
             return None, None
@@ -403,14 +403,14 @@ class ConsumerCore:
                 reader.fetch_index = admission.next_index
                 parties = self.standing.order(admission, self._parties, now_ms)
                 events: list[Consumed] | None = [] if admission.skipped else None
-                reader.window.append(Wanted(admission, parties, expected_bytes, events))
+                reader.window.append(PendingBatch(admission, parties, expected_bytes, events))
         for wanted in reader.window:
             if wanted.events is None:
                 self._ask(reader, wanted, now_ms)
         if reader.ready:
             self._out.append(outputs.Ready())
 
-    def _ask(self, reader: ValidatedReader, wanted: Wanted, now_ms: int) -> None:
+    def _ask(self, reader: ValidatedReader, wanted: PendingBatch, now_ms: int) -> None:
         party = wanted.next_party(now_ms, self._patience)
         if party is not None:
             for late in wanted.asked.keys() - wanted.failed:
@@ -422,7 +422,7 @@ class ConsumerCore:
             wanted.begin_again(now_ms + self._options.retry_ms)
         self._note(wanted.due_ms(self._patience))
 
-    def _accept(self, reader: ValidatedReader, wanted: Wanted, data: bytes) -> None:
+    def _accept(self, reader: ValidatedReader, wanted: PendingBatch, data: bytes) -> None:
         admission = wanted.admission
         batch = check_answer(admission, data)
         reader.failure = find_forgery(admission, self._ledger, self.follower.verify)
@@ -437,7 +437,9 @@ class ConsumerCore:
         wanted.size_bytes = len(data)
         self._event_bytes = (3 * self._event_bytes + len(data) // len(batch.leaves)) // 4 + 1
 
-    def _missing(self, wanted: Wanted, asked: outputs.Fetch, answer: Absent | Below, now_ms: int) -> None:
+    def _missing(
+        self, wanted: PendingBatch, asked: outputs.Fetch, answer: Absent | Below, now_ms: int
+    ) -> None:
         party, admission = asked.party, wanted.admission
         wanted.failed.add(party)
         if party not in admission.parties:

@@ -43,7 +43,7 @@ class Patience:
 
 
 @dataclass(slots=True)
-class Wanted:
+class PendingBatch:
     """An admitted batch that is to be delivered; `events` once it is here, empty if it was skipped.
 
     `size_bytes` is how large it is taken to be until it is here.
@@ -98,7 +98,7 @@ class ValidatedReader:
     place: Place
     position: int
     fetch_index: int
-    window: deque[Wanted] = field(default_factory=deque)
+    window: deque[PendingBatch] = field(default_factory=deque)
     failure: Failure | None = None
 
     def seek(self, index: int) -> None:
@@ -113,7 +113,7 @@ class ValidatedReader:
         self.fetch_index = self.position
         return freed
 
-    def find(self, first_index: int) -> Wanted | None:
+    def find(self, first_index: int) -> PendingBatch | None:
         """The batch in the window that begins there."""
         return next((each for each in self.window if each.admission.first_index == first_index), None)
 

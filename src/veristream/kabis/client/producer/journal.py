@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.log.disk.log import Log, LogOptions, Record, Retention
+from veristream.kabis.log.disk.log import Log, LogOptions, LogRecord, Retention
 from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.protocol.batch import Batch, SignedHeader
 from veristream.kabis.protocol.codec import DecodeError, Reader
@@ -38,7 +38,7 @@ class Journal:
     def _read(self) -> Iterator[bytes]:
         """The batches of the log, whose positions are noted."""
         for entry in self._log.records():
-            if isinstance(entry, Record):
+            if isinstance(entry, LogRecord):
                 signed = SignedHeader.read(Reader(entry.payload, Batch.KIND))
                 self._positions[signed.digest()] = entry.position
                 yield entry.payload

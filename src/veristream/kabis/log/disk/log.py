@@ -26,7 +26,7 @@ import threading
 import time
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -59,7 +59,6 @@ from veristream.kabis.log.disk.segment import (
 from veristream.kabis.protocol.codec import Octets
 
 OPEN_FILES_MAX = 16
-BUFFERS_PER_WRITE_MAX = 512
 
 
 class BelowRetention(EnvironmentFailure):
@@ -113,7 +112,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """A record and its position."""
 
     position: int
@@ -192,46 +191,35 @@ class Log:
         return sum(segment.end_offset for segment in self._segments)
 
     def append(self, *parts: Octets) -> int:
-        """Writes a record, given in parts, and gives its position; it is durable once `sync` says so."""
-        return self._append((parts,))
+        """Writes a record, given in parts, and returns its position; `sync` makes it durable.
 
-    def append_many(self, payloads: Sequence[bytes]) -> int:
-        """Writes records one after the other and gives the first position; all are kept, or none is."""
-        return self._append([(payload,) for payload in payloads])
-
-    def _append(self, payloads: Sequence[Sequence[Octets]]) -> int:
+        Keeps nothing of a record that cannot be written whole.
+        """
         self._usable()
-        sizes = [sum(map(len, payload)) for payload in payloads]
-        if not sizes:
-            return self.end
-        if max(sizes) > RECORD_BYTES_MAX:
+        record_bytes = sum(map(len, parts))
+        if record_bytes > RECORD_BYTES_MAX:
             raise TooLarge(
-                f"a record has {max(sizes)} bytes, the log takes {RECORD_BYTES_MAX}",
+                f"a record has {record_bytes} bytes, the log takes {RECORD_BYTES_MAX}",
                 "send smaller batches",
             )
-        size = sum(sizes) + FRAME_BYTES * len(sizes)
+        size = FRAME_BYTES + record_bytes
         if self._tail.offset > HEADER_BYTES and self._tail.offset + size > self._options.segment_bytes_max:
             self._roll()
         before = self._tail
-        buffers: list[Octets] = []
-        for position, payload in enumerate(payloads, before.position):
-            buffers += (encode_frame(position, payload), *payload)
         try:
-            self._write(buffers, before.offset)
+            self._write([encode_frame(before.position, parts), *parts], size, before.offset)
         except OSError as error:
             self._take_back(before)
             raise failure(error, self._active.path) from error
-        self._note(sizes, before)
+        self._active.index.add(before.position, before.offset)
+        self._tail = tail = _Tail(before.position + 1, before.offset + size)
+        self._active.end_position, self._active.end_offset = tail.position, tail.offset
         return before.position
 
-    def _write(self, buffers: list[Octets], offset: int) -> None:
-        for begin in range(0, len(buffers), BUFFERS_PER_WRITE_MAX):
-            some = buffers[begin : begin + BUFFERS_PER_WRITE_MAX]
-            size = sum(map(len, some))
-            written = os.pwritev(self._descriptor, some, offset)
-            if written < size:
-                self._write_rest(b"".join(some)[written:], offset + written)
-            offset += size
+    def _write(self, buffers: list[Octets], size: int, offset: int) -> None:
+        written = os.pwritev(self._descriptor, buffers, offset)
+        if written < size:
+            self._write_rest(b"".join(buffers)[written:], offset + written)
 
     def _write_rest(self, data: bytes, offset: int) -> None:
         """Goes on after a short write, which on a full disk then fails with the reason."""
@@ -248,14 +236,6 @@ class Log:
                 f"{self._active.path}: a write failed and could not be taken back: {error.strerror}",
                 "look at the disk, then start the party again",
             )
-
-    def _note(self, sizes: Sequence[int], before: _Tail) -> None:
-        position, offset = before.position, before.offset
-        for size in sizes:
-            self._active.index.add(position, offset)
-            position, offset = position + 1, offset + FRAME_BYTES + size
-        self._active.end_position, self._active.end_offset = position, offset
-        self._tail = _Tail(position, offset)
 
     def sync(self, *, now: bool = False) -> int:
         """Makes durable what was appended until now, as the flush policy has it, and says up to where.
@@ -338,7 +318,7 @@ class Log:
                 return _payload(segment, window, frame)
         raise Damaged(str(segment.path), segment.end_offset, position, "the record is not in its segment")
 
-    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record | Gap]:
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
         """Every record from a position up to another (the end as it is now), and the gaps between."""
         position = self.start if start is None else start
         limit = self.end if end is None else min(end, self.end)
@@ -451,7 +431,7 @@ def _payload(segment: Segment, window: Window, frame: Frame) -> bytes:
     return payload
 
 
-def _entries(segment: Segment, position: int) -> Iterator[Record | Gap]:
+def _entries(segment: Segment, position: int) -> Iterator[LogRecord | Gap]:
     """What the segment holds from a position on, read through a file of its own."""
     descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -463,6 +443,6 @@ def _entries(segment: Segment, position: int) -> Iterator[Record | Gap]:
                 first = max(frame.position, position)
                 yield Gap(first, frame.position + covered - first)
             else:
-                yield Record(frame.position, _payload(segment, window, frame))
+                yield LogRecord(frame.position, _payload(segment, window, frame))
     finally:
         os.close(descriptor)

@@ -30,7 +30,7 @@ from veristream.kabis.kafka.reading import PartitionReader, known_offset
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics, configure
 from veristream.kabis.log.disk.files import Failed, Full, lock, replace
-from veristream.kabis.log.disk.log import BelowRetention, Gap, Lost, Record, Retention, TooLarge
+from veristream.kabis.log.disk.log import BelowRetention, Gap, LogRecord, Lost, Retention, TooLarge
 from veristream.kabis.log.disk.opening import Recovery
 from veristream.kabis.log.kafka.frames import FRAME_BYTES, FrameError, decode_frame, encode_frame
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX
@@ -45,7 +45,7 @@ CLOSE_S = 10.0
 READ_AHEAD = 16
 
 
-Entries = Generator[Record | Gap, None, None]
+Entries = Generator[LogRecord | Gap, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +279,9 @@ class KafkaLog:
         if position < limit:
             yield self._gap(position, limit - position)
 
-    def _decode(self, position: int, value: bytes) -> Record | Gap:
+    def _decode(self, position: int, value: bytes) -> LogRecord | Gap:
         try:
-            return Record(position, decode_frame(position, value))
+            return LogRecord(position, decode_frame(position, value))
         except FrameError as error:
             if position in self._lost:
                 return Gap(position, 1)

@@ -29,6 +29,7 @@ def test_every_engine_finds_the_same_space(network: Network) -> None:
         return  # test_every_step_agrees looks at networks that fail
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "WIDE", 2)  # else levels this small are not shared between workers
+        patch.setattr(driver, "SHARED_FROM", 0)
         assert searched(network, workers=1) == expected
         assert searched(network, workers=2) == expected
 

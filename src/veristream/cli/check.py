@@ -67,7 +67,7 @@ def check(
     checkpoint_seconds: CheckpointSecondsOption = 30.0,
     resume: ResumeOption = None,
     spill: SpillOption = None,
-    workers: WorkersOption = 1,
+    workers: WorkersOption = None,
     max_states: StatesOption = None,
     max_seconds: SecondsOption = None,
     max_memory_mib: MemoryOption = None,

@@ -18,7 +18,7 @@ from veristream.ir.clocks import list_clocks
 from veristream.ir.network import Network
 from veristream.report.chart import ASCII, UNICODE
 from veristream.report.text import Look
-from veristream.search.limits import Limits, SparkOptions
+from veristream.search.limits import WORKERS_MAX, Limits, SparkOptions
 from veristream.spark import names_cluster
 
 
@@ -107,7 +107,14 @@ SpillOption = Annotated[
     ),
 ]
 WorkersOption = Annotated[
-    int, typer.Option("--workers", metavar="N", min=1, max=256, help="Number of cores to use.")
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        max=WORKERS_MAX,
+        help="Number of cores to use. By default all that the process may use.",
+    ),
 ]
 StatesOption = Annotated[
     int | None,
@@ -184,7 +191,7 @@ def _read_value(text: str, value: str) -> int:
 
 
 def read_limits(
-    workers: int,
+    workers: int | None,
     states: int | None,
     seconds: float | None,
     memory_mib: int | None,

@@ -53,7 +53,7 @@ def reproduce(
     master: MasterOption = None,
     parts: PartsOption = None,
     spill: SpillOption = None,
-    workers: WorkersOption = 1,
+    workers: WorkersOption = None,
     max_states: StatesOption = None,
     max_seconds: SecondsOption = None,
     max_memory_mib: MemoryOption = None,

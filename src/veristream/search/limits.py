@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from veristream.verdict import Counts, Spread
+
+WORKERS_MAX = 256
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds of a search; a bound that is hit gives `Unknown`. None is no bound of the user's."""
 
-    workers: int = 1
+    workers: int | None = None  # threads; None: one for each core that this process may use
     states_max: int | None = None
     seconds_max: float | None = None
     memory_max_mib: int | None = None  # None: a share of the machine's memory
     symmetry: bool = True  # of states that differ only in which instance is which, explore one
     remedy: str = "--max-memory-mib"  # what to say to somebody whose memory is used up
+
+
+def count_cores() -> int:
+    """The cores that this process may use: those it is bound to, within its control group's quota."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = QUOTA.read_text(encoding="ascii").split()
+        if quota != "max":
+            cores = min(cores, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):
+        pass  # no control group of version 2
+    return min(max(cores, 1), WORKERS_MAX)
 
 
 Exchange = Literal["auto", "sockets", "shuffle"]

@@ -50,7 +50,7 @@ def reserve(byte_count: int) -> Reserve:
     except (OSError, ValueError) as error:
         raise EnvironmentFailure(
             f"the system does not lend {size // MIB} MiB of address space ({error})",
-            "set a smaller --max-memory-mib, or raise the limit on virtual memory (ulimit -v)",
+            "set a smaller --max-memory-mib or --workers, or raise the limit on virtual memory (ulimit -v)",
         ) from error
     if hasattr(mmap, "MADV_HUGEPAGE") and size >= 4 * MIB:
         mapping.madvise(mmap.MADV_HUGEPAGE)  # random look-ups miss the page tables less

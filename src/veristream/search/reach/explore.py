@@ -17,6 +17,8 @@ from veristream.search.session import QUANTUM, Hit
 from veristream.verdict import Counts
 
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
+SHARED_FROM = 1 << 19
+"""With fewer states one thread searches: that takes half a second, and finds the same trace every time."""
 LOAD_MAX = 0.72
 SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
@@ -56,7 +58,7 @@ class Exploration:
     budget: int
     plan: Plan
     work: Work
-    own: list[Own]
+    own: list[Own]  # one as long as the search is small, then one for each worker
     memory: Memory
     arena_size: int
     pool: ThreadPoolExecutor | None
@@ -166,15 +168,26 @@ class Exploration:
             self.complete = next_level(self.work) == 0
 
     def _run(self, quantum: int) -> list[int]:
+        if self.pool is None or self.state_count < SHARED_FROM:
+            return [self._turn(self.store(), 0, True, quantum)]
+        if len(self.own) < self.workers:
+            self._add_workers()
         store = self.store()
         # A piece in hand is finished by its owner, so that no state of a level is left behind.
         held = any(own.pending[0] < own.pending[1] for own in self.own[1:])
-        if self.pool is None or (self._frontier() < WIDE and not held):
+        if self._frontier() < WIDE and not held:
             return [self._turn(store, 0, True, quantum)]
         turns = range(1, self.workers)
         others = [self.pool.submit(self._turn, store, w, False, quantum) for w in turns]
         first = self._turn(store, 0, False, quantum)
         return [first, *(other.result() for other in others)]
+
+    def _add_workers(self) -> None:
+        """Gives all threads what they need; from now on, levels that are worth it are shared."""
+        others = range(len(self.own), self.workers)
+        self.own += [_own(self.word_count, self.plan, self.memory, BUFFER) for _ in others]
+        self.work.control[native.WIDE] = WIDE
+        self.grow_table()  # room for what all threads have in flight
 
     def _turn(self, store: Store, worker: int, alone: bool, quantum: int) -> int:
         return int(expand(self.code, store, self.work, self.own[worker], worker, alone, quantum))
@@ -214,7 +227,7 @@ class Exploration:
         self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
         store = self.store()
         ranges = self._ranges()
-        if self.pool is None:
+        if self.pool is None or len(self.own) == 1:
             enter_again(store, *ranges[0])
         else:
             list(self.pool.map(lambda bounds: enter_again(store, *bounds), ranges))
@@ -255,7 +268,7 @@ def prepare(
     if spill_folder is not None:
         arena_size = SPILLED_STATES_MAX
     slots = 1 << 12
-    while (1 - LOAD_MAX) * slots < workers * BUFFER:
+    while (1 - LOAD_MAX) * slots < BUFFER:
         slots *= 2
     memory = Memory(
         _lend(8 * word_count * arena_size * workers, spill_folder),
@@ -271,7 +284,7 @@ def prepare(
         budget,
         plan,
         _shared(workers, arena_size, plan, slots),
-        [_own(word_count, plan, memory, BUFFER) for _ in range(workers)],
+        [_own(word_count, plan, memory, BUFFER)],
         memory,
         arena_size,
         ThreadPoolExecutor(workers) if workers > 1 else None,
@@ -294,7 +307,7 @@ def _shared(workers: int, arena_size: int, plan: Plan, slots: int) -> Work:
     control[native.WATCH_ENDS] = plan.ends
     control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
     control[native.ARENA_SIZE] = arena_size
-    control[native.WIDE] = WIDE if workers > 1 else 1 << 62
+    control[native.WIDE] = 1 << 62
     starts = np.zeros(workers * STRIDE, np.int64)
     starts[::STRIDE] = np.arange(workers) * arena_size
     return Work(np.zeros(workers * STRIDE, np.int64), starts.copy(), starts.copy(), control)

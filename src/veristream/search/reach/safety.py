@@ -27,7 +27,7 @@ from veristream.ir.symmetry import check_symmetry, real_run
 from veristream.ir.text.printer import print_expr
 from veristream.kernel.layout import Row, decode, encode
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search.limits import Limits, Report
+from veristream.search.limits import Limits, Report, count_cores
 from veristream.search.reach import expand as native
 from veristream.search.reach.batch import Batch, batches, code_of
 from veristream.search.reach.expand import Code
@@ -63,7 +63,7 @@ def opening_locally(limits: Limits) -> Open:
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
-        yield begin(code, initial, batch.plan(), limits.workers, limits.memory_max_mib)
+        yield begin(code, initial, batch.plan(), limits.workers or count_cores(), limits.memory_max_mib)
 
     return open_
 

@@ -242,8 +242,8 @@ def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open
             if manifest is not None:
                 yield start(manifest)
             else:
-                # Where it may end here, it is quick; where it goes on elsewhere soon, it is in order.
-                workers = limits.workers if options.start_states is None else 1
+                # One thread keeps the order in which states are handed over; several begin anew there.
+                workers = limits.workers or 1 if options.start_states is None else 1
                 here = begin(code, initial, batch.plan(), workers, limits.memory_max_mib)
                 yield Handover(here, _is_time(options.start_states), start)
 

@@ -54,7 +54,8 @@ component C { location a initial  edge a -> a { when n < 50000 do { n := n + 1; 
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_more_successors_than_the_buffer_holds(workers: int) -> None:
+def test_more_successors_than_the_buffer_holds(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "SHARED_FROM", 0)
     _, _, exploration = start(FAN, workers)
     finish(exploration)
     assert exploration.state_count == 10_001
@@ -65,6 +66,7 @@ def test_more_successors_than_the_buffer_holds(workers: int) -> None:
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_counts_do_not_depend_on_the_workers(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "WIDE", 8)
+    monkeypatch.setattr(driver, "SHARED_FROM", 0)
     _, _, exploration = start(GRID, workers)
     finish(exploration)
     assert exploration.state_count == 300 * 300

@@ -24,6 +24,7 @@ from veristream.expected import KnownModel, KnownRun, Reproduction, compare, fin
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
 from veristream.known import find_models
+from veristream.languages.registry import Constants, find_language
 from veristream.report.messages import movers
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
     from veristream.export.tla import Exported
 
 Model = Network | Sequence[Network] | str | Path
-Constants = Mapping[str, int]
-_BEGINNINGS = {
-    ".net": "a model begins with `network NAME`",
-    ".csp": "a model defines processes: `System() = a -> System();`",
-    ".py": "a model begins with `from veristream.actions import ...`",
-    ".xml": "an UPPAAL model is an XML document `<nta>...</nta>`",
-    ".xta": "a model ends with the system line: `system Process;`",
-}
-Reader = Callable[[Source, Constants], tuple[Network, ...]]
 Search = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result, ...]]
 
 
@@ -64,12 +56,12 @@ def load(path: str | Path, constants: Constants | None = None, process: str | No
 def load_all(path: str | Path, constants: Constants | None = None) -> tuple[Network, ...]:
     """Returns the models in a file, verified; `constants` override those it declares. Raises ModelError."""
     path = Path(path)
-    read = _reader(path)
+    language = find_language(path)
     source = _read(path)
     if not source.text.strip():
-        raise ModelError(f"{path} is empty", hint=_BEGINNINGS.get(path.suffix, ""))
+        raise ModelError(f"{path} is empty", hint=language.beginning)
     try:
-        return read(source, constants or {})
+        return language.read(source, constants or {})
     except RecursionError as error:
         raise ModelError(f"{path} is nested too deeply") from error
 
@@ -287,47 +279,6 @@ def _networks(model: Model, constants: Constants | None) -> Sequence[Network]:
     if constants:
         raise ModelError("a loaded Network cannot take other constants", hint="pass them to load")
     return (model,) if isinstance(model, Network) else model
-
-
-def _reader(path: Path) -> Reader:
-    readers: dict[str, Callable[[], Reader]] = {
-        ".csp": _csp_reader,
-        ".net": _net_reader,
-        ".py": _actions_reader,
-        ".xml": _timed_reader,
-        ".xta": _timed_reader,
-    }
-    if path.suffix not in readers:
-        suffix = f"ends in {path.suffix}" if path.suffix else "has no suffix"
-        raise ModelError(
-            f"{path} {suffix}, which is not a known model language",
-            hint=f"models end in {', '.join(readers)}",
-        )
-    return readers[path.suffix]()
-
-
-def _csp_reader() -> Reader:
-    from veristream.languages.csp.lower.network import read_models
-
-    return read_models
-
-
-def _actions_reader() -> Reader:
-    from veristream.languages.actions.lower.network import read_model
-
-    return lambda source, constants: (read_model(source, constants),)
-
-
-def _timed_reader() -> Reader:
-    from veristream.languages.timed.lower.network import read_models
-
-    return read_models
-
-
-def _net_reader() -> Reader:
-    from veristream.ir.text.read import read_network
-
-    return lambda source, constants: (read_network(source, constants),)
 
 
 def _read(path: Path) -> Source:

@@ -1,0 +1,70 @@
+"""The languages of models: which suffix a file has, how a model begins, and which function reads it.
+
+A language is a folder beside this file with `read` (text to syntax) and `lower` (syntax to Networks), and
+an entry here. Its modules are imported when a file with its suffix is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from veristream.errors import ModelError
+from veristream.ir.network import Network
+from veristream.source import Source
+
+Constants = Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language of models; `read` returns the verified models of a text, or raises ModelError."""
+
+    beginning: str
+    read: Callable[[Source, Constants], tuple[Network, ...]]
+
+
+def find_language(path: Path) -> Language:
+    """Returns the language of a file; raises ModelError for a suffix that no language has."""
+    if path.suffix not in LANGUAGES:
+        suffix = f"ends in {path.suffix}" if path.suffix else "has no suffix"
+        raise ModelError(
+            f"{path} {suffix}, which is not a known model language",
+            hint=f"models end in {', '.join(LANGUAGES)}",
+        )
+    return LANGUAGES[path.suffix]
+
+
+def _read_csp(source: Source, constants: Constants) -> tuple[Network, ...]:
+    from veristream.languages.csp.lower.network import read_models
+
+    return read_models(source, constants)
+
+
+def _read_net(source: Source, constants: Constants) -> tuple[Network, ...]:
+    from veristream.ir.text.read import read_network
+
+    return (read_network(source, constants),)
+
+
+def _read_actions(source: Source, constants: Constants) -> tuple[Network, ...]:
+    from veristream.languages.actions.lower.network import read_model
+
+    return (read_model(source, constants),)
+
+
+def _read_timed(source: Source, constants: Constants) -> tuple[Network, ...]:
+    from veristream.languages.timed.lower.network import read_models
+
+    return read_models(source, constants)
+
+
+LANGUAGES: Mapping[str, Language] = {
+    ".csp": Language("a model defines processes: `System() = a -> System();`", _read_csp),
+    ".net": Language("a model begins with `network NAME`", _read_net),
+    ".py": Language("a model begins with `from veristream.actions import ...`", _read_actions),
+    ".xml": Language("an UPPAAL model is an XML document `<nta>...</nta>`", _read_timed),
+    ".xta": Language("a model ends with the system line: `system Process;`", _read_timed),
+}
+"""The languages by the suffix of their files."""

@@ -7,7 +7,6 @@ liars.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -31,6 +30,7 @@ from veristream.known import find_models
 from veristream.page import Markup, element, escape, render_page, table, text
 from veristream.report.html import show_reproductions
 from veristream.report.words import tell_count
+from veristream.search.limits import count_cores
 from veristream.spark import open_session
 from veristream.verdict import Violated
 
@@ -92,7 +92,7 @@ def take_tour(
 def prove(papers: Sequence[Sequence[str]], models: Path, tell: Tell) -> tuple[Reproduction, ...]:
     """Checks the models of all papers, one process per paper, to use all cores."""
     find_known(models, [*chain(*papers)])  # report a wrong folder before doing any work
-    provers = min(PROVERS_MAX, os.cpu_count() or 1)
+    provers = min(PROVERS_MAX, count_cores())
     with ProcessPoolExecutor(provers, mp_context=get_context("spawn")) as pool:
         proving = [pool.submit(library.reproduce, names, models=models) for names in papers]
         try:

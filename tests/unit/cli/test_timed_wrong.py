@@ -134,7 +134,7 @@ WRONG = {
         process(), "m.q:1:5", "unknown location or variable `t`", "`P` has s", "A[] P.t"
     ),
     "query without an end": Wrong(
-        process(), "m.q:2:5", "this `(` is not closed", "add `)` where it ends", "A[] P.s\nE<> (P.s"
+        process(), "m.q:2:5", "this `(` is not closed", "add the missing `)`", "A[] P.s\nE<> (P.s"
     ),
     "query that breaks off": Wrong(
         process(), "m.q:1:9", "unexpected end of text", "expected an expression", "A[] P.s and"

@@ -31,6 +31,7 @@ from veristream.ir.network import (
     Parameter,
     Variable,
 )
+from veristream.ir.text.parse import name_of, parse
 from veristream.ir.text.read_body import read_block, read_edge, read_location
 from veristream.ir.text.read_expr import (
     instance_name,
@@ -43,18 +44,7 @@ from veristream.ir.text.read_expr import (
 from veristream.ir.text.read_names import NO_CONSTANTS, Member, Names, Scope, Struct
 from veristream.ir.text.read_property import read_property
 from veristream.ir.text.read_symmetry import read_bag, read_symmetry
-from veristream.ir.text.read_tree import (
-    Branch,
-    Node,
-    child,
-    children,
-    maybe,
-    name_of,
-    optional,
-    parse,
-    span_of,
-    token,
-)
+from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, optional, span_of, token
 from veristream.ir.text.spelling import BUILT_IN
 from veristream.ir.verify import verify
 from veristream.source import Source

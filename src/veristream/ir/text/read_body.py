@@ -44,6 +44,7 @@ from veristream.ir.network import (
     Send,
     Sync,
 )
+from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_expr import (
     read_clock,
     read_component,
@@ -56,7 +57,7 @@ from veristream.ir.text.read_expr import (
     read_value,
 )
 from veristream.ir.text.read_names import Scope
-from veristream.ir.text.read_tree import Node, child, children, maybe, name_of, optional, span_of, token
+from veristream.ir.text.read_tree import Node, child, children, maybe, optional, span_of, token
 from veristream.source import Span
 
 

@@ -47,19 +47,10 @@ from veristream.ir.expr import (
     UnaryOp,
 )
 from veristream.ir.network import enum_range
+from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_names import Scope, Struct, find_constant, find_variable, unknown_name
 from veristream.ir.text.read_row import Grouping, group
-from veristream.ir.text.read_tree import (
-    Branch,
-    Node,
-    child,
-    children,
-    maybe,
-    name_of,
-    optional,
-    span_of,
-    token,
-)
+from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, optional, span_of, token
 from veristream.ir.text.spelling import BUILT_IN, COMPARISONS, LEVELS, PREFIX_LEVELS, RIGHTWARD
 from veristream.source import Span
 

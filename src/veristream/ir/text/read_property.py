@@ -37,10 +37,11 @@ from veristream.ir.property import (
     Transition,
     UnaryTemporal,
 )
+from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_expr import read_constant, read_expr
 from veristream.ir.text.read_names import Scope
 from veristream.ir.text.read_row import Grouping, group
-from veristream.ir.text.read_tree import Node, child, children, maybe, name_of, optional, span_of, token
+from veristream.ir.text.read_tree import Node, child, children, maybe, optional, span_of, token
 from veristream.ir.text.spelling import TEMPORAL_LEVELS, TEMPORAL_PREFIX_LEVELS, TEMPORAL_RIGHTWARD
 from veristream.source import Span
 

@@ -7,9 +7,10 @@ from typing import cast
 from lark import Token, Tree
 
 from veristream.ir.network import Sorted, SymmetricValues, SymmetricVariable, Symmetry
+from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_expr import read_constant
 from veristream.ir.text.read_names import Scope
-from veristream.ir.text.read_tree import Node, child, children, name_of, span_of, token
+from veristream.ir.text.read_tree import Node, child, children, span_of, token
 
 
 def _dotted(node: Node) -> str:

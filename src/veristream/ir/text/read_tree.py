@@ -1,69 +1,82 @@
-"""Parses the text form of a network into a tree, and explains syntax errors."""
+"""Parse trees and syntax errors: what the readers of networks, CSP# and UPPAAL's languages share."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import TypeAlias, cast
 
 from lark import Lark, Token, Tree
-from lark.exceptions import UnexpectedCharacters, UnexpectedToken
-from lark.lexer import PatternStr
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from veristream.errors import ModelError
-from veristream.ir.text.spelling import quote, unquote
 from veristream.source import Source, Span
 
 Node: TypeAlias = Tree[Token]
 Branch: TypeAlias = Tree[Token] | Token
 
-_BEGINNING = "a network begins with `network NAME`"
 _EXPECTED_MAX = 6
-_WORDS = {
-    "NAME": "a name",
-    "INT": "a number",
-    "STRING": 'a "text"',
-    "QUOTE": "a 'name'",
-    "OPERATOR": "an operator",
-    "TEMPORAL_OPERATOR": "an operator",
-    "PASSING": "`rendezvous`, `broadcast`",
-    "LOCATION_KIND": "`committed`, `atomic`",
-    "FAIR_KIND": "`weak`, `strong`",
-    "FAIRNESS": "`weak-action`, `strong-action`, `weak-process`, `strong-process` or `strong-global`",
-    "DIRECTION": "`maximise`, `minimise`",
-    "SLOTS": "`join`, `kill`, `actors`",
-    "STATE_CLAIM": "`always`, `transition`, `inevitable`, `potentially`",
-    "PLAIN_CLAIM": "`deadlockfree`, `divergencefree`, `nonterminating`, `deterministic`",
-    "REFINES": "`refines`, `refines<F>`, `refines<FD>`",
-    "$END": "the end of the file",
-}
-_EXPRESSION = {"NAME", "INT", "LPAR", "PREFIX", "FOLD", "OUTERMOST", "CLOCK"}
-_POSTFIX = {"LPAR", "LSQB", "DOT", "AT", "PRIME"}
-_OTHER_SPELLINGS = {
-    "%": "the remainder is `rem`, or `mod` where it must not be negative",
-    "/": "division is `div`",
-    "=": "assignment is `:=`, comparison is `==`",
-    '"': 'a text ends with `"` on the same line',
-    "`": "a quoted name ends with a backquote on the same line",
-    "'": "an action's quoted name ends with `'` on the same line",
-}
+CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 
 
-@cache
-def _parser() -> Lark:
-    grammar = files("veristream.ir.text").joinpath("network.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True)
+def load_grammar(package: str, name: str, **options: object) -> Lark:
+    """Returns the parser of a grammar file in the package."""
+    grammar = files(package).joinpath(name).read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True, **options)
 
 
-def parse(source: Source) -> Node:
-    """Parses a network; raises ModelError at the first syntax error."""
-    try:
-        return _parser().parse(source.text)
-    except UnexpectedToken as error:
-        raise _unexpected_token(source, error) from None
-    except UnexpectedCharacters as error:
-        raise _unexpected_character(source, error) from None
+def feed(state: InteractiveParser, tokens: Sequence[Token]) -> Node:
+    """Parses the tokens to their end; raises UnexpectedToken."""
+    for one in tokens:
+        state.feed_token(one)
+    last = tokens[-1] if tokens else Token("$END", "", 0)
+    tree: Node = state.feed_token(Token.new_borrow_pos("$END", "", last))
+    return tree
+
+
+def token_before(tokens: Sequence[Token], found: Token) -> Token | None:
+    """Returns the token before one of the tokens, or the last one before the end of the text."""
+    before: Token | None = None
+    for one in tokens:
+        if one is found:
+            break
+        before = one
+    return before
+
+
+def pair_brackets(
+    source: Source, tokens: Sequence[Token], interrupts: Callable[[int, list[int]], bool] | None = None
+) -> dict[int, int]:
+    """Maps the position of each bracket to that of its partner; raises ModelError if one is missing.
+
+    `interrupts(position, opened)` says whether a declaration begins at the position, so that the brackets
+    at the positions `opened` are not closed.
+    """
+    partner: dict[int, int] = {}
+    opened: list[int] = []
+    for position, one in enumerate(tokens):
+        if one in CLOSED_BY:
+            opened.append(position)
+        elif one in CLOSED_BY.values():
+            if not opened:
+                hint = "remove it, or add the opening bracket"
+                raise ModelError(f"unmatched `{one}`", span_of(source, one), hint)
+            if CLOSED_BY[tokens[opened[-1]]] != one:
+                raise _not_closed(source, tokens[opened[-1]], f"`{one}`", one)
+            partner[opened[-1]] = position
+            partner[position] = opened.pop()
+        elif opened and interrupts is not None and interrupts(position, opened):
+            raise _not_closed(source, tokens[opened[-1]], "declaration", one)
+    if opened:
+        raise _not_closed(source, tokens[opened[-1]])
+    return partner
+
+
+def _not_closed(source: Source, opening: Token, what: str = "", found: Token | None = None) -> ModelError:
+    where = "" if found is None else f" before the {what} on line {span_of(source, found).line}"
+    hint = f"add the missing `{CLOSED_BY[opening]}`"
+    return ModelError(f"this `{opening}` is not closed{where}", span_of(source, opening), hint)
 
 
 def span_of(source: Source, branch: Branch) -> Span:
@@ -106,72 +119,15 @@ def token(node: Node, position: int) -> Token:
     return found
 
 
-def name_of(written: Token) -> str:
-    """Returns the name of a token, without backquotes."""
-    return unquote(written) if written.startswith("`") else str(written)
+def is_word(found: str) -> bool:
+    """Returns whether the text of a token is a name or a keyword."""
+    return re.fullmatch(r"[^\W\d]\w*", found) is not None
 
 
-def _unexpected_token(source: Source, error: UnexpectedToken) -> ModelError:
-    found, accepts = error.token, set(error.accepts)
-    if accepts == {"NETWORK"}:
-        empty = found.type == "$END"
-        message = f"the file is empty; {_BEGINNING}" if empty else _BEGINNING
-        where = Span(source, 0, 0) if empty else span_of(source, found)
-        return ModelError(message, where, "write `network NAME` on the first line")
-    expected = f"expected {_expected(accepts)}"
-    if found.type == "$END":
-        end = len(source.text.rstrip())
-        return ModelError("unexpected end of file", Span(source, max(end - 1, 0), end), expected)
-    return ModelError(
-        f"unexpected `{found}`", span_of(source, found), _hint_for(str(found), accepts) or expected
-    )
-
-
-def _hint_for(found: str, accepts: set[str]) -> str:
-    if found == "=":
-        return "assignment is `:=`" if "ASSIGN" in accepts else "comparison is `==`"
-    is_word = re.fullmatch(r"[^\W\d]\w*", found) is not None
-    if is_word and {"SEMICOLON", "RBRACE"} <= accepts and accepts & {"ASSIGN", "OPERATOR"}:
-        return "statements end with `;`"
-    if is_word and "NAME" in accepts and "OPERATOR" not in accepts:
-        return f"`{found}` is a keyword; write {quote(found)} to use it as a name"
-    return ""
-
-
-def _unexpected_character(source: Source, error: UnexpectedCharacters) -> ModelError:
-    start = cast(int, error.pos_in_stream)
-    character = source.text[start]
-    allowed = set(error.allowed or ())
-    hint = _OTHER_SPELLINGS.get(character, "")
-    if allowed == {"NETWORK"}:
-        return ModelError(_BEGINNING, Span(source, start, start + 1), "write `network NAME` first")
-    return ModelError(
-        f"unexpected character {character!r}",
-        Span(source, start, start + 1),
-        hint or f"expected {_expected(allowed)}",
-    )
-
-
-def _expected(accepts: set[str]) -> str:
-    """Describes the accepted tokens, the most helpful first, limited to a few."""
-    words = []
-    rest = set(accepts)
-    if {"NAME", "INT", "LPAR"} <= rest:
-        words.append("an expression")
-        rest -= _EXPRESSION
-    elif "OPERATOR" in rest:
-        rest -= _POSTFIX
-    patterns = {
-        terminal.name: f"`{terminal.pattern.value}`"
-        for terminal in _parser().terminals
-        if isinstance(terminal.pattern, PatternStr)
-    }
-    known = {name: _WORDS.get(name, patterns.get(name)) for name in rest}
-    words += sorted({word for word in known.values() if word is not None}, key=_telling)
+def list_expected(first: list[str], others: Iterable[str]) -> str:
+    """Lists what a parser accepts, at most a few words: `first`, then general words, signs and keywords."""
+    rest = set(others) - {"", *first}
+    words = first + sorted(rest, key=lambda word: (word[0] != "a", word[1:2].isalpha(), word))
     if len(words) > _EXPECTED_MAX:
         words = [*words[:_EXPECTED_MAX], "or more"]
     return ", ".join(words)
-
-
-def _telling(word: str) -> tuple[bool, bool, str]:
-    return (word == "`;`", word.startswith("`") and word[1].isalpha(), word)

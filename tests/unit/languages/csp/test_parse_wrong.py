@@ -102,7 +102,7 @@ WRONG = [
         "unexpected `==`",
         "expected a process, not a condition; do not separate the branches of `case` by `;`",
     ),
-    ("P = a..b -> P;", 1, "unexpected `..`", "expected `;`, `!`, `(`, `->`, `.`, `<>`, or another token"),
+    ("P = a..b -> P;", 1, "unexpected `..`", "expected `;`, `!`, `(`, `->`, `.`, `<>`, or more"),
     ('P = "x" -> P;', 1, 'unexpected `"x"`', "expected a process"),
     ("P = /* a -> P;", 1, "unterminated comment", "close it with `*/`"),
     (

@@ -9,10 +9,12 @@ first, so that a missing one is reported where it was opened.
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from lark import Token
 
 from veristream.errors import ModelError, suggest
+from veristream.ir.text.read_tree import CLOSED_BY, pair_brackets, span_of
 from veristream.source import Source, Span
 
 KEYWORDS = {
@@ -106,7 +108,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
 _SPACE = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
-_CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 _BEGINNINGS = {"_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
 _NO_CSHARP = "write it as a macro, `#define f(x) ...;` with `call(f, 1)`, or as a program in braces"
 
@@ -118,16 +119,12 @@ def tokens_of(source: Source) -> list[Token]:
     """
     tokens = _scan(source)
     _refuse_csharp(source, tokens)
-    partner = _pair(source, tokens)
+    partner = pair_brackets(source, tokens, partial(_begins_declaration, tokens))
     _mark_ends(tokens, partner)
     _mark_macros(tokens, partner)
     _mark_assertions(tokens)
     _mark_outputs(tokens)
     return _without_empty_arguments(tokens)
-
-
-def span_of_token(source: Source, token: Token) -> Span:
-    return Span(source, token.start_pos or 0, token.end_pos or 0)
 
 
 def _scan(source: Source) -> list[Token]:
@@ -186,7 +183,7 @@ def _strange_character(source: Source, position: int) -> ModelError:
 
 def _refuse_csharp(source: Source, tokens: list[Token]) -> None:
     for before, token, after in zip(tokens, tokens[1:], tokens[2:] + tokens[:1], strict=False):
-        span = span_of_token(source, token)
+        span = span_of(source, token)
         if before.type == "_VAR" and token == "<":
             raise ModelError(
                 "variables of C# types are not supported", span, "use numbers and arrays of numbers"
@@ -204,28 +201,6 @@ def _refuse_csharp(source: Source, tokens: list[Token]) -> None:
             raise ModelError("`for` loops are not supported", span, hint)
 
 
-def _pair(source: Source, tokens: list[Token]) -> dict[int, int]:
-    """Maps the position of each bracket to that of its partner, in both directions."""
-    partner: dict[int, int] = {}
-    opened: list[int] = []
-    for position, token in enumerate(tokens):
-        if token in _CLOSED_BY:
-            opened.append(position)
-        elif token in _CLOSED_BY.values():
-            if not opened:
-                hint = "remove it, or add the opening bracket"
-                raise ModelError(f"unmatched `{token}`", span_of_token(source, token), hint)
-            if _CLOSED_BY[tokens[opened[-1]]] != token:
-                raise _not_closed(source, tokens[opened[-1]], f"before the `{token}` on line", token)
-            partner[opened[-1]] = position
-            partner[position] = opened.pop()
-        elif opened and _begins_declaration(tokens, position, opened):
-            raise _not_closed(source, tokens[opened[-1]], "before the declaration on line", token)
-    if opened:
-        raise _not_closed(source, tokens[opened[-1]], "", None)
-    return partner
-
-
 def _begins_declaration(tokens: list[Token], position: int, opened: list[int]) -> bool:
     """Whether a declaration begins while brackets are open, so that a closing one must be missing."""
     token = tokens[position]
@@ -237,16 +212,6 @@ def _begins_declaration(tokens: list[Token], position: int, opened: list[int]) -
         and token.type == "NAME"
         and tokens[position - 1].type == "SEMI"
         and _heads_definition(tokens, position)
-    )
-
-
-def _not_closed(source: Source, opening: Token, before: str, where: Token | None) -> ModelError:
-    closing = _CLOSED_BY[opening]
-    line = f" {before} {span_of_token(source, where).line}" if where is not None else ""
-    return ModelError(
-        f"this `{opening}` is not closed{line}",
-        span_of_token(source, opening),
-        f"add the missing `{closing}`",
     )
 
 
@@ -364,7 +329,7 @@ def _is_case_condition(tokens: list[Token], position: int) -> bool:
     depth = 0
     for place in range(position + 1, len(tokens)):
         token = tokens[place]
-        depth += (token in _CLOSED_BY) - (token in _CLOSED_BY.values())
+        depth += (token in CLOSED_BY) - (token in CLOSED_BY.values())
         if depth < 0 or (depth == 0 and token.type in {"_ARROW", "SEMI", "_END"}):
             return False
         if depth == 0 and token.type == "_COLON":

@@ -7,24 +7,29 @@ the parser for each file; `resolve` turns the trees into syntax.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
 
 from veristream.errors import ModelError, suggest
-from veristream.ir.text.read_tree import Node
+from veristream.ir.text.read_tree import (
+    Node,
+    feed,
+    is_word,
+    list_expected,
+    load_grammar,
+    span_of,
+    token_before,
+)
 from veristream.languages.csp.read.tokens import (
     CLAIMS,
     DIRECTIVES,
     KEYWORDS,
     SYMBOLS,
-    span_of_token,
     tokens_of,
 )
 from veristream.source import Source, Span
 
-_EXPECTED_MAX = 6
 _WORDS = {
     "NAME": "a name",
     "INT": "a number",
@@ -85,24 +90,18 @@ _BEGINNINGS = {"NAME", "_VAR", "_CHANNEL", "_ENUM", *DIRECTIVES.values()}
 
 @cache
 def _parser() -> Lark:
-    grammar = files("veristream.languages.csp.read").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", lexer="basic", propagate_positions=True, maybe_placeholders=True)
+    return load_grammar("veristream.languages.csp.read", "grammar.lark", lexer="basic")
 
 
 def parse(source: Source) -> Node:
     """Returns the parse tree of one file; raises ModelError at the first unexpected token."""
     tokens = tokens_of(source)
     state = _parser().parse_interactive()
-    before: Token | None = None
     try:
-        for token in tokens:
-            state.feed_token(token)
-            before = token
-        tree: Node = state.feed_token(Token.new_borrow_pos("$END", "", before or Token("$END", "", 0)))
+        return feed(state, tokens)
     except UnexpectedToken as error:
         accepts: set[str] = set(state.accepts())  # type: ignore[no-untyped-call]
-        raise _unexpected(source, before, error.token, accepts) from None
-    return tree
+        raise _unexpected(source, token_before(tokens, error.token), error.token, accepts) from None
 
 
 def _unexpected(source: Source, before: Token | None, found: Token, accepts: set[str]) -> ModelError:
@@ -112,7 +111,7 @@ def _unexpected(source: Source, before: Token | None, found: Token, accepts: set
         hint = "declarations end with `;`" if "_END" in accepts else expected
         return ModelError("unexpected end of file", Span(source, max(end - 1, 0), end), hint)
     hint = _hint_for(before, found, accepts) or expected
-    return ModelError(f"unexpected `{found}`", span_of_token(source, found), hint)
+    return ModelError(f"unexpected `{found}`", span_of(source, found), hint)
 
 
 def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
@@ -157,9 +156,9 @@ def _hint_for_word(before: Token | None, found: Token, accepts: set[str]) -> str
         return suggest(found.lower(), CLAIMS)
     if "_END" in accepts and found.type in _BEGINNINGS:
         return "is a `;` missing before this?"
-    if {"SEMI", "_RBRACE"} <= accepts and "_EQUALS" in accepts | {found.type} and _is_word(found):
+    if {"SEMI", "_RBRACE"} <= accepts and "_EQUALS" in accepts | {found.type} and is_word(found):
         return "statements end with `;`"
-    if "SEMI" in accepts and "BOX" not in accepts and "_RBRACE" in accepts and _is_word(found):
+    if "SEMI" in accepts and "BOX" not in accepts and "_RBRACE" in accepts and is_word(found):
         return "statements end with `;`"
     if "NAME" in accepts and found in KEYWORDS and not accepts & {"OPERATOR", "BOX"}:
         return f"`{found}` is a keyword; choose another name"
@@ -168,12 +167,7 @@ def _hint_for_word(before: Token | None, found: Token, accepts: set[str]) -> str
     return ""
 
 
-def _is_word(found: Token) -> bool:
-    return found[:1].isalpha() or found.startswith("_")
-
-
 def _expected(accepts: set[str]) -> str:
-    """Describes what the parser accepts here: the most specific first, at most `_EXPECTED_MAX` items."""
     words, rest = [], set(accepts)
     if accepts >= _TERM:
         words.append("a process")
@@ -186,8 +180,4 @@ def _expected(accepts: set[str]) -> str:
         rest -= _BINARY
     if "_END" in rest:
         words.append("`;`")
-    known = {_WORDS.get(kind, "") for kind in rest}
-    words += sorted(known - {"", *words}, key=lambda word: (word[0] != "a", word[1:2].isalpha(), word))
-    if len(words) > _EXPECTED_MAX:
-        words = [*words[:_EXPECTED_MAX], "or another token"]
-    return ", ".join(words)
+    return list_expected(words, (_WORDS.get(kind, "") for kind in rest))

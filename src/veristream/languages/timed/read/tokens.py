@@ -16,6 +16,7 @@ from typing import Literal
 from lark import Token
 
 from veristream.errors import ModelError
+from veristream.ir.text.read_tree import pair_brackets, span_of
 from veristream.source import Source, Span
 
 Mode = Literal["model", "xta", "query"]
@@ -150,7 +151,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _PATH = re.compile(rf"(?:{SKIPPED})*(?P<path>[AE]\s*(?:\[\s*\]|<>))", re.DOTALL)
-_CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
 _NUMBER_MAX = 2**31
 
 _SYMBOLIC = "models are checked exhaustively, not by simulation: use `int`, `bool` and `clock`"
@@ -185,16 +185,11 @@ _REFUSED: dict[str, tuple[set[str], str, str]] = {
 def tokens_of(fragment: Fragment, mode: Mode) -> list[Token]:
     """Returns the tokens; raises ModelError for an unexpected character, bracket or construct."""
     tokens = _scan(fragment, mode)
-    partner = _pair(fragment, tokens)
+    partner = pair_brackets(fragment.source, tokens)
     tokens = _without_charts(tokens, partner)
     _refuse(fragment, tokens)
     _mark_constants(tokens)
     return tokens
-
-
-def span_of_token(fragment: Fragment, token: Token) -> Span:
-    """Returns the position of a token, which already refers to the file."""
-    return Span(fragment.source, token.start_pos or 0, token.end_pos or 0)
 
 
 def _scan(fragment: Fragment, mode: Mode) -> list[Token]:
@@ -259,31 +254,6 @@ def _strange_character(fragment: Fragment, position: int) -> ModelError:
             return ModelError(f"unexpected character `{character}`", span, hint)
 
 
-def _pair(fragment: Fragment, tokens: list[Token]) -> dict[int, int]:
-    """Maps the position of each opening bracket to that of its closing bracket."""
-    partner: dict[int, int] = {}
-    opened: list[int] = []
-    for position, token in enumerate(tokens):
-        if token in _CLOSED_BY:
-            opened.append(position)
-        elif token in _CLOSED_BY.values():
-            if not opened:
-                hint = "remove it, or add the opening bracket"
-                raise ModelError(f"unmatched `{token}`", span_of_token(fragment, token), hint)
-            if _CLOSED_BY[tokens[opened[-1]]] != token:
-                line = span_of_token(fragment, token).line
-                raise _not_closed(fragment, tokens[opened[-1]], f" before the `{token}` on line {line}")
-            partner[opened.pop()] = position
-    if opened:
-        raise _not_closed(fragment, tokens[opened[-1]], "")
-    return partner
-
-
-def _not_closed(fragment: Fragment, opening: Token, where: str) -> ModelError:
-    hint = f"add `{_CLOSED_BY[opening]}` where it ends"
-    return ModelError(f"this `{opening}` is not closed{where}", span_of_token(fragment, opening), hint)
-
-
 def _without_charts(tokens: list[Token], partner: dict[int, int]) -> list[Token]:
     """Removes `gantt { ... }`, `progress { ... }` and `IO P { ... }`."""
     kept: list[Token] = []
@@ -304,14 +274,14 @@ def _refuse(fragment: Fragment, tokens: list[Token]) -> None:
         after = tokens[position + 1].type if position + 1 < len(tokens) else ""
         if token.type == "NAME" and token in _REFUSED and after in _REFUSED[token][0]:
             _, wrong, hint = _REFUSED[token]
-            raise ModelError(f"`{token}` {wrong}", span_of_token(fragment, token), hint)
+            raise ModelError(f"`{token}` {wrong}", span_of(fragment.source, token), hint)
         if token == "'":
             message = "clock rates, written with `'`, are a statistical or hybrid construct"
             hint = "remove it; all clocks run at the same rate and cannot be stopped"
-            raise ModelError(message, span_of_token(fragment, token), hint)
+            raise ModelError(message, span_of(fragment.source, token), hint)
         if token.type == "REAL":
             message = f"the real number `{token}` is a statistical or hybrid construct"
-            raise ModelError(message, span_of_token(fragment, token), "use integers")
+            raise ModelError(message, span_of(fragment.source, token), "use integers")
 
 
 def _mark_constants(tokens: list[Token]) -> None:

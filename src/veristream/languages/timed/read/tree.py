@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 
 from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
 
 from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Node
+from veristream.ir.text.read_tree import (
+    Node,
+    feed,
+    is_word,
+    list_expected,
+    load_grammar,
+    span_of,
+    token_before,
+)
 from veristream.languages.timed.read.tokens import (
     KEYWORDS,
     SYMBOLS,
     Fragment,
     Mode,
-    span_of_token,
     tokens_of,
 )
 
 Start = Literal["world", "parameters", "conditions", "updates", "selects", "sync", "query"]
 _STARTS = ["world", "parameters", "conditions", "updates", "selects", "sync", "query"]
-_EXPECTED_MAX = 6
 _SILENT = {"NOT", "QUANTIFIER", "TRUE", "FALSE", "OPERATOR", "SIGN", "STEP", "PLAIN"}
 _WORDS = {
     **{kind: f"`{word}`" for word, kind in KEYWORDS["xta"].items() if kind not in _SILENT},
@@ -71,31 +76,19 @@ _STATEMENT = {
 
 @cache
 def _parser() -> Lark:
-    grammar = files("veristream.languages.timed.read").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="basic",
-        start=_STARTS,
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+    return load_grammar("veristream.languages.timed.read", "grammar.lark", lexer="basic", start=_STARTS)
 
 
 def parse(fragment: Fragment, start: Start, mode: Mode = "model") -> Node:
     """Parses the text; raises ModelError at the first unexpected token."""
     tokens = tokens_of(fragment, mode)
     state = _parser().parse_interactive(start=start)
-    before: Token | None = None
     try:
-        for token in tokens:
-            state.feed_token(token)
-            before = token
-        tree: Node = state.feed_token(Token.new_borrow_pos("$END", "", before or Token("$END", "", 0)))
+        return feed(state, tokens)
     except UnexpectedToken as error:
-        accepts = _accepted(tokens, error.token, start)
-        raise _unexpected(fragment, before, error.token, _in_mode(accepts, mode)) from None
-    return tree
+        before = token_before(tokens, error.token)
+        accepts = _in_mode(_accepted(tokens, error.token, start), mode)
+        raise _unexpected(fragment, before, error.token, accepts) from None
 
 
 def _accepted(tokens: list[Token], wrong: Token, start: Start) -> set[str]:
@@ -119,13 +112,13 @@ def _unexpected(fragment: Fragment, before: Token | None, found: Token, accepts:
     if before is not None and accepts >= {"BANG", "QUERY"} and found.type in {"_END", "$END"}:
         hint = "write `c!` to send or `c?` to receive; CSP synchronisation is not supported"
         message = "this synchronisation has neither `!` nor `?`"
-        return ModelError(message, span_of_token(fragment, before), hint)
+        return ModelError(message, span_of(fragment.source, before), hint)
     if found.type == "$END":
         hint = "declarations and statements end with `;`" if "_END" in accepts else expected
-        span = fragment.place if before is None else span_of_token(fragment, before)
+        span = fragment.place if before is None else span_of(fragment.source, before)
         return ModelError("unexpected end of text", span, hint)
     hint = _hint_for(before, found, accepts) or expected
-    return ModelError(f"unexpected `{found}`", span_of_token(fragment, found), hint)
+    return ModelError(f"unexpected `{found}`", span_of(fragment.source, found), hint)
 
 
 def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
@@ -156,18 +149,20 @@ def _hint_for(before: Token | None, found: Token, accepts: set[str]) -> str:
 
 
 def _hint_for_word(found: Token, accepts: set[str]) -> str:
-    is_word = found[:1].isalpha() or found.startswith("_")
-    if "_END" in accepts and "NAME" not in accepts and (is_word or found.type in {"_LBRACE", "_RBRACE"}):
+    if (
+        "_END" in accepts
+        and "NAME" not in accepts
+        and (is_word(found) or found.type in {"_LBRACE", "_RBRACE"})
+    ):
         return "is a `;` missing before it?"
     if found.type == "_END" and "$END" in accepts and "_END" not in accepts:
         return "labels and queries do not end with `;`; separate their parts with `,`"
-    if "NAME" in accepts and is_word and not accepts & {"INT", "_TYPEDEF"}:
+    if "NAME" in accepts and is_word(found) and not accepts & {"INT", "_TYPEDEF"}:
         return f"`{found}` is a keyword; choose another name"
     return ""
 
 
 def _expected(accepts: set[str]) -> str:
-    """Describes the accepted tokens: the most general first, and at most a few."""
     words, rest = [], set(accepts)
     for group, name in (
         (_STATEMENT, "a statement"),
@@ -179,8 +174,4 @@ def _expected(accepts: set[str]) -> str:
         if rest >= group:
             words.append(name)
             rest -= group | (_BETWEEN if name == "an operator" else _EXPRESSION | _TYPE - {"_LPAR"})
-    known = {_WORDS.get(kind, "") for kind in rest}
-    words += sorted(known - {"", *words}, key=lambda word: (word[0] != "a", word[1:2].isalpha(), word))
-    if len(words) > _EXPECTED_MAX:
-        words = [*words[:_EXPECTED_MAX], "or more"]
-    return ", ".join(words)
+    return list_expected(words, (_WORDS.get(kind, "") for kind in rest))

@@ -27,7 +27,7 @@ def find_encoded() -> set[type[Encoded]]:
     return {
         kind
         for kind in kinds
-        if inspect.isclass(kind) and issubclass(kind, Encoded) and not inspect.isabstract(kind)
+        if inspect.isclass(kind) and issubclass(kind, Encoded) and hasattr(kind, "KIND")
     }
 
 

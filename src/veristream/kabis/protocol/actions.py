@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from operator import itemgetter
+from typing import Annotated, ClassVar
 
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.protocol.codec import (
-    PUBLIC_KEY_BYTES,
-    Coded,
-    Reader,
-    Writer,
-    decode_one_of,
-    domain_tag,
-    require_ascending,
+from veristream.kabis.protocol.codec import Coded, decode_one_of, domain_tag
+from veristream.kabis.protocol.fields import (
+    U32,
+    U64,
+    Digest,
+    Name,
+    PublicKey,
+    Signature,
+    ascending,
+    at_most,
 )
 
 TOPICS_MAX = 1000
@@ -35,20 +38,9 @@ class SetTopic(TransactionPart):
 
     KIND: ClassVar[str] = "set-topic"
 
-    topic: str
-    partitions: int
+    topic: Name
+    partitions: U32
     validated: bool
-
-    def write(self, writer: Writer) -> None:
-        """Appends the topic."""
-        writer.text(self.topic)
-        writer.u32(self.partitions)
-        writer.flag(self.validated)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the topic."""
-        return cls(reader.text(), reader.u32(), reader.flag())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +52,10 @@ class RegisterKey(TransactionPart):
 
     KIND: ClassVar[str] = "register-key"
 
-    name: str
-    key_epoch: int
-    public: bytes
-    possession: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends the key."""
-        writer.text(self.name)
-        writer.u32(self.key_epoch)
-        writer.fixed(self.public, PUBLIC_KEY_BYTES)
-        writer.signature(self.possession)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the key."""
-        return cls(reader.text(), reader.u32(), reader.fixed(PUBLIC_KEY_BYTES), reader.signature())
+    name: Name
+    key_epoch: U32
+    public: PublicKey
+    possession: Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +64,8 @@ class RotateKey(TransactionPart):
 
     KIND: ClassVar[str] = "rotate-key"
 
-    public: bytes
-    possession: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends the key."""
-        writer.fixed(self.public, PUBLIC_KEY_BYTES)
-        writer.signature(self.possession)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the key."""
-        return cls(reader.fixed(PUBLIC_KEY_BYTES), reader.signature())
+    public: PublicKey
+    possession: Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,18 +74,8 @@ class RevokeKey(TransactionPart):
 
     KIND: ClassVar[str] = "revoke-key"
 
-    name: str
-    key_epoch: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends which key."""
-        writer.text(self.name)
-        writer.u32(self.key_epoch)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes which key."""
-        return cls(reader.text(), reader.u32())
+    name: Name
+    key_epoch: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,25 +84,10 @@ class JoinGroup(TransactionPart):
 
     KIND: ClassVar[str] = "join-group"
 
-    group: str
-    instance: str
-    topics: tuple[str, ...]
-    session_ms: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the membership."""
-        writer.text(self.group)
-        writer.text(self.instance)
-        writer.items(self.topics, TOPICS_MAX, writer.text)
-        writer.u32(self.session_ms)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the membership."""
-        group, instance = reader.text(), reader.text()
-        topics = reader.items(TOPICS_MAX, reader.text)
-        require_ascending(topics, "topics")
-        return cls(group, instance, topics, reader.u32())
+    group: Name
+    instance: Name
+    topics: Annotated[tuple[Name, ...], at_most(TOPICS_MAX), ascending("topics")]
+    session_ms: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +96,11 @@ class LeaveGroup(TransactionPart):
 
     KIND: ClassVar[str] = "leave-group"
 
-    group: str
-    instance: str
-
-    def write(self, writer: Writer) -> None:
-        """Appends who leaves what."""
-        writer.text(self.group)
-        writer.text(self.instance)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes who leaves what."""
-        return cls(reader.text(), reader.text())
+    group: Name
+    instance: Name
 
 
-Offset = tuple[str, int, int]
+Offset = tuple[Name, U32, U64]
 """A topic, a partition, and the index of the next event to read there."""
 
 
@@ -175,32 +110,10 @@ class CommitOffsets(TransactionPart):
 
     KIND: ClassVar[str] = "commit-offsets"
 
-    group: str
-    instance: str
-    generation: int
-    offsets: tuple[Offset, ...]
-
-    def write(self, writer: Writer) -> None:
-        """Appends the offsets."""
-
-        def write_offset(offset: Offset) -> None:
-            topic, partition, index = offset
-            writer.text(topic)
-            writer.u32(partition)
-            writer.u64(index)
-
-        writer.text(self.group)
-        writer.text(self.instance)
-        writer.u64(self.generation)
-        writer.items(self.offsets, OFFSETS_MAX, write_offset)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the offsets; topics and partitions ascend."""
-        group, instance, generation = reader.text(), reader.text(), reader.u64()
-        offsets = reader.items(OFFSETS_MAX, lambda: (reader.text(), reader.u32(), reader.u64()))
-        require_ascending([offset[:2] for offset in offsets], "offsets")
-        return cls(group, instance, generation, offsets)
+    group: Name
+    instance: Name
+    generation: U64
+    offsets: Annotated[tuple[Offset, ...], at_most(OFFSETS_MAX), ascending("offsets", itemgetter(0, 1))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,20 +122,9 @@ class LowWater(TransactionPart):
 
     KIND: ClassVar[str] = "low-water"
 
-    topic: str
-    partition: int
-    index: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the mark."""
-        writer.text(self.topic)
-        writer.u32(self.partition)
-        writer.u64(self.index)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the mark."""
-        return cls(reader.text(), reader.u32(), reader.u64())
+    topic: Name
+    partition: U32
+    index: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,22 +133,10 @@ class Hole(TransactionPart):
 
     KIND: ClassVar[str] = "hole"
 
-    topic: str
-    partition: int
-    first_index: int
-    digest: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends which batch."""
-        writer.text(self.topic)
-        writer.u32(self.partition)
-        writer.u64(self.first_index)
-        writer.digest(self.digest)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes which batch."""
-        return cls(reader.text(), reader.u32(), reader.u64(), reader.digest())
+    topic: Name
+    partition: U32
+    first_index: U64
+    digest: Digest
 
 
 Action = (

@@ -15,6 +15,7 @@ from itertools import accumulate, pairwise
 from typing import ClassVar, Self
 
 from veristream.kabis.protocol.codec import SIGNATURE_BYTES, Coded, DecodeError, Octets, Reader, Writer
+from veristream.kabis.protocol.fields import U32, U64, Digest, Name, Signature
 from veristream.kabis.protocol.keys import Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.merkle import compute_root, hash_leaves
@@ -40,15 +41,15 @@ class BatchHeader(Coded):
     KIND: ClassVar[str] = "batch-header"
     BYTES_MAX: ClassVar[int] = 2048
 
-    chain_id: str
-    topic: str
-    partition: int
-    producer: str
-    key_epoch: int
-    first_sequence: int
-    count: int
-    previous: bytes
-    root: bytes
+    chain_id: Name
+    topic: Name
+    partition: U32
+    producer: Name
+    key_epoch: U32
+    first_sequence: U64
+    count: U32
+    previous: Digest
+    root: Digest
 
     @property
     def next_sequence(self) -> int:
@@ -59,37 +60,12 @@ class BatchHeader(Coded):
         """What names the header, and with it the batch."""
         return sha256(self.encode()).digest()
 
-    def write(self, writer: Writer) -> None:
-        """Appends the header."""
-        writer.text(self.chain_id)
-        writer.text(self.topic)
-        writer.u32(self.partition)
-        writer.text(self.producer)
-        writer.u32(self.key_epoch)
-        writer.u64(self.first_sequence)
-        writer.u32(self.count)
-        writer.digest(self.previous)
-        writer.digest(self.root)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a header; its count is between 1 and the limit."""
-        header = cls(
-            chain_id=reader.text(),
-            topic=reader.text(),
-            partition=reader.u32(),
-            producer=reader.text(),
-            key_epoch=reader.u32(),
-            first_sequence=reader.u64(),
-            count=reader.u32(),
-            previous=reader.digest(),
-            root=reader.digest(),
-        )
-        if not 1 <= header.count <= BATCH_EVENTS_MAX:
-            raise DecodeError(f"a batch of {header.count} events")
-        if header.next_sequence >> 64:
+    def check(self) -> None:
+        """Raises DecodeError unless the count is within the limit and sequence numbers fit 64 bits."""
+        if not 1 <= self.count <= BATCH_EVENTS_MAX:
+            raise DecodeError(f"a batch of {self.count} events")
+        if self.next_sequence >> 64:
             raise DecodeError("sequence numbers past 64 bits")
-        return header
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +76,7 @@ class SignedHeader(Coded):
     BYTES_MAX: ClassVar[int] = BatchHeader.BYTES_MAX + SIGNATURE_BYTES
 
     header: BatchHeader
-    signature: bytes
+    signature: Signature
 
     def digest(self) -> bytes:
         """The header's digest; the signature has no part in it."""
@@ -109,16 +85,6 @@ class SignedHeader(Coded):
     def verify(self, public: bytes, check: Verify = verify_signature) -> None:
         """Raises SignatureError unless the signature is this key's."""
         check(public, self.header.encode(), self.signature)
-
-    def write(self, writer: Writer) -> None:
-        """Appends header and signature."""
-        self.header.write(writer)
-        writer.signature(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes header and signature."""
-        return cls(BatchHeader.read(reader), reader.signature())
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar
 
-from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.codec import Coded, DecodeError
+from veristream.kabis.protocol.fields import U32, U64, Digest, Name, at_most, blob
 from veristream.kabis.protocol.merkle import compute_root, hash_leaves
 
 TRANSACTIONS_MAX = 10_000
 TRANSACTION_BYTES_MAX = 1 << 17
 BLOCK_BYTES_MAX = 4 << 20
+
+EncodedTransaction = Annotated[bytes, blob(TRANSACTION_BYTES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,43 +35,18 @@ class BlockHeader(Coded):
     KIND: ClassVar[str] = "block-header"
     BYTES_MAX: ClassVar[int] = 1024
 
-    chain_id: str
-    height: int
-    time_ms: int
-    previous: bytes
-    proposer: str
-    count: int
-    root: bytes
-    state: bytes
+    chain_id: Name
+    height: U64
+    time_ms: U64
+    previous: Digest
+    proposer: Name
+    count: U32
+    root: Digest
+    state: Digest
 
     def block_id(self) -> bytes:
         """What validators vote for."""
         return sha256(self.encode()).digest()
-
-    def write(self, writer: Writer) -> None:
-        """Appends the header."""
-        writer.text(self.chain_id)
-        writer.u64(self.height)
-        writer.u64(self.time_ms)
-        writer.digest(self.previous)
-        writer.text(self.proposer)
-        writer.u32(self.count)
-        writer.digest(self.root)
-        writer.digest(self.state)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a header."""
-        return cls(
-            chain_id=reader.text(),
-            height=reader.u64(),
-            time_ms=reader.u64(),
-            previous=reader.digest(),
-            proposer=reader.text(),
-            count=reader.u32(),
-            root=reader.digest(),
-            state=reader.digest(),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +57,17 @@ class Block(Coded):
     BYTES_MAX: ClassVar[int] = BLOCK_BYTES_MAX
 
     header: BlockHeader
-    transactions: tuple[bytes, ...]
+    transactions: Annotated[tuple[EncodedTransaction, ...], at_most(TRANSACTIONS_MAX)]
 
     def block_id(self) -> bytes:
         """What validators vote for."""
         return self.header.block_id()
 
-    def write(self, writer: Writer) -> None:
-        """Appends header and transactions."""
-        self.header.write(writer)
-        writer.items(
-            self.transactions, TRANSACTIONS_MAX, lambda encoded: writer.blob(encoded, TRANSACTION_BYTES_MAX)
-        )
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a block; its transactions are those under the header's root."""
-        header = BlockHeader.read(reader)
-        transactions = reader.items(TRANSACTIONS_MAX, lambda: reader.blob(TRANSACTION_BYTES_MAX))
-        if header.count != len(transactions) or header.root != transactions_root(transactions):
+    def check(self) -> None:
+        """Raises DecodeError unless the transactions are those under the header's root."""
+        header = self.header
+        if header.count != len(self.transactions) or header.root != transactions_root(self.transactions):
             raise DecodeError("the transactions are not those that the block's header speaks of")
-        return cls(header, transactions)
 
 
 def transactions_root(transactions: Sequence[bytes]) -> bytes:
@@ -115,13 +83,3 @@ class CertifiedBlock(Coded):
 
     block: Block
     certificate: Certificate
-
-    def write(self, writer: Writer) -> None:
-        """Appends both."""
-        self.block.write(writer)
-        write_certificate(writer, self.certificate)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes both; whether the votes are good is for the reader to check."""
-        return cls(Block.read(reader), read_certificate(reader))

@@ -6,35 +6,33 @@ height and id, and both are verified with the genesis alone.
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Annotated, assert_never
 
 from veristream.kabis.protocol.codec import Reader, Writer
 from veristream.kabis.protocol.cometbft_certificate import CometCertificate
+from veristream.kabis.protocol.fields import by
 from veristream.kabis.protocol.receipts import CommitCertificate
 
-Certificate = CommitCertificate | CometCertificate
-
-_OTHER_KIND = 0
-"""A height that no block has: where one of ours has its height, this announces one of CometBFT's."""
+_NO_HEIGHT = bytes(8)
+"""Height 0, which no block has. In place of our certificate's height, it announces one of CometBFT's."""
 
 
-def write_certificate(writer: Writer, certificate: Certificate) -> None:
+def write_certificate(writer: Writer, certificate: CommitCertificate | CometCertificate) -> None:
     """Appends a certificate of either kind."""
     match certificate:
         case CommitCertificate():
-            if certificate.height == _OTHER_KIND:
+            if certificate.height == 0:
                 raise ValueError("no block has height 0")
-            certificate.write(writer)
         case CometCertificate():
-            writer.u64(_OTHER_KIND)
-            certificate.write(writer)
+            writer.raw(_NO_HEIGHT)
         case _:
             assert_never(certificate)
+    certificate.write(writer)
 
 
-def read_certificate(reader: Reader) -> Certificate:
+def read_certificate(reader: Reader) -> CommitCertificate | CometCertificate:
     """Takes a certificate of either kind."""
-    height = reader.u64()
-    if height == _OTHER_KIND:
-        return CometCertificate.read(reader)
-    return CommitCertificate.read_after_height(reader, height)
+    return CometCertificate.read(reader) if reader.skip(_NO_HEIGHT) else CommitCertificate.read(reader)
+
+
+Certificate = Annotated[CommitCertificate | CometCertificate, by(write_certificate, read_certificate)]

@@ -11,10 +11,12 @@ every length against a limit and against the bytes that are there before it allo
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from itertools import pairwise
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
+
+from veristream.kabis.protocol.fields import derive
 
 DIGEST_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -29,6 +31,7 @@ _U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
 
 Item = TypeVar("Item")
+Member = TypeVar("Member", bound=Enum)
 Octets = bytes | memoryview
 """Bytes, or a look at bytes that were received into a buffer of their own: what is large is not copied."""
 
@@ -85,6 +88,10 @@ class Writer:
         """An Ed25519 signature."""
         self.fixed(value, SIGNATURE_BYTES)
 
+    def public_key(self, value: bytes) -> None:
+        """An Ed25519 public key."""
+        self.fixed(value, PUBLIC_KEY_BYTES)
+
     def blob(self, value: bytes, length_max: int) -> None:
         """Bytes with their length in front."""
         if len(value) > length_max:
@@ -102,6 +109,13 @@ class Writer:
         if len(values) > count_max:
             raise ValueError(f"{len(values)} items, at most {count_max}")
         self.u32(len(values))
+        for value in values:
+            write(value)
+
+    def repeat(self, values: Sequence[Item], count: int, write: Callable[[Item], object]) -> None:
+        """Each value as `write` writes it; both sides know how many there are."""
+        if len(values) != count:
+            raise ValueError(f"{len(values)} items where {count} belong")
         for value in values:
             write(value)
 
@@ -152,6 +166,13 @@ class Reader:
         self._at = end
         return taken
 
+    def skip(self, expected: bytes) -> bool:
+        """Skips these bytes and returns True if they come next."""
+        found = self._data.startswith(expected, self._at)
+        if found:
+            self._at += len(expected)
+        return found
+
     def u8(self) -> int:
         """One byte."""
         return self.fixed(1)[0]
@@ -183,6 +204,10 @@ class Reader:
         """An Ed25519 signature."""
         return self.fixed(SIGNATURE_BYTES)
 
+    def public_key(self) -> bytes:
+        """An Ed25519 public key."""
+        return self.fixed(PUBLIC_KEY_BYTES)
+
     def blob(self, length_max: int) -> bytes:
         """Bytes with their length in front."""
         length = self.u32()
@@ -206,6 +231,33 @@ class Reader:
             raise DecodeError(f"cut off: {count} items expected, {self.remaining} bytes left")
         return tuple([read() for _ in range(count)])
 
+    def repeat(self, count: int, read: Callable[[], Item]) -> tuple[Item, ...]:
+        """This many values."""
+        return tuple([read() for _ in range(count)])
+
+    def ascending(
+        self, items: tuple[Item, ...], what: str, key: Callable[[Item], Any] | None
+    ) -> tuple[Item, ...]:
+        """Items that were read, if each is above the one before, so that a set has one encoding."""
+        keys = items if key is None else tuple(map(key, items))
+        if any(not earlier < later for earlier, later in pairwise(keys)):  # type: ignore[operator]
+            raise DecodeError(f"{what} that do not ascend, or one of them twice")
+        return items
+
+    def member(self, kind: type[Member]) -> Member:
+        """A member of an enumeration, by its value in one byte."""
+        try:
+            return kind(self.u8())
+        except ValueError as error:
+            raise DecodeError(str(error)) from error
+
+    def choose(self, readers: Sequence[Callable[[Reader], Item]], what: str) -> Item:
+        """What the reader at the position that the next byte says reads."""
+        tag = self.u8()
+        if tag >= len(readers):
+            raise DecodeError(f"a {what} of kind {tag}")
+        return readers[tag](self)
+
     def option(self, read: Callable[[], Item]) -> Item | None:
         """A value, or None."""
         return read() if self.flag() else None
@@ -216,19 +268,29 @@ class Reader:
             raise DecodeError(f"{self.remaining} bytes too many")
 
 
-class Encoded(ABC):
-    """A value with one encoding of its own; `write` is also how it stands inside others."""
+class Encoded:
+    """A value with one encoding of its own.
+
+    A class that defines a `KIND` gets its `write` and `read` from the types of its fields (see `fields`),
+    unless it has a `write` of its own.
+    """
 
     __slots__ = ()
 
     KIND: ClassVar[str]
 
-    @abstractmethod
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "KIND" in vars(cls) and "write" not in vars(cls):
+            for name, function in derive(cls).items():
+                setattr(cls, name, function)
+
     def write(self, writer: Writer) -> None:
-        """Appends the value, without a tag."""
+        """Appends the value, without a tag: alone or inside another value."""
+        raise NotImplementedError
 
     def encode(self) -> bytes:
-        """The value's only encoding."""
+        """Returns the value's only encoding."""
         writer = Writer(self.KIND)
         self.write(writer)
         return writer.to_bytes()
@@ -240,16 +302,20 @@ class Coded(Encoded):
     __slots__ = ()
 
     BYTES_MAX: ClassVar[int] = 1 << 24
-    """The longest encoding that is even looked at."""
+    """The longest encoding that `decode` accepts."""
 
     @classmethod
-    @abstractmethod
     def read(cls, reader: Reader) -> Self:
-        """Takes what `write` appended."""
+        """Takes what `write` appended; raises DecodeError."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raises DecodeError if fields that were read do not fit each other; `read` calls it last."""
+        return
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """The value with this encoding; raises DecodeError and nothing else."""
+        """Returns the value with this encoding; raises DecodeError and nothing else."""
         if len(data) > cls.BYTES_MAX:
             raise DecodeError(f"{len(data)} bytes, at most {cls.BYTES_MAX} for a {cls.KIND}")
         reader = Reader(data, cls.KIND)
@@ -259,12 +325,6 @@ class Coded(Encoded):
 
 
 Kind = TypeVar("Kind", bound=Coded)
-
-
-def require_ascending(keys: Iterable[object], what: str) -> None:
-    """Raises DecodeError unless each key is above the one before, so that a set has one encoding."""
-    if any(not earlier < later for earlier, later in pairwise(keys)):  # type: ignore[operator]
-        raise DecodeError(f"{what} that do not ascend, or one of them twice")
 
 
 def decode_one_of(tags: Mapping[bytes, type[Kind]], data: bytes) -> Kind:

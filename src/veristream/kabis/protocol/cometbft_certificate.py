@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Self
+from operator import attrgetter
+from typing import Annotated, ClassVar
 
-from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError
+from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Signature, ascending, at_most, fixed
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
-from veristream.kabis.protocol.merkle import PATH_MAX, ProofError, hash_leaf, verify_inclusion
+from veristream.kabis.protocol.merkle import MerklePath, ProofError, hash_leaf, verify_inclusion
 from veristream.kabis.protocol.protobuf import (
     encode_bytes,
     encode_fixed,
@@ -54,21 +56,23 @@ def encode_anchor(height: int, block_id: bytes) -> bytes:
 class CometVote:
     """A validator's number in our genesis, the time it gave with its vote, and its signature."""
 
-    validator: int
-    time_ns: int
-    signature: bytes
+    validator: U16
+    time_ns: U64
+    signature: Signature
 
 
 @dataclass(frozen=True, slots=True)
 class Votes:
     """Precommits of one height and round of CometBFT for one header, and the parts of its block."""
 
-    height: int
-    round_number: int
-    header_hash: bytes
-    parts_total: int
-    parts_hash: bytes
-    signed: tuple[CometVote, ...]
+    height: U64
+    round_number: U32
+    header_hash: Digest
+    parts_total: U32
+    parts_hash: Digest
+    signed: Annotated[
+        tuple[CometVote, ...], at_most(PARTIES_MAX), ascending("votes", attrgetter("validator"))
+    ]
 
     def message(self, chain_id: str, time_ns: int) -> bytes:
         """What a validator signed: the canonical vote, its length in front."""
@@ -97,8 +101,8 @@ class CometCertificate(Coded):
     KIND: ClassVar[str] = "cometbft-certificate"
     BYTES_MAX: ClassVar[int] = 1 << 17
 
-    anchor: bytes
-    path: tuple[bytes, ...]
+    anchor: Annotated[bytes, fixed(ANCHOR_BYTES)]
+    path: MerklePath
     votes: Votes
 
     @property
@@ -115,6 +119,11 @@ class CometCertificate(Coded):
     def voters(self) -> tuple[int, ...]:
         """The numbers of those who voted, ascending."""
         return tuple(vote.validator for vote in self.votes.signed)
+
+    def check(self) -> None:
+        """Raises DecodeError if the height does not fit CometBFT's, which are signed."""
+        if self.votes.height >> 63:
+            raise DecodeError("a height beyond CometBFT's")
 
     def verify(self, chain_id: str, validators: Sequence[bytes], check: Verify = verify_signature) -> None:
         """Raises CertificateError unless more than two thirds of these validators precommitted it."""
@@ -137,40 +146,3 @@ class CometCertificate(Coded):
                 ) from error
         if len(self.voters) < quorum(len(validators)):
             raise NotEnoughVotesError(f"{len(self.voters)} votes of {len(validators)} validators")
-
-    def write(self, writer: Writer) -> None:
-        """Appends the certificate."""
-
-        def write_vote(vote: CometVote) -> None:
-            writer.u16(vote.validator)
-            writer.u64(vote.time_ns)
-            writer.signature(vote.signature)
-
-        writer.fixed(self.anchor, ANCHOR_BYTES)
-        writer.items(self.path, PATH_MAX, writer.digest)
-        writer.u64(self.votes.height)
-        writer.u32(self.votes.round_number)
-        writer.digest(self.votes.header_hash)
-        writer.u32(self.votes.parts_total)
-        writer.digest(self.votes.parts_hash)
-        writer.items(self.votes.signed, PARTIES_MAX, write_vote)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a certificate; its validators ascend, so that it has one encoding."""
-        anchor, path = reader.fixed(ANCHOR_BYTES), reader.items(PATH_MAX, reader.digest)
-        votes = Votes(
-            height=reader.u64(),
-            round_number=reader.u32(),
-            header_hash=reader.digest(),
-            parts_total=reader.u32(),
-            parts_hash=reader.digest(),
-            signed=reader.items(
-                PARTIES_MAX, lambda: CometVote(reader.u16(), reader.u64(), reader.signature())
-            ),
-        )
-        if votes.height >> 63:
-            raise DecodeError("a height beyond CometBFT's")
-        if any(later.validator <= earlier.validator for earlier, later in pairwise(votes.signed)):
-            raise DecodeError("votes out of the validators' order, or one of them twice")
-        return cls(anchor, path, votes)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.protocol.codec import (
@@ -27,6 +27,7 @@ from veristream.kabis.protocol.codec import (
     Reader,
     Writer,
 )
+from veristream.kabis.protocol.fields import OMITTED, U16, U64, Name, PublicKey, at_most, by
 from veristream.kabis.protocol.receipts import PARTIES_MAX, quorum
 
 CLIENTS_MAX = 10_000
@@ -48,25 +49,23 @@ class StorageMode(Enum):
     PAPER = "F+1"
 
 
+def _write_mode(writer: Writer, mode: StorageMode) -> None:
+    writer.flag(mode is StorageMode.PAPER)
+
+
+def _read_mode(reader: Reader) -> StorageMode:
+    return StorageMode.PAPER if reader.flag() else StorageMode.TOLERANT
+
+
 @dataclass(frozen=True, slots=True)
 class Party(Coded):
     """A validator, storage party, admin or client: name, Ed25519 key, and where it listens, if it does."""
 
     KIND: ClassVar[str] = "party"
 
-    name: str
-    public: bytes
-    address: str = ""
-
-    def write(self, writer: Writer) -> None:
-        """Appends name and key, which is what the chain's identity is made of."""
-        writer.text(self.name)
-        writer.fixed(self.public, PUBLIC_KEY_BYTES)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes name and key."""
-        return cls(reader.text(), reader.fixed(PUBLIC_KEY_BYTES))
+    name: Name
+    public: PublicKey
+    address: Annotated[str, OMITTED] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +75,14 @@ class Genesis(Coded):
     KIND: ClassVar[str] = "genesis"
     BYTES_MAX: ClassVar[int] = GENESIS_BYTES_MAX
 
-    chain_id: str
-    time_ms: int
-    faults: int
-    storage_mode: StorageMode
-    validators: tuple[Party, ...]
-    storage: tuple[Party, ...]
-    admins: tuple[Party, ...]
-    clients: tuple[Party, ...] = ()
+    chain_id: Name
+    time_ms: U64
+    faults: U16
+    storage_mode: Annotated[StorageMode, by(_write_mode, _read_mode)]
+    validators: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
+    storage: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
+    admins: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
+    clients: Annotated[tuple[Party, ...], at_most(CLIENTS_MAX)] = ()
 
     def digest(self) -> bytes:
         """What the first block refers to."""
@@ -104,34 +103,11 @@ class Genesis(Coded):
         """How many storage receipts a batch needs: one more than there may be liars."""
         return self.faults + 1
 
-    def write(self, writer: Writer) -> None:
-        """Appends all but the addresses."""
-        writer.text(self.chain_id)
-        writer.u64(self.time_ms)
-        writer.u16(self.faults)
-        writer.flag(self.storage_mode is StorageMode.PAPER)
-        for parties, count_max in self._groups():
-            writer.items(parties, count_max, lambda party: party.write(writer))
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a genesis, without addresses; one that breaks a rule does not decode."""
-        chain_id, time_ms, faults = reader.text(), reader.u64(), reader.u16()
-        mode = StorageMode.PAPER if reader.flag() else StorageMode.TOLERANT
-        groups = [
-            reader.items(limit, lambda: Party.read(reader)) for limit in (PARTIES_MAX,) * 3 + (CLIENTS_MAX,)
-        ]
-        genesis = cls(chain_id, time_ms, faults, mode, *groups)
-        problem = find_problem(genesis)
+    def check(self) -> None:
+        """Raises DecodeError if the genesis breaks a rule."""
+        problem = find_problem(self)
         if problem:
             raise DecodeError(problem)
-        return genesis
-
-    def _groups(self) -> Iterable[tuple[tuple[Party, ...], int]]:
-        yield self.validators, PARTIES_MAX
-        yield self.storage, PARTIES_MAX
-        yield self.admins, PARTIES_MAX
-        yield self.clients, CLIENTS_MAX
 
 
 def find_problem(genesis: Genesis) -> str:

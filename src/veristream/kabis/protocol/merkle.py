@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import Annotated
 
 from veristream.kabis.protocol.codec import Octets
+from veristream.kabis.protocol.fields import Digest, at_most
 
 LEAF = b"\x00"
 NODE = b"\x01"
 _BEGUN_LEAF = sha256(LEAF)
 PATH_MAX = 64
 """More hashes than any path has: a tree of 2**64 leaves."""
+
+MerklePath = Annotated[tuple[Digest, ...], at_most(PATH_MAX)]
 
 
 class ProofError(Exception):

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
-from typing import ClassVar, Self
+from operator import itemgetter
+from typing import Annotated, ClassVar
 
-from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.codec import Coded, Writer
+from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Name, Signature, ascending, at_most
 from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 
@@ -26,24 +28,13 @@ class StorageReceipt(Coded):
     KIND: ClassVar[str] = "storage-receipt"
     BYTES_MAX: ClassVar[int] = 1024
 
-    party: str
-    digest: bytes
-    signature: bytes
+    party: Name
+    digest: Digest
+    signature: Signature
 
     def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
         """Raises SignatureError unless the party's key signed it for this chain."""
         check(public, storage_receipt_bytes(chain_id, self.party, self.digest), self.signature)
-
-    def write(self, writer: Writer) -> None:
-        """Appends the receipt."""
-        writer.text(self.party)
-        writer.digest(self.digest)
-        writer.signature(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a receipt."""
-        return cls(reader.text(), reader.digest(), reader.signature())
 
 
 def storage_receipt_bytes(chain_id: str, party: str, digest: bytes) -> bytes:
@@ -71,26 +62,14 @@ class StorageAbsence(Coded):
     KIND: ClassVar[str] = "storage-absence"
     BYTES_MAX: ClassVar[int] = 1024
 
-    party: str
-    digest: bytes
-    height: int
-    signature: bytes
+    party: Name
+    digest: Digest
+    height: U64
+    signature: Signature
 
     def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
         """Raises SignatureError unless the party's key signed it for this chain."""
         check(public, storage_absence_bytes(chain_id, self.party, self.digest, self.height), self.signature)
-
-    def write(self, writer: Writer) -> None:
-        """Appends the statement."""
-        writer.text(self.party)
-        writer.digest(self.digest)
-        writer.u64(self.height)
-        writer.signature(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a statement."""
-        return cls(reader.text(), reader.digest(), reader.u64(), reader.signature())
 
 
 def storage_absence_bytes(chain_id: str, party: str, digest: bytes, height: int) -> bytes:
@@ -137,41 +116,17 @@ class SignedVote(Coded):
     KIND: ClassVar[str] = "signed-vote"
     BYTES_MAX: ClassVar[int] = 512
 
-    validator: int
+    validator: U16
     kind: VoteKind
-    height: int
-    round_number: int
-    block_id: bytes | None
-    signature: bytes
+    height: U64
+    round_number: U32
+    block_id: Digest | None
+    signature: Signature
 
     def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
         """Raises SignatureError unless the validator's key signed it for this chain."""
         message = vote_bytes(chain_id, self.kind, self.height, self.round_number, self.block_id)
         check(public, message, self.signature)
-
-    def write(self, writer: Writer) -> None:
-        """Appends the vote."""
-        writer.u16(self.validator)
-        writer.u8(self.kind.value)
-        writer.u64(self.height)
-        writer.u32(self.round_number)
-        writer.option(self.block_id, writer.digest)
-        writer.signature(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a vote."""
-        validator, kind = reader.u16(), reader.u8()
-        if kind not in (VoteKind.PREVOTE.value, VoteKind.PRECOMMIT.value):
-            raise DecodeError(f"a vote of kind {kind}")
-        return cls(
-            validator,
-            VoteKind(kind),
-            reader.u64(),
-            reader.u32(),
-            reader.option(reader.digest),
-            reader.signature(),
-        )
 
 
 class CertificateError(Exception):
@@ -197,10 +152,12 @@ class CommitCertificate(Coded):
     KIND: ClassVar[str] = "commit-certificate"
     BYTES_MAX: ClassVar[int] = 1 << 17
 
-    height: int
-    round_number: int
-    block_id: bytes
-    signatures: tuple[tuple[int, bytes], ...]
+    height: U64
+    round_number: U32
+    block_id: Digest
+    signatures: Annotated[
+        tuple[tuple[U16, Signature], ...], at_most(PARTIES_MAX), ascending("votes", itemgetter(0))
+    ]
 
     @property
     def voters(self) -> tuple[int, ...]:
@@ -226,32 +183,6 @@ class CommitCertificate(Coded):
                 ) from error
         if len(self.voters) < quorum(len(validators)):
             raise NotEnoughVotesError(f"{len(self.voters)} votes of {len(validators)} validators")
-
-    def write(self, writer: Writer) -> None:
-        """Appends the certificate."""
-
-        def write_signature(item: tuple[int, bytes]) -> None:
-            writer.u16(item[0])
-            writer.signature(item[1])
-
-        writer.u64(self.height)
-        writer.u32(self.round_number)
-        writer.digest(self.block_id)
-        writer.items(self.signatures, PARTIES_MAX, write_signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a certificate; its validators ascend, so that it has one encoding."""
-        return cls.read_after_height(reader, reader.u64())
-
-    @classmethod
-    def read_after_height(cls, reader: Reader, height: int) -> Self:
-        """Takes a certificate whose height was taken already, to see of which kind it is."""
-        round_number, block_id = reader.u32(), reader.digest()
-        signatures = reader.items(PARTIES_MAX, lambda: (reader.u16(), reader.signature()))
-        if any(later[0] <= earlier[0] for earlier, later in pairwise(signatures)):
-            raise DecodeError("votes out of the validators' order, or one of them twice")
-        return cls(height, round_number, block_id, signatures)
 
 
 def quorum(validators: int) -> int:

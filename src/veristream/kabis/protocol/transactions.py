@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self
+from operator import attrgetter
+from typing import Annotated, ClassVar
 
 from veristream.kabis.protocol.actions import Action, Hole, TransactionPart, decode_action
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.protocol.codec import Reader, Writer, decode_one_of, domain_tag, require_ascending
+from veristream.kabis.protocol.codec import Reader, Writer, decode_one_of, domain_tag
+from veristream.kabis.protocol.fields import U32, U64, Name, Signature, ascending, at_most, by
 from veristream.kabis.protocol.keys import Signer, Verify, possession_bytes
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
@@ -31,20 +33,17 @@ class Submit(TransactionPart):
     KIND: ClassVar[str] = "submit"
 
     signed: SignedHeader
-    receipts: tuple[StorageReceipt, ...]
+    receipts: Annotated[
+        tuple[StorageReceipt, ...], at_most(PARTIES_MAX), ascending("storage receipts", attrgetter("party"))
+    ]
 
-    def write(self, writer: Writer) -> None:
-        """Appends header and receipts."""
-        self.signed.write(writer)
-        writer.items(self.receipts, PARTIES_MAX, lambda receipt: receipt.write(writer))
 
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes header and receipts, of different parties."""
-        signed = SignedHeader.read(reader)
-        receipts = reader.items(PARTIES_MAX, lambda: StorageReceipt.read(reader))
-        require_ascending([receipt.party for receipt in receipts], "storage receipts")
-        return cls(signed, receipts)
+def _write_action(writer: Writer, action: Action) -> None:
+    writer.blob(action.encode(), ACTION_BYTES_MAX)
+
+
+def _read_action(reader: Reader) -> Action:
+    return decode_action(reader.blob(ACTION_BYTES_MAX))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +52,15 @@ class Signed(TransactionPart):
 
     KIND: ClassVar[str] = "signed"
 
-    author: str
-    key_epoch: int
-    number: int
-    action: Action
-    signature: bytes
+    author: Name
+    key_epoch: U32
+    number: U64
+    action: Annotated[Action, by(_write_action, _read_action)]
+    signature: Signature
 
     def verify(self, chain_id: str, public: bytes, check: Verify = verify_signature) -> None:
         """Raises SignatureError unless the author's key signed it for this chain."""
         check(public, signed_bytes(chain_id, self), self.signature)
-
-    def write(self, writer: Writer) -> None:
-        """Appends the action and who wants it."""
-        writer.text(self.author)
-        writer.u32(self.key_epoch)
-        writer.u64(self.number)
-        writer.blob(self.action.encode(), ACTION_BYTES_MAX)
-        writer.signature(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the action and who wants it."""
-        author, key_epoch, number = reader.text(), reader.u32(), reader.u64()
-        action = decode_action(reader.blob(ACTION_BYTES_MAX))
-        return cls(author, key_epoch, number, action, reader.signature())
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +70,9 @@ class Skip(TransactionPart):
     KIND: ClassVar[str] = "skip"
 
     hole: Hole
-    absences: tuple[StorageAbsence, ...]
-
-    def write(self, writer: Writer) -> None:
-        """Appends the hole and the confessions."""
-        self.hole.write(writer)
-        writer.items(self.absences, PARTIES_MAX, lambda absence: absence.write(writer))
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the hole and the confessions, of different parties."""
-        hole = Hole.read(reader)
-        absences = reader.items(PARTIES_MAX, lambda: StorageAbsence.read(reader))
-        require_ascending([absence.party for absence in absences], "statements")
-        return cls(hole, absences)
+    absences: Annotated[
+        tuple[StorageAbsence, ...], at_most(PARTIES_MAX), ascending("statements", attrgetter("party"))
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +81,9 @@ class Evict(TransactionPart):
 
     KIND: ClassVar[str] = "evict"
 
-    group: str
-    name: str
-    instance: str
-
-    def write(self, writer: Writer) -> None:
-        """Appends who is gone."""
-        writer.text(self.group)
-        writer.text(self.name)
-        writer.text(self.instance)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes who is gone."""
-        return cls(reader.text(), reader.text(), reader.text())
+    group: Name
+    name: Name
+    instance: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +95,6 @@ class BatchConflict(TransactionPart):
     first: SignedHeader
     second: SignedHeader
 
-    def write(self, writer: Writer) -> None:
-        """Appends both headers."""
-        self.first.write(writer)
-        self.second.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes both headers."""
-        return cls(SignedHeader.read(reader), SignedHeader.read(reader))
-
 
 @dataclass(frozen=True, slots=True)
 class VoteConflict(TransactionPart):
@@ -152,16 +104,6 @@ class VoteConflict(TransactionPart):
 
     first: SignedVote
     second: SignedVote
-
-    def write(self, writer: Writer) -> None:
-        """Appends both votes."""
-        self.first.write(writer)
-        self.second.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes both votes."""
-        return cls(SignedVote.read(reader), SignedVote.read(reader))
 
 
 Transaction = Submit | Signed | Skip | Evict | BatchConflict | VoteConflict
@@ -195,7 +137,7 @@ def signed_bytes(chain_id: str, transaction: Signed) -> bytes:
     writer.text(transaction.author)
     writer.u32(transaction.key_epoch)
     writer.u64(transaction.number)
-    writer.blob(transaction.action.encode(), ACTION_BYTES_MAX)
+    _write_action(writer, transaction.action)
     return writer.to_bytes()
 
 

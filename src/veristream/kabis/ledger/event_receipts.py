@@ -17,18 +17,19 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar
 
 from veristream.kabis.ledger.key_proofs import KeyProof
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.blocks import Block, BlockHeader
-from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
-from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.certificates import Certificate
+from veristream.kabis.protocol.codec import Coded, DecodeError
+from veristream.kabis.protocol.fields import U32, blob
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.merkle import (
-    PATH_MAX,
+    MerklePath,
     ProofError,
     hash_leaf,
     hash_leaves,
@@ -103,16 +104,6 @@ class CertifiedHeader(Coded):
         except CertificateError as error:
             raise ReceiptError(ReceiptFault.BAD_VOTE, str(error)) from error
 
-    def write(self, writer: Writer) -> None:
-        """Appends header and certificate."""
-        self.header.write(writer)
-        write_certificate(writer, self.certificate)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes header and certificate."""
-        return cls(BlockHeader.read(reader), read_certificate(reader))
-
 
 @dataclass(frozen=True, slots=True)
 class EventReceipt(Coded):
@@ -124,42 +115,15 @@ class EventReceipt(Coded):
     KIND: ClassVar[str] = "event-receipt"
     BYTES_MAX: ClassVar[int] = RECEIPT_BYTES_MAX
 
-    leaf: bytes
-    position: int
-    leaf_path: tuple[bytes, ...]
+    leaf: Annotated[bytes, blob(LEAF_BYTES_MAX)]
+    position: U32
+    leaf_path: MerklePath
     submit: Submit
-    number: int
-    transaction_path: tuple[bytes, ...]
+    number: U32
+    transaction_path: MerklePath
     block: CertifiedHeader
     key_proof: KeyProof
     key_block: CertifiedHeader | None = None
-
-    def write(self, writer: Writer) -> None:
-        """Appends the receipt."""
-        writer.blob(self.leaf, LEAF_BYTES_MAX)
-        writer.u32(self.position)
-        writer.items(self.leaf_path, PATH_MAX, writer.digest)
-        self.submit.write(writer)
-        writer.u32(self.number)
-        writer.items(self.transaction_path, PATH_MAX, writer.digest)
-        self.block.write(writer)
-        self.key_proof.write(writer)
-        writer.option(self.key_block, lambda block: block.write(writer))
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the receipt."""
-        return cls(
-            leaf=reader.blob(LEAF_BYTES_MAX),
-            position=reader.u32(),
-            leaf_path=reader.items(PATH_MAX, reader.digest),
-            submit=Submit.read(reader),
-            number=reader.u32(),
-            transaction_path=reader.items(PATH_MAX, reader.digest),
-            block=CertifiedHeader.read(reader),
-            key_proof=KeyProof.read(reader),
-            key_block=reader.option(lambda: CertifiedHeader.read(reader)),
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heapreplace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from veristream.kabis.protocol.codec import Encoded, Writer
+from veristream.kabis.protocol.actions import TOPICS_MAX
+from veristream.kabis.protocol.codec import Encoded
+from veristream.kabis.protocol.fields import U32, U64, Name, at_most
 
 GROUP_MEMBERS_MAX = 1000
 SESSION_MS_MIN = 1_000
@@ -29,24 +31,16 @@ class Member(Encoded):
 
     KIND: ClassVar[str] = "member"
 
-    name: str
-    instance: str
-    topics: tuple[str, ...]
-    session_ms: int
-    seen_ms: int
+    name: Name
+    instance: Name
+    topics: Annotated[tuple[Name, ...], at_most(TOPICS_MAX)]
+    session_ms: U32
+    seen_ms: U64
 
     @property
     def member_id(self) -> MemberId:
         """What tells it from the others."""
         return self.name, self.instance
-
-    def write(self, writer: Writer) -> None:
-        """Appends the member."""
-        writer.text(self.name)
-        writer.text(self.instance)
-        writer.items(self.topics, len(self.topics), writer.text)
-        writer.u32(self.session_ms)
-        writer.u64(self.seen_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +49,8 @@ class Group(Encoded):
 
     KIND: ClassVar[str] = "group"
 
-    generation: int
-    members: tuple[Member, ...]
-
-    def write(self, writer: Writer) -> None:
-        """Appends the group."""
-        writer.u64(self.generation)
-        writer.items(self.members, GROUP_MEMBERS_MAX, lambda member: member.write(writer))
+    generation: U64
+    members: Annotated[tuple[Member, ...], at_most(GROUP_MEMBERS_MAX)]
 
     def find(self, member_id: MemberId) -> Member | None:
         """The member with this id."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar
 
 from veristream.kabis.ledger.state import (
     KEYS_SECTION,
@@ -23,8 +23,9 @@ from veristream.kabis.ledger.state import (
     hash_sections,
     section_roots,
 )
-from veristream.kabis.protocol.codec import Coded, Reader, Writer
-from veristream.kabis.protocol.merkle import PATH_MAX, ProofError, prove_inclusion, verify_inclusion
+from veristream.kabis.protocol.codec import Coded
+from veristream.kabis.protocol.fields import U64, exactly
+from veristream.kabis.protocol.merkle import MerklePath, ProofError, prove_inclusion, verify_inclusion
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +36,9 @@ class KeyProof(Coded):
     BYTES_MAX: ClassVar[int] = 8192
 
     key: Key
-    index: int
-    path: tuple[bytes, ...]
-    roots: tuple[SectionRoot, ...]
+    index: U64
+    path: MerklePath
+    roots: Annotated[tuple[SectionRoot, ...], exactly(SECTIONS)]
 
     def verify(self, name: str, key_epoch: int, state: bytes) -> None:
         """Raises ProofError unless the state with this hash has the key under this name and epoch."""
@@ -46,21 +47,6 @@ class KeyProof(Coded):
         count, root = self.roots[KEYS_SECTION]
         leaf = hash_entry(encode_key((name, key_epoch)), self.key)
         verify_inclusion(leaf, self.index, count, self.path, root)
-
-    def write(self, writer: Writer) -> None:
-        """Appends the proof."""
-        self.key.write(writer)
-        writer.u64(self.index)
-        writer.items(self.path, PATH_MAX, writer.digest)
-        for count, root in self.roots:
-            writer.u64(count)
-            writer.digest(root)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the proof."""
-        key, index, path = Key.read(reader), reader.u64(), reader.items(PATH_MAX, reader.digest)
-        return cls(key, index, path, tuple((reader.u64(), reader.digest()) for _ in range(SECTIONS)))
 
 
 def prove_key(trees: tuple[Tree, ...], name: str, key_epoch: int) -> KeyProof | None:

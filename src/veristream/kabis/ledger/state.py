@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from veristream.kabis.ledger.groups import Group
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Reader, Writer
+from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Writer
+from veristream.kabis.protocol.fields import U32, U64, Digest, PublicKey
 from veristream.kabis.protocol.merkle import compute_root, hash_leaf
 
 
@@ -25,13 +26,8 @@ class Topic(Encoded):
 
     KIND: ClassVar[str] = "topic"
 
-    partitions: int
+    partitions: U32
     validated: bool
-
-    def write(self, writer: Writer) -> None:
-        """Appends the policy."""
-        writer.u32(self.partitions)
-        writer.flag(self.validated)
 
 
 class Ending(Enum):
@@ -50,9 +46,9 @@ class Key(Coded):
     KIND: ClassVar[str] = "key"
     BYTES_MAX: ClassVar[int] = 256
 
-    public: bytes
-    registered_height: int
-    ended_height: int | None = None
+    public: PublicKey
+    registered_height: U64
+    ended_height: U64 | None = None
     ending: Ending | None = None
 
     def valid_at(self, height: int) -> bool:
@@ -64,21 +60,10 @@ class Key(Coded):
             self.ended_height is None or height <= self.ended_height
         )
 
-    def write(self, writer: Writer) -> None:
-        """Appends the key and its span."""
-        writer.fixed(self.public, PUBLIC_KEY_BYTES)
-        writer.u64(self.registered_height)
-        writer.option(self.ended_height, writer.u64)
-        writer.option(self.ending, lambda ending: writer.u8(ending.value))
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the key and its span; an end has a reason."""
-        public, registered_height = reader.fixed(PUBLIC_KEY_BYTES), reader.u64()
-        ended_height, ending = reader.option(reader.u64), reader.option(reader.u8)
-        if (ended_height is None) != (ending is None) or ending not in (None, 1, 2, 3):
-            raise DecodeError("a key that ends without a reason, or for an unknown one")
-        return cls(public, registered_height, ended_height, None if ending is None else Ending(ending))
+    def check(self) -> None:
+        """Raises DecodeError unless a key that has ended has a reason, and only such a key."""
+        if (self.ended_height is None) != (self.ending is None):
+            raise DecodeError("a key that ends without a reason, or a reason without an end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +72,10 @@ class Account(Encoded):
 
     KIND: ClassVar[str] = "account"
 
-    key_epoch: int
-    number: int
-    last: bytes
-    groups: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the account."""
-        writer.u32(self.key_epoch)
-        writer.u64(self.number)
-        writer.digest(self.last)
-        writer.u32(self.groups)
+    key_epoch: U32
+    number: U64
+    last: Digest
+    groups: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +84,9 @@ class Cursor(Encoded):
 
     KIND: ClassVar[str] = "cursor"
 
-    next_sequence: int
-    last: bytes
-    last_first_sequence: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the cursor."""
-        writer.u64(self.next_sequence)
-        writer.digest(self.last)
-        writer.u64(self.last_first_sequence)
+    next_sequence: U64
+    last: Digest
+    last_first_sequence: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +98,10 @@ class Partition(Encoded):
 
     KIND: ClassVar[str] = "partition"
 
-    next_index: int
-    low_water: int
-    oldest: int
-    chain: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends the partition."""
-        writer.u64(self.next_index)
-        writer.u64(self.low_water)
-        writer.u64(self.oldest)
-        writer.digest(self.chain)
+    next_index: U64
+    low_water: U64
+    oldest: U64
+    chain: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +110,7 @@ class Index(Encoded):
 
     KIND: ClassVar[str] = "index"
 
-    index: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the index."""
-        writer.u64(self.index)
+    index: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +119,8 @@ class Accusation(Encoded):
 
     KIND: ClassVar[str] = "accusation"
 
-    height: int
-    transaction: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends the accusation."""
-        writer.u64(self.height)
-        writer.digest(self.transaction)
+    height: U64
+    transaction: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +265,7 @@ def hash_entry(encoded_key: bytes, value: Encoded) -> bytes:
     return hash_leaf(writer.to_bytes())
 
 
-SectionRoot = tuple[int, bytes]
+SectionRoot = tuple[U64, Digest]
 """How many entries a section has, and their Merkle root."""
 
 

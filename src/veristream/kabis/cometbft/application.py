@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import ClassVar, Self, assert_never
+from typing import Annotated, ClassVar, assert_never
 
 from veristream.kabis.cometbft import abci
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.ordering.requests import Accused, Evidence, Read, encode_outcome, list_accused
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, Block, BlockHeader
-from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.cometbft_certificate import encode_anchor
+from veristream.kabis.protocol.fields import U64, Digest, at_most
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
 
@@ -42,18 +43,8 @@ class Place(Coded):
 
     KIND: ClassVar[str] = "cometbft-place"
 
-    comet_height: int
+    comet_height: U64
     header: BlockHeader
-
-    def write(self, writer: Writer) -> None:
-        """Appends the place."""
-        writer.u64(self.comet_height)
-        self.header.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a place."""
-        return cls(reader.u64(), BlockHeader.read(reader))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +53,8 @@ class Places(Coded):
 
     KIND: ClassVar[str] = "cometbft-places"
 
-    comet_height: int
-    places: tuple[Place, ...]
-
-    def write(self, writer: Writer) -> None:
-        """Appends the places."""
-        writer.u64(self.comet_height)
-        writer.items(self.places, PLACES_MAX, lambda place: place.write(writer))
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the places."""
-        return cls(reader.u64(), reader.items(PLACES_MAX, lambda: Place.read(reader)))
+    comet_height: U64
+    places: Annotated[tuple[Place, ...], at_most(PLACES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +63,9 @@ class CometStatus(Coded):
 
     KIND: ClassVar[str] = "cometbft-status"
 
-    height: int
-    block_id: bytes
-    founding: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends the status."""
-        writer.u64(self.height)
-        writer.digest(self.block_id)
-        writer.digest(self.founding)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a status."""
-        return cls(reader.u64(), reader.digest(), reader.digest())
+    height: U64
+    block_id: Digest
+    founding: Digest
 
 
 def address_of(public: bytes) -> bytes:

@@ -3,50 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 from veristream.kabis.protocol.batch import BatchHeader
-from veristream.kabis.protocol.codec import Reader, Writer
+from veristream.kabis.protocol.fields import U32, Name
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionName:
     """A partition of a topic."""
 
-    topic: str
-    partition: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the name."""
-        writer.text(self.topic)
-        writer.u32(self.partition)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a name."""
-        return cls(reader.text(), reader.u32())
+    topic: Name
+    partition: U32
 
 
 @dataclass(frozen=True, slots=True)
 class StreamName:
     """Whose batches: one producer under one key, in one partition of a topic."""
 
-    topic: str
-    partition: int
-    producer: str
-    key_epoch: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the name."""
-        writer.text(self.topic)
-        writer.u32(self.partition)
-        writer.text(self.producer)
-        writer.u32(self.key_epoch)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a name."""
-        return cls(reader.text(), reader.u32(), reader.text(), reader.u32())
+    topic: Name
+    partition: U32
+    producer: Name
+    key_epoch: U32
 
 
 def stream_of(header: BatchHeader) -> StreamName:

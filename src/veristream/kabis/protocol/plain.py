@@ -6,78 +6,17 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar
 
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.fields import U64, by, fixed
 from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX
 
 SESSION_BYTES = 16
 FROM_END = (1 << 63) - 1
 """The offset to ask for to learn only where a partition ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlainAppend(Coded):
-    """Events for a partition that is not validated.
-
-    `session` names the producer's run and `sequence` counts its appends to the partition from 0: an append
-    that is sent again, because its answer was lost, is not kept twice, and none overtakes another.
-    """
-
-    KIND: ClassVar[str] = "plain-append"
-    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX
-
-    place: PartitionName
-    session: bytes
-    sequence: int
-    leaves: tuple[bytes, ...]
-
-    def write(self, writer: Writer) -> None:
-        """Appends where it goes, then the events."""
-        self.place.write(writer)
-        writer.fixed(self.session, SESSION_BYTES)
-        writer.u64(self.sequence)
-        write_leaves(writer, self.leaves)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes an append of one event at least."""
-        place = PartitionName.read(reader)
-        append = cls(place, reader.fixed(SESSION_BYTES), reader.u64(), read_leaves(reader))
-        if not append.leaves:
-            raise DecodeError("an append without events")
-        return append
-
-
-@dataclass(frozen=True, slots=True)
-class PlainEntry(Coded):
-    """An append with the offset that its first event got."""
-
-    KIND: ClassVar[str] = "plain-entry"
-    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX + 64
-
-    first_offset: int
-    append: PlainAppend
-
-    def write(self, writer: Writer) -> None:
-        """Appends offset and events."""
-        writer.u64(self.first_offset)
-        self.append.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes an entry."""
-        return cls(reader.u64(), PlainAppend.read(reader))
-
-
-@dataclass(frozen=True, slots=True)
-class PlainSlice:
-    """Records of a partition from an offset on; `end` is where the durable ones end."""
-
-    entries: tuple[PlainEntry, ...]
-    end: int
 
 
 def write_leaves(writer: Writer, leaves: Sequence[bytes]) -> None:
@@ -97,3 +36,44 @@ def read_leaves(reader: Reader) -> tuple[bytes, ...]:
         raise DecodeError(f"a leaf of {max(lengths)} bytes, at most {LEAF_BYTES_MAX}")
     packed = reader.fixed(sum(lengths))
     return tuple([packed[start:end] for start, end in pairwise(accumulate(lengths, initial=0))])
+
+
+@dataclass(frozen=True, slots=True)
+class PlainAppend(Coded):
+    """Events for a partition that is not validated.
+
+    `session` names the producer's run and `sequence` counts its appends to the partition from 0: an append
+    that is sent again, because its answer was lost, is not kept twice, and none overtakes another.
+    """
+
+    KIND: ClassVar[str] = "plain-append"
+    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX
+
+    place: PartitionName
+    session: Annotated[bytes, fixed(SESSION_BYTES)]
+    sequence: U64
+    leaves: Annotated[tuple[bytes, ...], by(write_leaves, read_leaves)]
+
+    def check(self) -> None:
+        """Raises DecodeError unless there is an event."""
+        if not self.leaves:
+            raise DecodeError("an append without events")
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEntry(Coded):
+    """An append with the offset that its first event got."""
+
+    KIND: ClassVar[str] = "plain-entry"
+    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX + 64
+
+    first_offset: U64
+    append: PlainAppend
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSlice:
+    """Records of a partition from an offset on; `end` is where the durable ones end."""
+
+    entries: tuple[PlainEntry, ...]
+    end: int

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.log.disk.files import replace
-from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.codec import Coded, DecodeError
+from veristream.kabis.protocol.fields import U32, U64, Name, at_most, blob
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX
 
 EVENTS_MAX = 1 << 31
@@ -23,9 +24,9 @@ EVENTS_MAX = 1 << 31
 class Posted(NamedTuple):
     """An event with where it goes; a named tuple, because there may be millions."""
 
-    topic: str
-    partition: int
-    leaf: bytes
+    topic: Name
+    partition: U32
+    leaf: Annotated[bytes, blob(LEAF_BYTES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +39,10 @@ class Epoch(Coded):
     KIND: ClassVar[str] = "spark-epoch"
     BYTES_MAX: ClassVar[int] = 1 << 40
 
-    number: int
+    number: U64
     finished: bool
-    before: tuple[tuple[Place, int], ...] = ()
-    events: tuple[Posted, ...] = ()
-
-    def write(self, writer: Writer) -> None:
-        """Appends the epoch."""
-
-        def lane(entry: tuple[Place, int]) -> None:
-            (topic, partition), sequence = entry
-            writer.text(topic)
-            writer.u32(partition)
-            writer.u64(sequence)
-
-        def event(posted: Posted) -> None:
-            writer.text(posted.topic)
-            writer.u32(posted.partition)
-            writer.blob(posted.leaf, LEAF_BYTES_MAX)
-
-        writer.u64(self.number)
-        writer.flag(self.finished)
-        writer.items(self.before, EVENTS_MAX, lane)
-        writer.items(self.events, EVENTS_MAX, event)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes an epoch."""
-        number, finished = reader.u64(), reader.flag()
-        before = reader.items(EVENTS_MAX, lambda: ((reader.text(), reader.u32()), reader.u64()))
-        events = reader.items(
-            EVENTS_MAX, lambda: Posted(reader.text(), reader.u32(), reader.blob(LEAF_BYTES_MAX))
-        )
-        return cls(number, finished, before, events)
+    before: Annotated[tuple[tuple[tuple[Name, U32], U64], ...], at_most(EVENTS_MAX)] = ()
+    events: Annotated[tuple[Posted, ...], at_most(EVENTS_MAX)] = ()
 
     def lane(self, place: Place) -> list[bytes]:
         """The leaves that go to one partition, in their order."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar
 
 from veristream.kabis.protocol.batch import (
     HEAD_BYTES_MAX,
     Batch,
     SignedHeader,
 )
-from veristream.kabis.protocol.codec import Coded, DecodeError, Octets, Reader, Writer, domain_tag
+from veristream.kabis.protocol.codec import Coded, DecodeError, Octets, Reader, domain_tag
+from veristream.kabis.protocol.fields import U64, at_most
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainEntry
 
@@ -24,8 +25,8 @@ _OFFSET_BYTES = 8
 class Extent:
     """From where on something is kept, and where it will go on."""
 
-    low_water: int
-    end: int
+    low_water: U64
+    end: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +35,8 @@ class Checkpoint(Coded):
 
     KIND: ClassVar[str] = "storage-checkpoint"
 
-    streams: tuple[tuple[StreamName, Extent], ...] = ()
-    partitions: tuple[tuple[PartitionName, Extent], ...] = ()
-
-    def write(self, writer: Writer) -> None:
-        """Appends every extent with its name."""
-
-        def write_item(item: tuple[StreamName | PartitionName, Extent]) -> None:
-            item[0].write(writer)
-            writer.u64(item[1].low_water)
-            writer.u64(item[1].end)
-
-        writer.items(self.streams, CHECKPOINT_STREAMS_MAX, write_item)
-        writer.items(self.partitions, CHECKPOINT_STREAMS_MAX, write_item)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a checkpoint."""
-
-        def read_extent() -> Extent:
-            return Extent(reader.u64(), reader.u64())
-
-        return cls(
-            reader.items(CHECKPOINT_STREAMS_MAX, lambda: (StreamName.read(reader), read_extent())),
-            reader.items(CHECKPOINT_STREAMS_MAX, lambda: (PartitionName.read(reader), read_extent())),
-        )
+    streams: Annotated[tuple[tuple[StreamName, Extent], ...], at_most(CHECKPOINT_STREAMS_MAX)] = ()
+    partitions: Annotated[tuple[tuple[PartitionName, Extent], ...], at_most(CHECKPOINT_STREAMS_MAX)] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar
 
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, SignedHeader
-from veristream.kabis.protocol.certificates import Certificate, read_certificate, write_certificate
+from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.fields import U32, U64, tagged
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
 from veristream.kabis.storage.core import RANGE_BATCHES_MAX, CaughtUp
@@ -49,19 +50,8 @@ class FetchRange(Coded):
     KIND: ClassVar[str] = "storage-fetch"
 
     stream: StreamName
-    first_sequence: int
-    bytes_max: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the request."""
-        self.stream.write(writer)
-        writer.u64(self.first_sequence)
-        writer.u32(self.bytes_max)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a request."""
-        return cls(StreamName.read(reader), reader.u64(), reader.u32())
+    first_sequence: U64
+    bytes_max: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +61,9 @@ class FetchPlain(Coded):
     KIND: ClassVar[str] = "storage-fetch-plain"
 
     place: PartitionName
-    offset: int
-    bytes_max: int
-    wait_ms: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the request."""
-        self.place.write(writer)
-        writer.u64(self.offset)
-        writer.u32(self.bytes_max)
-        writer.u32(self.wait_ms)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a request."""
-        return cls(PartitionName.read(reader), reader.u64(), reader.u32(), reader.u32())
+    offset: U64
+    bytes_max: U32
+    wait_ms: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +75,6 @@ class AskAbsence(Coded):
     signed: SignedHeader
     certificate: Certificate
 
-    def write(self, writer: Writer) -> None:
-        """Appends the request."""
-        self.signed.write(writer)
-        write_certificate(writer, self.certificate)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a request."""
-        return cls(SignedHeader.read(reader), read_certificate(reader))
-
 
 @dataclass(frozen=True, slots=True)
 class CatchUp(Coded):
@@ -114,18 +82,8 @@ class CatchUp(Coded):
 
     KIND: ClassVar[str] = "storage-catch-up"
 
-    position: int
-    bytes_max: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the request."""
-        writer.u64(self.position)
-        writer.u32(self.bytes_max)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a request."""
-        return cls(reader.u64(), reader.u32())
+    position: U64
+    bytes_max: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +92,8 @@ class RaiseLowWater(Coded):
 
     KIND: ClassVar[str] = "storage-low-water"
 
-    name: StreamName | PartitionName
-    low_water: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the request."""
-        writer.flag(isinstance(self.name, StreamName))
-        self.name.write(writer)
-        writer.u64(self.low_water)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a request."""
-        name = StreamName.read(reader) if reader.flag() else PartitionName.read(reader)
-        return cls(name, reader.u64())
+    name: Annotated[PartitionName | StreamName, tagged("name")]
+    low_water: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,29 +102,12 @@ class Status(Coded):
 
     KIND: ClassVar[str] = "storage-status"
 
-    start: int
-    end: int
-    durable: int
-    size_bytes: int
-    torn_bytes: int
-    lost_count: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the numbers."""
-        for number in (
-            self.start,
-            self.end,
-            self.durable,
-            self.size_bytes,
-            self.torn_bytes,
-            self.lost_count,
-        ):
-            writer.u64(number)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the numbers."""
-        return cls(*(reader.u64() for _ in range(6)))
+    start: U64
+    end: U64
+    durable: U64
+    size_bytes: U64
+    torn_bytes: U64
+    lost_count: U64
 
 
 def split_request(body: bytes) -> tuple[Operation, bytes]:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b, sha256
 from hmac import compare_digest
-from typing import ClassVar, Self, TypeVar
+from typing import Annotated, ClassVar, TypeVar
 
 from nacl.bindings import (
     crypto_scalarmult,
@@ -31,7 +31,8 @@ from nacl.bindings import (
 )
 from nacl.exceptions import CryptoError
 
-from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Octets, Reader, Writer
+from veristream.kabis.protocol.codec import Coded, DecodeError, Octets, Writer
+from veristream.kabis.protocol.fields import Name, PublicKey, Signature, fixed
 from veristream.kabis.protocol.keys import SignatureError, Signer, verify
 
 NONCE_BYTES = 32
@@ -68,8 +69,8 @@ class Peer:
     """Who is at the other end: it has proved that it holds the key; the name is what it says of itself."""
 
     role: Role
-    name: str
-    public: bytes
+    name: Name
+    public: PublicKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +110,10 @@ class _Hello(Coded):
     KIND: ClassVar[str] = "wire-hello"
     BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
 
-    chain_id: str
-    nonce: bytes
-    ephemeral: bytes
+    chain_id: Name
+    nonce: Annotated[bytes, fixed(NONCE_BYTES)]
+    ephemeral: Annotated[bytes, fixed(EPHEMERAL_BYTES)]
     encrypt: bool
-
-    def write(self, writer: Writer) -> None:
-        writer.text(self.chain_id)
-        writer.fixed(self.nonce, NONCE_BYTES)
-        writer.fixed(self.ephemeral, EPHEMERAL_BYTES)
-        writer.flag(self.encrypt)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        nonce_and_key = (reader.text(), reader.fixed(NONCE_BYTES), reader.fixed(EPHEMERAL_BYTES))
-        return cls(*nonce_and_key, reader.flag())
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +124,7 @@ class _Proof(Coded):
     BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
 
     peer: Peer
-    signature: bytes
-
-    def write(self, writer: Writer) -> None:
-        _write_peer(writer, self.peer)
-        writer.signature(self.signature)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(_read_peer(reader), reader.signature())
+    signature: Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,27 +137,11 @@ class _Answer(Coded):
     hello: _Hello
     proof: _Proof
 
-    def write(self, writer: Writer) -> None:
-        self.hello.write(writer)
-        self.proof.write(writer)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        return cls(_Hello.read(reader), _Proof.read(reader))
-
 
 def _write_peer(writer: Writer, peer: Peer) -> None:
     writer.u8(peer.role.value)
     writer.text(peer.name)
-    writer.fixed(peer.public, PUBLIC_KEY_BYTES)
-
-
-def _read_peer(reader: Reader) -> Peer:
-    try:
-        role = Role(reader.u8())
-    except ValueError as error:
-        raise DecodeError(str(error)) from error
-    return Peer(role, reader.text(), reader.fixed(PUBLIC_KEY_BYTES))
+    writer.public_key(peer.public)
 
 
 class ClientHandshake:

@@ -68,7 +68,7 @@ def find_coded() -> set[type[Coded]]:
     """Every kind of value that is decoded."""
     modules = list(find_modules())
     kinds = (kind for module in modules for kind in vars(module).values() if inspect.isclass(kind))
-    return {kind for kind in kinds if issubclass(kind, Coded) and not inspect.isabstract(kind)}
+    return {kind for kind in kinds if issubclass(kind, Coded) and hasattr(kind, "KIND")}
 
 
 def find_functions() -> set[str]:
@@ -122,6 +122,23 @@ accused = st.builds(requests.Accused, names, names, u64, digests)
 
 either = known.certificates | known.comet_certificates
 comet_places = st.builds(application.Place, u64, known.block_headers)
+
+# What validators say to each other, and write down.
+
+steps = st.sampled_from([messages.Step.PREVOTE, messages.Step.PRECOMMIT])
+values = st.builds(messages.Value, digests, blobs)
+rounds = st.integers(messages.NO_ROUND, 100)
+votes = st.builds(messages.Vote, steps, u64, u32, st.none() | digests, u16, signatures)
+quorums = st.builds(messages.Certificate, steps, u64, u32, digests, many(st.tuples(u16, signatures)))
+proposals = st.builds(messages.Proposal, u64, u32, values, rounds, u16, signatures, st.none() | quorums)
+said = st.one_of(proposals, votes, quorums, st.builds(messages.Commit, values, quorums))
+optional = st.none() | values
+remembered = st.one_of(
+    st.builds(durable.SignedOnce, proposals | votes),
+    st.builds(durable.Locked, u64, optional, rounds, optional, rounds, st.none() | quorums),
+    st.builds(durable.Entered, u64, u32, many(proposals | votes)),
+)
+passed_on = st.one_of(st.builds(peers.Offer, many(blobs)), st.builds(peers.Ask, u64), said)
 
 CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     BatchHeader: known.headers,
@@ -185,26 +202,13 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     entries.Checkpoint: st.builds(
         entries.Checkpoint, many(st.tuples(streams, extents)), many(st.tuples(places, extents))
     ),
+    encoding.ConsensusMessage: st.builds(encoding.ConsensusMessage, said),
+    durable.ConsensusRecord: st.builds(durable.ConsensusRecord, remembered),
+    peers.SentMessage: st.builds(peers.SentMessage, passed_on),
 }
 """A strategy for every kind of value that is decoded."""
 
 
-# What validators say to each other, and write down.
-
-steps = st.sampled_from([messages.Step.PREVOTE, messages.Step.PRECOMMIT])
-values = st.builds(messages.Value, digests, blobs)
-rounds = st.integers(messages.NO_ROUND, 100)
-votes = st.builds(messages.Vote, steps, u64, u32, st.none() | digests, u16, signatures)
-quorums = st.builds(messages.Certificate, steps, u64, u32, digests, many(st.tuples(u16, signatures)))
-proposals = st.builds(messages.Proposal, u64, u32, values, rounds, u16, signatures, st.none() | quorums)
-said = st.one_of(proposals, votes, quorums, st.builds(messages.Commit, values, quorums))
-optional = st.none() | values
-remembered = st.one_of(
-    st.builds(durable.SignedOnce, proposals | votes),
-    st.builds(durable.Locked, u64, optional, rounds, optional, rounds, st.none() | quorums),
-    st.builds(durable.Entered, u64, u32, many(proposals | votes)),
-)
-passed_on = st.one_of(st.builds(peers.Offer, many(blobs)), st.builds(peers.Ask, u64), said)
 outcomes = st.one_of(
     st.builds(Admitted, u64, u32),
     st.builds(Done),

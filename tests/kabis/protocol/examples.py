@@ -130,6 +130,24 @@ def proof_of(role: handshake.Role, name: str) -> handshake._Proof:
     return handshake._Proof(handshake.Peer(role, name, digest(18)), signature(19))
 
 
+QUORUM = messages.Certificate(
+    messages.Step.PREVOTE, 9, 0, digest(1), ((0, signature(1)), (2, signature(2)))
+)
+DECIDED = messages.Certificate(messages.Step.PRECOMMIT, U64_MAX, U32_MAX, digest(255), ())
+VALUE = messages.Value(digest(1), b"content")
+EMPTY = messages.Value(ZERO_DIGEST, b"")
+PREVOTE = messages.Vote(messages.Step.PREVOTE, 9, 0, None, 1, signature(1))
+PRECOMMIT = messages.Vote(messages.Step.PRECOMMIT, U64_MAX, U32_MAX, digest(1), U16_MAX, signature(2))
+PROPOSAL = messages.Proposal(9, 0, VALUE, messages.NO_ROUND, 1, signature(1))
+PROPOSAL_AGAIN = messages.Proposal(9, 1, EMPTY, U32_MAX - 1, U16_MAX, signature(2), QUORUM)
+SAID = (PROPOSAL, PROPOSAL_AGAIN, PREVOTE, PRECOMMIT, QUORUM, DECIDED, messages.Commit(VALUE, DECIDED))
+KEPT = (
+    *(durable.SignedOnce(PROPOSAL), durable.SignedOnce(PREVOTE)),
+    durable.Locked(9),
+    durable.Locked(U64_MAX, VALUE, 0, EMPTY, U32_MAX - 1, QUORUM),
+    *(durable.Entered(9), durable.Entered(U64_MAX, U32_MAX, (PREVOTE, PROPOSAL_AGAIN))),
+)
+
 VALUES: tuple[Encoded, ...] = (
     *(HEADER, HEADER_MAX, SIGNED, SIGNED_MAX, BATCH),
     Batch(SignedHeader(BatchHeader("", "", 0, "", 0, 0, 1, digest(0), digest(0)), signature(0)), (b"",)),
@@ -218,27 +236,13 @@ VALUES: tuple[Encoded, ...] = (
     *(state.Partition(0, 0, 0, ZERO_DIGEST), state.Partition(3, 2, 1, digest(255))),
     *(state.Index(0), state.Index(U64_MAX)),
     *(state.Accusation(0, ZERO_DIGEST), state.Accusation(U64_MAX, digest(255))),
+    *map(encoding.ConsensusMessage, (PROPOSAL, PREVOTE)),
+    *map(durable.ConsensusRecord, KEPT[-2:]),
+    *map(peers.SentMessage, (peers.Ask(1), PRECOMMIT)),
 )
 """At least two values of every class that has an encoding of its own."""
 
 
-QUORUM = messages.Certificate(
-    messages.Step.PREVOTE, 9, 0, digest(1), ((0, signature(1)), (2, signature(2)))
-)
-DECIDED = messages.Certificate(messages.Step.PRECOMMIT, U64_MAX, U32_MAX, digest(255), ())
-VALUE = messages.Value(digest(1), b"content")
-EMPTY = messages.Value(ZERO_DIGEST, b"")
-PREVOTE = messages.Vote(messages.Step.PREVOTE, 9, 0, None, 1, signature(1))
-PRECOMMIT = messages.Vote(messages.Step.PRECOMMIT, U64_MAX, U32_MAX, digest(1), U16_MAX, signature(2))
-PROPOSAL = messages.Proposal(9, 0, VALUE, messages.NO_ROUND, 1, signature(1))
-PROPOSAL_AGAIN = messages.Proposal(9, 1, EMPTY, U32_MAX - 1, U16_MAX, signature(2), QUORUM)
-SAID = (PROPOSAL, PROPOSAL_AGAIN, PREVOTE, PRECOMMIT, QUORUM, DECIDED, messages.Commit(VALUE, DECIDED))
-KEPT = (
-    *(durable.SignedOnce(PROPOSAL), durable.SignedOnce(PREVOTE)),
-    durable.Locked(9),
-    durable.Locked(U64_MAX, VALUE, 0, EMPTY, U32_MAX - 1, QUORUM),
-    *(durable.Entered(9), durable.Entered(U64_MAX, U32_MAX, (PREVOTE, PROPOSAL_AGAIN))),
-)
 OUTCOMES = (
     *(Admitted(0, 1), Admitted(U64_MAX, U32_MAX), Done(), Already(), Refused(Reason.MALFORMED, "")),
     Refused(Reason.OTHER_CHAIN, UNICODE * 60),

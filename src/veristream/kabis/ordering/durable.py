@@ -11,23 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import Annotated, ClassVar, assert_never
 
-from veristream.kabis.ordering.encoding import (
-    read_certificate,
-    read_message,
-    read_round,
-    read_value,
-    write_certificate,
-    write_message,
-    write_round,
-    write_value,
-)
-from veristream.kabis.ordering.messages import NO_ROUND, Certificate, Proposal, Signed, Step, Value, Vote
-from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
+from veristream.kabis.ordering.messages import NO_ROUND, Certificate, Proposal, Round, Signed, Step, Value
+from veristream.kabis.protocol.codec import Coded
+from veristream.kabis.protocol.fields import U32, U64, at_most, tagged
 from veristream.kabis.protocol.receipts import PARTIES_MAX
-
-_KIND = "consensus-record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +35,11 @@ class SignedOnce:
 class Locked:
     """The paper's locked value and valid value of a height; `proof` is the valid value's proof-of-lock."""
 
-    height: int
+    height: U64
     locked_value: Value | None = None
-    locked_round: int = NO_ROUND
+    locked_round: Round = NO_ROUND
     valid_value: Value | None = None
-    valid_round: int = NO_ROUND
+    valid_round: Round = NO_ROUND
     proof: Certificate | None = None
 
 
@@ -58,12 +47,22 @@ class Locked:
 class Entered:
     """A round that was begun, and the messages of others that were the reason."""
 
-    height: int
-    round: int = 0
-    because: tuple[Signed, ...] = ()
+    height: U64
+    round: U32 = 0
+    because: Annotated[tuple[Signed, ...], at_most(PARTIES_MAX)] = ()
 
 
-Record = SignedOnce | Locked | Entered
+Record = Annotated[SignedOnce | Locked | Entered, tagged("record")]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsensusRecord(Coded):
+    """A record as the log holds it."""
+
+    KIND: ClassVar[str] = "consensus-record"
+    BYTES_MAX: ClassVar[int] = 1 << 40
+
+    record: Record
 
 
 @dataclass(slots=True)
@@ -121,68 +120,10 @@ def recover(records: Iterable[bytes]) -> Memory:
 
 
 def encode_record(record: Record) -> bytes:
-    """The only encoding of a record."""
-    writer = Writer(_KIND)
-    match record:
-        case SignedOnce():
-            writer.u8(0)
-            write_message(writer, record.message)
-        case Locked():
-            writer.u8(1)
-            _write_locked(writer, record)
-        case Entered():
-            writer.u8(2)
-            writer.u64(record.height)
-            writer.u32(record.round)
-            writer.items(record.because, PARTIES_MAX, lambda message: write_message(writer, message))
-        case _:
-            assert_never(record)
-    return writer.to_bytes()
+    """Returns the only encoding of a record."""
+    return ConsensusRecord(record).encode()
 
 
 def decode_record(data: bytes) -> Record:
-    """The record with this encoding; raises DecodeError and nothing else."""
-    reader = Reader(data, _KIND)
-    record = _read_record(reader)
-    reader.end()
-    return record
-
-
-def _read_record(reader: Reader) -> Record:
-    match reader.u8():
-        case 0:
-            return SignedOnce(_read_signed(reader))
-        case 1:
-            return _read_locked(reader)
-        case 2:
-            return Entered(
-                reader.u64(), reader.u32(), reader.items(PARTIES_MAX, lambda: _read_signed(reader))
-            )
-        case kind:
-            raise DecodeError(f"a record of kind {kind}")
-
-
-def _read_signed(reader: Reader) -> Signed:
-    message = read_message(reader)
-    if not isinstance(message, Proposal | Vote):
-        raise DecodeError("a validator signs proposals and votes only")
-    return message
-
-
-def _write_locked(writer: Writer, locked: Locked) -> None:
-    writer.u64(locked.height)
-    for value, number in (
-        (locked.locked_value, locked.locked_round),
-        (locked.valid_value, locked.valid_round),
-    ):
-        writer.option(value, lambda present: write_value(writer, present))
-        write_round(writer, number)
-    writer.option(locked.proof, lambda proof: write_certificate(writer, proof))
-
-
-def _read_locked(reader: Reader) -> Locked:
-    height = reader.u64()
-    locked_value, locked_round = reader.option(lambda: read_value(reader)), read_round(reader)
-    valid_value, valid_round = reader.option(lambda: read_value(reader)), read_round(reader)
-    proof = reader.option(lambda: read_certificate(reader))
-    return Locked(height, locked_value, locked_round, valid_value, valid_round, proof)
+    """Returns the record with this encoding; raises DecodeError and nothing else."""
+    return ConsensusRecord.decode(data).record

@@ -11,13 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from typing import assert_never
+from typing import Annotated, assert_never
 
-from veristream.kabis.protocol.codec import DecodeError, Writer
+from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
+from veristream.kabis.protocol.codec import DecodeError, Reader, Writer
+from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Signature, at_most, blob, by, tagged
 from veristream.kabis.protocol.keys import SignatureError
-from veristream.kabis.protocol.receipts import VoteKind, vote_bytes
+from veristream.kabis.protocol.receipts import PARTIES_MAX, VoteKind, vote_bytes
 
 NO_ROUND = -1
+CONTENT_BYTES_MAX = BLOCK_BYTES_MAX
 
 
 class Step(IntEnum):
@@ -26,6 +29,31 @@ class Step(IntEnum):
     PROPOSE = 0
     PREVOTE = 1
     PRECOMMIT = 2
+
+
+def _write_step(writer: Writer, step: Step) -> None:
+    writer.u8(step)
+
+
+def _read_step(reader: Reader) -> Step:
+    number = reader.u8()
+    if number not in (Step.PREVOTE, Step.PRECOMMIT):
+        raise DecodeError(f"step {number} is not one of votes")
+    return Step(number)
+
+
+def _write_round(writer: Writer, number: int) -> None:
+    writer.u32(number - NO_ROUND)
+
+
+def _read_round(reader: Reader) -> int:
+    return reader.u32() + NO_ROUND
+
+
+VotingStep = Annotated[Step, by(_write_step, _read_step)]
+"""Prevote or precommit."""
+Round = Annotated[int, by(_write_round, _read_round)]
+"""The number of a round, or `NO_ROUND`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +86,20 @@ class Committee:
 class Value:
     """What is decided on: an identifier, and the content that it identifies."""
 
-    identifier: bytes
-    content: bytes
+    identifier: Digest
+    content: Annotated[bytes, blob(CONTENT_BYTES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
     """A prevote or a precommit of one validator; without an identifier it is a vote for nil."""
 
-    step: Step
-    height: int
-    round: int
-    identifier: bytes | None
-    sender: int
-    signature: bytes = b""
+    step: VotingStep
+    height: U64
+    round: U32
+    identifier: Digest | None
+    sender: U16
+    signature: Signature = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +109,11 @@ class Certificate:
     Of prevotes it is a proof-of-lock; of precommits it shows that the value is decided.
     """
 
-    step: Step
-    height: int
-    round: int
-    identifier: bytes
-    signatures: tuple[tuple[int, bytes], ...]
+    step: VotingStep
+    height: U64
+    round: U32
+    identifier: Digest
+    signatures: Annotated[tuple[tuple[U16, Signature], ...], at_most(PARTIES_MAX)]
 
     def votes(self) -> tuple[Vote, ...]:
         """The votes that it stands for."""
@@ -104,12 +132,12 @@ class Certificate:
 class Proposal:
     """A proposer's value; `valid_round` is the round of its proof-of-lock, or `NO_ROUND`."""
 
-    height: int
-    round: int
+    height: U64
+    round: U32
     value: Value
-    valid_round: int
-    sender: int
-    signature: bytes = b""
+    valid_round: Round
+    sender: U16
+    signature: Signature = b""
     proof: Certificate | None = None
 
     @property
@@ -126,8 +154,8 @@ class Commit:
     certificate: Certificate
 
 
-Signed = Proposal | Vote
-Message = Proposal | Vote | Certificate | Commit
+Signed = Annotated[Proposal | Vote, tagged("signed message of a validator")]
+Message = Annotated[Proposal | Vote | Certificate | Commit, tagged("message of a validator")]
 
 VerifySignature = Callable[[int, bytes, bytes], None]
 """Takes a validator's index, a message and a signature; raises SignatureError."""
@@ -154,7 +182,7 @@ def sign_bytes(chain: str, message: Signed) -> bytes:
             writer.u64(message.height)
             writer.u32(message.round)
             writer.digest(message.value.identifier)
-            writer.u32(message.valid_round - NO_ROUND)
+            _write_round(writer, message.valid_round)
             return writer.to_bytes()
         case _:
             assert_never(message)

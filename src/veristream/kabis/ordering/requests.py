@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar, Self, assert_never
+from typing import Annotated, ClassVar, assert_never
 
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
+from veristream.kabis.protocol.fields import U32, U64, Digest, Name, at_most, blob, text
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
 from veristream.kabis.protocol.receipts import PARTIES_MAX
 
@@ -41,22 +42,10 @@ class Read(Coded):
     KIND: ClassVar[str] = "ordering-read"
     BYTES_MAX: ClassVar[int] = 256
 
-    first: int
-    last: int
-    bytes_max: int
-    wait_ms: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the request."""
-        writer.u64(self.first)
-        writer.u64(self.last)
-        writer.u32(self.bytes_max)
-        writer.u32(self.wait_ms)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a request."""
-        return cls(reader.u64(), reader.u64(), reader.u32(), reader.u32())
+    first: U64
+    last: U64
+    bytes_max: U32
+    wait_ms: U32
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +55,10 @@ class Blocks(Coded):
     KIND: ClassVar[str] = "ordering-blocks"
     BYTES_MAX: ClassVar[int] = 16 << 20
 
-    height: int
-    blocks: tuple[bytes, ...]
-
-    def write(self, writer: Writer) -> None:
-        """Appends the blocks."""
-        writer.u64(self.height)
-        writer.items(
-            self.blocks, BLOCKS_PER_ANSWER_MAX, lambda block: writer.blob(block, CERTIFIED_BYTES_MAX)
-        )
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the blocks, as bytes: whoever asked decodes and checks them."""
-        height = reader.u64()
-        return cls(height, reader.items(BLOCKS_PER_ANSWER_MAX, lambda: reader.blob(CERTIFIED_BYTES_MAX)))
+    height: U64
+    blocks: Annotated[
+        tuple[Annotated[bytes, blob(CERTIFIED_BYTES_MAX)], ...], at_most(BLOCKS_PER_ANSWER_MAX)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,36 +68,15 @@ class Status(Coded):
     KIND: ClassVar[str] = "ordering-status"
     BYTES_MAX: ClassVar[int] = 512
 
-    height: int
-    block_id: bytes
-    state: bytes
-    time_ms: int
-    round: int
-    waiting: int
-    peers: int
-    accusations: int
-    size_bytes: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the status."""
-        writer.u64(self.height)
-        writer.digest(self.block_id)
-        writer.digest(self.state)
-        for number in (
-            self.time_ms,
-            self.round,
-            self.waiting,
-            self.peers,
-            self.accusations,
-            self.size_bytes,
-        ):
-            writer.u64(number)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes a status."""
-        height, block_id, state = reader.u64(), reader.digest(), reader.digest()
-        return cls(height, block_id, state, *(reader.u64() for _ in range(6)))
+    height: U64
+    block_id: Digest
+    state: Digest
+    time_ms: U64
+    round: U64
+    waiting: U64
+    peers: U64
+    accusations: U64
+    size_bytes: U64
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,22 +85,10 @@ class Accused(Coded):
 
     KIND: ClassVar[str] = "ordering-accused"
 
-    role: str
-    name: str
-    height: int
-    digest: bytes
-
-    def write(self, writer: Writer) -> None:
-        """Appends the accusation."""
-        writer.text(self.role)
-        writer.text(self.name, 300)
-        writer.u64(self.height)
-        writer.digest(self.digest)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes an accusation."""
-        return cls(reader.text(), reader.text(300), reader.u64(), reader.digest())
+    role: Name
+    name: Annotated[str, text(300)]
+    height: U64
+    digest: Digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +97,8 @@ class Evidence(Coded):
 
     KIND: ClassVar[str] = "ordering-evidence"
 
-    accused: tuple[Accused, ...]
-    seen: int
-
-    def write(self, writer: Writer) -> None:
-        """Appends the accusations."""
-        writer.items(self.accused, ACCUSATIONS_MAX, lambda each: each.write(writer))
-        writer.u64(self.seen)
-
-    @classmethod
-    def read(cls, reader: Reader) -> Self:
-        """Takes the accusations."""
-        return cls(reader.items(ACCUSATIONS_MAX, lambda: Accused.read(reader)), reader.u64())
+    accused: Annotated[tuple[Accused, ...], at_most(ACCUSATIONS_MAX)]
+    seen: U64
 
 
 def list_accused(ledger: Ledger) -> tuple[Accused, ...]:

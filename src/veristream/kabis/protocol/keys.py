@@ -1,4 +1,4 @@
-"""Ed25519 keys: signing, verifying, and the files that keep them.
+"""Ed25519 keys: signing, verifying, and the private files that keep them and other secrets.
 
 Verification raises. `Verify` is a parameter of whatever checks signatures, so that a simulation may put a
 cheap function in its place and a validator may remember what it has verified already.
@@ -6,6 +6,8 @@ cheap function in its place and a validator may remember what it has verified al
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,11 +17,12 @@ from typing import Protocol
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import CryptoError
 
-from veristream.errors import ModelError
+from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, SIGNATURE_BYTES, Writer
-from veristream.kabis.protocol.private_files import read_private, write_private
 
 SEED_BYTES = 32
+PRIVATE_BYTES_MAX = 1 << 20
+"""The longest file that is read for a secret."""
 _FILE_HEAD = "kabis/1/secret-key"
 
 
@@ -134,3 +137,31 @@ def _not_a_key(path: Path) -> ModelError:
     return ModelError(
         f"{path} is no key file", hint=f"its first line is {_FILE_HEAD}, its second 64 hex digits"
     )
+
+
+def write_private(path: Path, text: str) -> None:
+    """Writes a new file that only its owner may read, durably."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError as error:
+        hint = "choose another name; keys are never overwritten"
+        raise ModelError(f"{path} exists already", hint=hint) from error
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot write {path}: {error.strerror}") from error
+
+
+def read_private(path: Path) -> str:
+    """Returns the text of a file; raises ModelError if others may read it."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(PRIVATE_BYTES_MAX)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot read {path}: {error.strerror}") from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise ModelError(f"others may read {path}, which holds a secret", hint=f"chmod 600 {path}")
+    return data.decode("ascii", errors="replace")

@@ -25,7 +25,7 @@ from nacl.exceptions import CryptoError
 
 from veristream.errors import ModelError
 from veristream.kabis.protocol.codec import DecodeError, Reader, Writer, domain_tag
-from veristream.kabis.protocol.private_files import read_private, write_private
+from veristream.kabis.protocol.keys import read_private, write_private
 from veristream.kabis.protocol.records import Event, Headers, decode_leaf, encode_leaf
 
 KEY_BYTES = 32

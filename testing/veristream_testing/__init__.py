@@ -1,1 +1,1 @@
-"""What only our tests and benches use, outside of the wheel: simulations of Kabis, runs of SPIN and TLC."""
+"""For tests and benchmarks only, not part of the wheel: simulations of Kabis, runs of SPIN and TLC."""

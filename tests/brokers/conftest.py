@@ -1,4 +1,4 @@
-"""Real brokers for the tests, started once for all; skipped with a reason where they cannot be."""
+"""Real brokers for the tests, started once; tests are skipped with a reason if they cannot start."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 
 GIVEN = "VERISTREAM_KAFKAS"
-"""A folder of three clusters to use instead of new ones, for whoever runs these tests again and again."""
+"""A folder of three clusters to reuse, for running these tests repeatedly."""
 
 
 @pytest.fixture(scope="session")
 def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClusters]:
-    """Three clusters of one node each; a test that stops one starts it again."""
+    """Three single-node clusters; a test that stops one starts it again."""
     try:
         find_program()
     except EnvironmentFailure as missing:
@@ -39,14 +39,14 @@ def kafkas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClusters]:
 
 @pytest.fixture
 def kafka(kafkas: KafkaClusters) -> KafkaSettings:
-    """The first cluster, which runs."""
+    """The first cluster, which is running."""
     kafkas.start(["kafka-1"])
     return KafkaSettings(kafkas.address("kafka-1"))
 
 
 @pytest.fixture
 def topic() -> str:
-    """A name that no topic has yet."""
+    """A new topic name."""
     return f"t-{uuid4().hex[:12]}"
 
 
@@ -58,7 +58,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def console(kafkas: KafkaClusters, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
-    """A cluster whose storage parties keep their logs in Kafka."""
+    """A Kabis cluster whose storage parties keep their logs in Kafka."""
     addresses = ",".join(kafkas.address(name) for name in kafkas.names())
     with opened(tmp_path_factory.mktemp("kabis") / "data") as console:
         console.do("up", "--detach", "--storage", f"kafka={addresses}")
@@ -67,7 +67,7 @@ def console(kafkas: KafkaClusters, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def access(console: Console, kafkas: KafkaClusters) -> Access:
-    """The clients of the cluster, all of whose parties and Kafkas run."""
+    """Clients of the cluster, with all parties and Kafka clusters running."""
     kafkas.start()
     running = console.cluster.find()
     console.cluster.start(

@@ -1,4 +1,4 @@
-"""An application that proposes whatever there is and votes for everything, for a faulty validator."""
+"""The application of a faulty validator: proposes everything and votes for everything."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veristream.kabis.cometbft.application import Application
 
 @dataclass(slots=True)
 class JunkApplication(Application):
-    """Adds a transaction to each proposal that takes no effect."""
+    """Adds a transaction without effect to each proposal."""
 
     def handle(self, request: abci.Request) -> abci.Response:
         match request:

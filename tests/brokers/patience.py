@@ -1,4 +1,4 @@
-"""How long tests wait for a real Kafka, which a busy machine may stop for seconds."""
+"""How long tests wait for a real Kafka, which a busy machine may pause for seconds."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from veristream.kabis.log.kafka.log import KafkaLogOptions
 
 PATIENCE_S = 120.0
 PATIENT = KafkaLogOptions(read_patience_s=PATIENCE_S, replay_patience_s=PATIENCE_S)
-"""A party does not wait long for a Kafka that is slow; what it would say then is nothing of these tests."""
+"""Long enough that a party does not give up on a slow Kafka, which these tests are not about."""

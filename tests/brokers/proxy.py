@@ -1,4 +1,4 @@
-"""A proxy on loopback between Kafka's clients and a broker, which can keep an answer back or change it.
+"""A proxy on loopback between Kafka clients and a broker, which can withhold or change an answer.
 
 It takes apart no more than the heads of requests and answers: their length, what is asked for, in which
 version, and the number that an answer has of its request.
@@ -15,30 +15,30 @@ from types import TracebackType
 from typing import Self
 
 _LENGTH = Struct(">i")
-_REQUEST = Struct(">hhi")  # what is asked for, in which version, the request's number
+_REQUEST = Struct(">hhi")  # API key, version, correlation id
 _NUMBER = Struct(">i")
-_RESULT = Struct(">hq")  # an error, and the offset of the first message
+_RESULT = Struct(">hq")  # error code, offset of the first message
 
 PRODUCE = 0
 COMPACT_FROM = 9
-"""From this version on, counts in requests to produce and their answers are varints."""
+"""From this version on, counts in produce requests and responses are varints."""
 DUPLICATE_SEQUENCE = 46
 
 Answer = Callable[[int, bytes], bytes | None]
-"""What becomes of an answer to a request to produce, of a version; None if it is kept back."""
+"""Maps a produce response of a version to what the client receives; None withholds it."""
 
 
 def pass_on(_: int, answer: bytes) -> bytes:
-    """An answer as it is."""
+    """Returns the answer unchanged."""
     return answer
 
 
 def keep_back(_: int, answer: bytes) -> None:
-    """Nothing in place of an answer."""
+    """Withholds the answer."""
 
 
 def call_duplicate(topic: str) -> Answer:
-    """Says that the broker has the messages already and knows no more where, as the protocol allows."""
+    """Replies that the broker already has the messages, without their offset, as the protocol allows."""
 
     def change(version: int, answer: bytes) -> bytes:
         name = topic.encode()
@@ -50,7 +50,7 @@ def call_duplicate(topic: str) -> Answer:
 
 
 class Proxy:
-    """Passes everything on to `target`, which is a port; `produced` decides about answers to producers."""
+    """Forwards everything to the port `target`; `produced` decides about produce responses."""
 
     def __init__(self) -> None:
         self.produced: Answer = pass_on
@@ -61,7 +61,7 @@ class Proxy:
 
     @property
     def port(self) -> int:
-        """Where clients find it."""
+        """The address for clients."""
         port: int = self._listener.getsockname()[1]
         return port
 
@@ -78,7 +78,7 @@ class Proxy:
         self.cut()
 
     def cut(self) -> None:
-        """Ends all connections."""
+        """Closes all connections."""
         while self._open:
             _shut(self._open.pop())
 
@@ -130,7 +130,7 @@ def _send(target: socket.socket, frame: bytes) -> None:
 
 
 def _receive(source: socket.socket) -> bytes | None:
-    """The next request or answer; None where the connection ends."""
+    """Reads the next request or answer; None at the end of the connection."""
     head = _read(source, _LENGTH.size)
     return None if head is None else _read(source, _LENGTH.unpack(head)[0])
 

@@ -1,4 +1,4 @@
-"""Records altered in Kafka's own files, with every checksum mended: Kafka serves them as its own.
+"""Alters records in Kafka's own files and corrects every checksum, so that Kafka serves them as its own.
 
 A segment is record batches one after the other. A batch has a head of 61 bytes, with a CRC-32C of all that
 follows it, and its records, whose lengths are varints (Kafka's message format, version 2).
@@ -23,7 +23,7 @@ _COMPRESSION = 0b111
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A message's value: its offset in the partition, and where its bytes are in the segment."""
+    """A message's value: its offset in the partition, and the position of its bytes in the segment."""
 
     offset: int
     start: int
@@ -32,7 +32,7 @@ class Value:
 
 
 def checksum(data: bytes) -> int:
-    """CRC-32C, as Castagnoli defined it and Kafka uses it."""
+    """Computes CRC-32C (Castagnoli), which Kafka uses."""
     remainder = 0xFFFFFFFF
     for byte in data:
         remainder = _TABLE[(remainder ^ byte) & 0xFF] ^ (remainder >> 8)
@@ -49,7 +49,7 @@ _TABLE = [_tabulate(byte) for byte in range(256)]
 
 
 def read_values(data: bytes) -> Iterator[Value]:
-    """The values of all messages in a segment; every batch's checksum must be right."""
+    """Returns the values of all messages in a segment; every batch's checksum must be correct."""
     at = 0
     while at < len(data):
         base, length, _, magic, stated = _HEAD.unpack_from(data, at)
@@ -67,7 +67,7 @@ def read_values(data: bytes) -> Iterator[Value]:
 
 
 def _read_value(data: bytes, at: int, base: int, batch: slice) -> Value:
-    _, at = _read_varint(data, at + 1)  # behind the attributes: by how much the time differs
+    _, at = _read_varint(data, at + 1)  # after the attributes: the timestamp delta
     number, at = _read_varint(data, at)
     key_bytes, at = _read_varint(data, at)
     size, at = _read_varint(data, at + max(0, key_bytes))
@@ -75,7 +75,7 @@ def _read_value(data: bytes, at: int, base: int, batch: slice) -> Value:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number and where it ends: groups of seven bits, lowest first, the sign in the lowest bit."""
+    """Reads a zigzag varint; returns the number and the position after it."""
     number = shift = 0
     while True:
         byte = data[at]
@@ -86,7 +86,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def alter(folder: Path, wanted: bytes, change: Callable[[int, bytes], bytes]) -> int:
-    """Puts what `change` makes of it in place of the one value of a partition that has these bytes.
+    """Replaces the only value of a partition that contains these bytes by the result of `change`.
 
     `change` gets the value's offset and the value, and gives as many bytes; the offset is given back. The
     broker must not run.

@@ -1,4 +1,4 @@
-"""Events that are pushed while brokers come and go, and what a consumer must get of them afterwards."""
+"""Pushes events while brokers stop and start, and checks what a consumer receives afterwards."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _numbers = count()
 
 
 def create(console: Console, *options: object) -> str:
-    """A topic that no other test uses."""
+    """Creates a topic that no other test uses."""
     name = f"topic-{os.getpid()}-{next(_numbers)}"
     console.do("topic", "create", name, *options)
     return name
 
 
 def pull(access: Access, topic: str, wanted: int, options: ConsumerOptions = VALIDATED) -> list[Consumed]:
-    """So many events of a topic from its beginning, or as many as come in time; no more may follow."""
+    """Reads a topic from its beginning: `wanted` events or as many as come in time, and no more."""
     events: list[Consumed] = []
     with access.consumer(options=options) as consumer:
         consumer.subscribe([topic])
@@ -46,17 +46,17 @@ def pull(access: Access, topic: str, wanted: int, options: ConsumerOptions = VAL
 
 
 def values(events: list[Consumed], partition: int = 0) -> list[bytes | None]:
-    """What the events of a partition say."""
+    """Returns the values of a partition's events."""
     return [event.value for event in events if event.partition == partition]
 
 
 def value_of(topic: str, number: int) -> bytes:
-    """The event of a stream with this number; no other event's value is a part of it."""
+    """Returns the value of a stream's event; no event's value is a part of another's."""
     return b"<%s %d>" % (topic.encode(), number)
 
 
 class Stream:
-    """A producer that pushes to topics, of so many partitions each, until it is left; then all is settled.
+    """A producer that pushes to topics until the context ends, and then waits for all results.
 
     The events of a topic go to its partitions in turn.
     """
@@ -82,7 +82,7 @@ class Stream:
                 return
 
     def settle(self, *topics: str) -> None:
-        """Returns when Kafka or the ledger has an event of each topic that was pushed after now."""
+        """Waits until Kafka or the ledger has an event of each topic that was pushed after this call."""
         seen = {topic: len(self.pushed[topic]) for topic in topics or self.pushed}
         deadline_s = time.monotonic() + PATIENCE_S
         for topic, before in seen.items():
@@ -104,7 +104,7 @@ class Stream:
             self._producer.__exit__(kind, error, trace)
 
     def require_all(self, access: Access, topic: str, options: ConsumerOptions = VALIDATED) -> None:
-        """Every event was acknowledged, and is delivered once, in order, where its producer was told."""
+        """Asserts that every event was acknowledged and is delivered once, in order, at its offset."""
         told = [pushed.result(0).index for pushed in self.pushed[topic]]
         partitions = self._partitions[topic]
         events = pull(access, topic, len(told), options)

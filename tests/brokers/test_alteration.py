@@ -1,4 +1,4 @@
-"""All of it on real Kafka and real CometBFT: trouble in mid-stream, then a stored record that was altered.
+"""Everything on real Kafka and real CometBFT: failures in mid-stream, then an altered stored record.
 
 Three Kafka clusters, one for each storage party; four validators of CometBFT; a validated topic, and one
 that is not. What is altered is altered in Kafka's own files, with Kafka's checksums mended.
@@ -37,7 +37,7 @@ VICTIM = "storage-1"
 
 
 def audit(data: Path, *words: str) -> Ended:
-    """The command as a user types it, with a Spark of its own."""
+    """Runs the command as a user does, with its own Spark."""
     command = [sys.executable, "-m", "veristream.cli", "kabis", "audit", "--data", str(data), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=5 * PATIENCE_S, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
@@ -52,7 +52,7 @@ def audited(data: Path, code: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A cluster of Kabis over Kafka and CometBFT, with a validated topic and one that is not."""
+    """A Kabis cluster on Kafka and CometBFT, with a validated and an unvalidated topic."""
 
     console: Console
     kafkas: KafkaClusters
@@ -65,7 +65,7 @@ class Scene:
         return Access(ClusterFolder(self.console.data))
 
     def kafka_of(self, party: str) -> str:
-        """The Kafka that has the log of a party."""
+        """Returns the Kafka cluster that has the log of a party."""
         bootstrap = self.access.kafka()[party].bootstrap
         return next(name for name in self.kafkas.names() if self.kafkas.address(name) == bootstrap)
 
@@ -92,7 +92,7 @@ def scene(kafkas: KafkaClusters, tmp_path: Path) -> Iterator[Scene]:
 
 
 def push_in_trouble(scene: Scene) -> Stream:
-    """Events of both topics while a validator, and the Kafka of both, is stopped and started again."""
+    """Pushes events to both topics while a validator and their Kafka cluster are stopped and restarted."""
     kafka = scene.kafka_of(party_of(scene.access.genesis, scene.clicks))
     with Stream(scene.access, {scene.orders: 2, scene.clicks: 1}) as stream:
         stream.settle()
@@ -108,12 +108,12 @@ def push_in_trouble(scene: Scene) -> Stream:
 
 
 def find_vouched(stream: Stream, topic: str, numbers: Iterable[int]) -> tuple[int, EventReceipt]:
-    """The first of these events whose batch the victim has signed to have, and its receipt."""
+    """Returns the first of these events for which the victim signed a storage receipt, and its receipt."""
     for number in numbers:
         receipt = stream.pushed[topic][number].result(0).receipt()
         if VICTIM in [each.party for each in receipt.submit.receipts]:
             return number, receipt
-    raise AssertionError(f"{VICTIM} never vouched")
+    raise AssertionError(f"{VICTIM} signed no receipt")
 
 
 def spoil(value: bytes) -> Callable[[int, bytes], bytes]:
@@ -122,14 +122,14 @@ def spoil(value: bytes) -> Callable[[int, bytes], bytes]:
 
 
 def spoil_and_mend(value: bytes) -> Callable[[int, bytes], bytes]:
-    """Alters an event in a message of a party's log, and mends the party's own checksum, too."""
+    """Alters an event in a message of a party's log, and corrects the party's own checksum, too."""
     return lambda offset, message: encode_frame(
         offset, decode_frame(offset, message).replace(value, value.upper())
     )
 
 
 def accusation(kind: str, receipt: EventReceipt, detail: str) -> dict[str, object]:
-    """What the audit must say of the batch of an event."""
+    """Returns what the audit must report for the batch of an event."""
     header = receipt.submit.signed.header
     return {
         "kind": kind,
@@ -151,7 +151,7 @@ def test_the_checksum_is_castagnolis() -> None:
 
 
 def test_trouble_costs_nothing_and_what_was_altered_is_named(scene: Scene) -> None:
-    """One record with all checksums mended, and one with all but the party's own."""
+    """One record with all checksums corrected, and one with all but the party's own."""
     stream = push_in_trouble(scene)
     count = len(stream.pushed[scene.orders])
     stream.require_all(scene.access, scene.orders, VALIDATED)
@@ -184,7 +184,7 @@ def test_trouble_costs_nothing_and_what_was_altered_is_named(scene: Scene) -> No
 
 
 def test_kafka_serves_what_was_altered_and_nobody_notices_where_nothing_is_validated(scene: Scene) -> None:
-    """So that the test above altered what Kafka cannot tell; and the limit of topics without validation."""
+    """Shows that Kafka cannot detect the alteration, and the limit of unvalidated topics."""
     with Stream(scene.access, {scene.clicks: 1}) as stream:
         stream.settle()
     count, before = len(stream.pushed[scene.clicks]), value_of(scene.clicks, 0)

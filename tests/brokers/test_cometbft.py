@@ -1,4 +1,4 @@
-"""The validation channel over a real CometBFT of four validators."""
+"""The validation channel on a real CometBFT chain of four validators."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_transaction_is_submitted_to_one_node_and_followed_from_all(genesis: G
             assert await ordering.submit(validator, encoded) == Already()
         assert isinstance(await ordering.submit(2, b"junk"), Refused)
         (again,) = await ordering.read(before + 1, before + 9)
-        assert again.block == certified.block  # each node may have other votes for it
+        assert again.block == certified.block  # nodes may have different votes for it
         assert CertifiedBlock.decode(certified.encode()) == certified
         assert await ordering.read(before + 2, before + 9) == []
 
@@ -102,7 +102,7 @@ def test_two_clients_agree_on_the_ledger(genesis: Genesis) -> None:
 
 
 def last_ids(genesis: Genesis, height: int) -> set[bytes]:
-    """The ids of the nodes' last blocks once they are that far."""
+    """Waits until the nodes have reached the height; returns the ids of their last blocks."""
 
     async def work() -> set[bytes]:
         ordering = CometOrdering(genesis)
@@ -147,7 +147,7 @@ def test_nothing_is_lost_when_all_are_killed(network: CometNetwork, genesis: Gen
 
 @dataclass
 class Liar:
-    """A node whose answers are changed on their way."""
+    """A node whose answers are changed in transit."""
 
     honest: Any
     told: list[str] = field(default_factory=list)
@@ -171,7 +171,7 @@ def test_a_node_that_alters_transactions_is_left_for_another(genesis: Genesis) -
         height = (await honest.status()).height
         liar = Liar(ordering._nodes[2])
         ordering._nodes[2] = liar  # type: ignore[call-overload]
-        while "block" not in liar.told:  # one that is slow is left before it has lied
+        while "block" not in liar.told:  # a slow node is abandoned before it has lied
             ordering._preferred = 2
             found = await ordering.read(1, height)
         assert ordering._preferred != 2

@@ -1,4 +1,4 @@
-"""A validator that signed two contradicting votes: CometBFT convicts it, and Kabis shows that."""
+"""A validator that signed two conflicting votes: CometBFT records evidence, and Kabis shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("cometbft")]
 
 
 def stolen_key(network: CometNetwork, name: str) -> SecretKey:
-    """The key with which a validator votes; whoever has it can vote twice."""
+    """Returns the key with which a validator votes; with it, the test can vote twice."""
     path = network.folder / name / "config" / "priv_validator_key.json"
     return make_key(b64decode(json.loads(path.read_text())["priv_key"]["value"])[:32])
 
@@ -38,7 +38,7 @@ async def read_header(node: Node, height: int) -> dict[str, Any]:
 
 
 def make_vote(key: SecretKey, header: dict[str, Any], block: bytes) -> dict[str, Any]:
-    """A precommit for a block that never was, signed as CometBFT signs."""
+    """Returns a precommit for a block that never existed, signed as CometBFT does."""
     time_ns = read_time(header["time"])
     votes = Votes(int(header["height"]), 0, block, 1, block, ())
     return {
@@ -54,7 +54,7 @@ def make_vote(key: SecretKey, header: dict[str, Any], block: bytes) -> dict[str,
 
 
 async def convict(node: Node, key: SecretKey) -> None:
-    """Gives a node the two votes, as anybody may who has seen both."""
+    """Submits the two votes to a node, as anybody can who has seen both."""
     header = await read_header(node, 2)
     evidence = {
         "type": "tendermint/DuplicateVoteEvidence",
@@ -84,7 +84,7 @@ def test_two_votes_of_one_validator_are_evidence_for_everybody(tmp_path: Path) -
             names = (f"after-{number}" for number in range(50))
             while not (await ordering.evidence_of(0)).accused:
                 await create_topics(replica, [next(names)])
-            await create_topics(replica, [next(names)])  # behind it: who has this block has the evidence
+            await create_topics(replica, [next(names)])  # a node that has this later block has the evidence
             await reach_all(replica)
             return [await ordering.evidence_of(number) for number in range(4)]
 

@@ -1,4 +1,4 @@
-"""A CometBFT validator whose application is faulty: the others vote for nothing that breaks a rule."""
+"""A CometBFT validator with a faulty application: the others vote for nothing that breaks a rule."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_junk_that_a_validator_proposes_is_not_voted_for(tmp_path: Path) -> None
 
 
 async def read_rounds(address: str) -> list[int]:
-    """In which round each block of CometBFT was decided: 0, unless a proposal was not voted for."""
+    """Returns the round in which each CometBFT block was decided: 0 unless a proposal was rejected."""
     node = Node(parse_address(address))
     status = await node.call(Call("status"), 5.0)
     tip = rpc.read_integer(status, "sync_info", "latest_block_height")

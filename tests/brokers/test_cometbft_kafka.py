@@ -1,4 +1,4 @@
-"""Nothing of the embedded pair: a Kafka cluster for each storage party, and CometBFT orders."""
+"""Kabis on a Kafka cluster for each storage party, ordered by CometBFT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kabis over CometBFT as a user has it: commands, clients and receipts, and all that can be wrong."""
+"""Kabis on CometBFT as a user sees it: commands, clients, receipts and errors."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_a_receipt_needs_the_genesis_alone_and_nothing_in_it_can_be_changed(
 
 
 def wait_for_all(console: Console) -> dict[str, Any]:
-    """The status once everybody answers, or when the patience ends: it waits for nobody longer than a
-    moment, so that a party which is slow just then seems to be away."""
+    """Repeats `kabis status` until everybody answers or the time is up: the command waits only briefly for
+    each party, so a slow one may seem to be down."""
     deadline_s = time.monotonic() + PATIENCE_S
     while True:
         status: dict[str, Any] = json.loads(console.do("status", "--json").output)
@@ -129,7 +129,7 @@ def test_status_and_a_restart_of_the_storage_parties(console: Console) -> None:
     assert read == ["almonds", "walnuts"]
 
 
-# What can be wrong
+# Errors
 
 
 def fails(ended: Ended, code: int, message: str) -> None:
@@ -138,13 +138,13 @@ def fails(ended: Ended, code: int, message: str) -> None:
 
 
 def copied(console: Console, folder: Path) -> Console:
-    """The same cluster's genesis and keys elsewhere, where no party runs."""
+    """Copies the cluster's genesis and keys to a folder without running parties."""
     shutil.copytree(console.data, folder, ignore=shutil.ignore_patterns("process.json"))
     return Console(folder)
 
 
 def test_a_node_that_is_not_there(tmp_path: Path) -> None:
-    with socket.socket() as taken:  # by who does not listen: nobody else can
+    with socket.socket() as taken:  # bound but not listening, so that nobody else can
         taken.bind(("127.0.0.1", 0))
         nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = Console(tmp_path / "data")("up", "--detach", "--ordering", f"cometbft={nowhere}")
@@ -187,7 +187,7 @@ def test_validators_with_other_keys_than_the_genesis_says(
 
 
 class WithoutApplication(CometNetwork):
-    """A chain of one validator that runs CometBFT's own example instead of ours."""
+    """A chain of one validator that runs CometBFT's example application instead of ours."""
 
     def command(self, name: str) -> Sequence[str]:
         home = str((self.folder / name).resolve())

@@ -1,4 +1,4 @@
-"""Answers of a real broker that are lost, or say only that it has an event: where it stands is found."""
+"""Answers of a real broker that are lost or lack the offset of an event: the offset is found anyway."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, KafkaClusters]]:
-    """A cluster that tells its clients to come by a proxy."""
+    """A cluster that advertises a proxy's address to its clients."""
     try:
         find_program()
     except EnvironmentFailure as missing:
@@ -43,7 +43,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, K
 
 @pytest.fixture
 def proxy(proxied: tuple[Proxy, KafkaClusters]) -> Iterator[Proxy]:
-    """The proxy, which passes on everything until told otherwise."""
+    """The proxy, which forwards everything until told otherwise."""
     yield proxied[0]
     proxied[0].produced = pass_on
 
@@ -61,7 +61,7 @@ def pusher(settings: KafkaSettings) -> Iterator[KafkaPusher]:
 
 
 def contents(settings: KafkaSettings, topic: str) -> list[bytes | None]:
-    """What the topic has."""
+    """Returns the messages of the topic."""
     reader = PartitionReader(settings, topic)
     try:
         return [message.value() for message in reader.messages(*reader.bounds(), PATIENCE_S)]
@@ -70,7 +70,7 @@ def contents(settings: KafkaSettings, topic: str) -> list[bytes | None]:
 
 
 def wait_for(settings: KafkaSettings, topic: str, count: int) -> None:
-    """Returns when the broker has so many messages at least."""
+    """Waits until the broker has at least `count` messages."""
     topics = Topics(settings)
     left = wait_until(lambda: [] if topics.ends(topic, 1)[0] >= count else [topic], PATIENCE_S)
     assert left == []
@@ -142,7 +142,7 @@ def test_a_log_reads_what_it_was_not_told(
 
 
 def restart(proxied: tuple[Proxy, KafkaClusters], settings: KafkaSettings, topic: str) -> None:
-    """Stops a broker as it should be and starts it again, once it has more than it was heard to say."""
+    """Restarts a broker cleanly once it has more messages than it has acknowledged."""
     proxy, clusters = proxied
     wait_for(settings, topic, 2)
     clusters.stop()
@@ -175,7 +175,7 @@ def test_a_producer_outlives_a_restart_of_a_broker_whose_answers_were_lost(
     proxied[0].produced = keep_back
     for number in range(1, 6):
         pushed.append(plain.push(Record(topic, b"%d" % number)))
-        pusher.parcels()  # so that none waits for the next
+        pusher.parcels()  # so that none waits for the next one
         with pytest.raises(TimeoutError):
             pushed[-1].result(0.5)
     restart(proxied, settings, topic)

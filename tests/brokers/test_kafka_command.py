@@ -1,4 +1,4 @@
-"""`veristream broker` and `veristream kabis up --storage`, as they are typed."""
+"""`veristream broker` and `veristream kabis up --storage` on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A storage party's log in a real Kafka: what it keeps, and what it notices."""
+"""A storage party's log in a real Kafka: what it stores, and what it detects."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_forged_record_is_named_and_nothing_is_confirmed_behind_it(
     assert seen.value.position == 3
     with KafkaLog(kafka, topic, folder, replace(PATIENT, repair=True)) as log:
         assert list(log.records())[3:] == [Gap(3, 1), Gap(4, 1)]
-    with KafkaLog(kafka, topic, folder, PATIENT) as log:  # what was given up stays given up
+    with KafkaLog(kafka, topic, folder, PATIENT) as log:  # a record marked as lost stays lost
         assert list(log.records())[3:] == [Gap(3, 1), Gap(4, 1)]
         with pytest.raises(Lost):
             log.read(3)
@@ -109,7 +109,7 @@ def test_a_byte_that_changes_in_kafkas_own_file_is_named(
     kafkas: KafkaClusters, kafka: KafkaSettings, topic: str, folder: Path
 ) -> None:
     with KafkaLog(kafka, topic, folder, PATIENT) as log:
-        for number in range(5):  # one by one: Kafka checks nothing in the middle of what came together
+        for number in range(5):  # one by one: Kafka verifies nothing within a batch
             log.append(b"payload-%d" % number)
             log.sync(now=True)
     kafkas.stop(["kafka-1"])

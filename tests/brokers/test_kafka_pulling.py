@@ -1,4 +1,4 @@
-"""One client of Kafka reads many partitions: each from where it is asked, however often that changes."""
+"""One Kafka client reads many partitions, each from the requested offset, however often that changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BYTES = 1 << 20
 
 @pytest.fixture
 def full(kafka: KafkaSettings, topic: str) -> str:
-    """A topic whose partitions have so many events each."""
+    """A topic with the given number of events in each partition."""
     Topics(kafka).require(topic, PARTITIONS, {})
     producer = Producer({"bootstrap.servers": kafka.bootstrap, "acks": "all", "enable.idempotence": True})
     for number in range(EVENTS):
@@ -49,7 +49,7 @@ def use(kafka: KafkaSettings, work: Callable[[KafkaPuller], Awaitable[None]]) ->
 
 
 async def read(puller: KafkaPuller, place: PartitionName, start: int, count: int) -> list[Consumed]:
-    """So many events from an offset on, asked for as long as there are too few."""
+    """Reads `count` events from an offset on, repeating the request until there are enough."""
     events: list[Consumed] = []
     while len(events) < count:
         part = await puller.fetch_plain(place, start + len(events), BYTES, WAIT_MS)
@@ -80,7 +80,7 @@ def test_every_partition_is_whole_and_in_order(kafka: KafkaSettings, full: str) 
 
 @pytest.mark.parametrize("offsets", [(0, 4_000, 10, 4_999, 0), (2_500, 2_499, 2_500)])
 def test_reading_turns_back_and_forth(kafka: KafkaSettings, full: str, offsets: tuple[int, ...]) -> None:
-    """What was on its way when reading turned is not given for what is asked for now."""
+    """Messages in flight at a seek are not returned for the new offset."""
 
     async def work(puller: KafkaPuller) -> None:
         for offset in offsets:
@@ -95,7 +95,7 @@ def test_reading_turns_back_and_forth(kafka: KafkaSettings, full: str, offsets: 
 def test_what_nobody_takes_is_let_go_and_taken_up_again(
     kafka: KafkaSettings, full: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first partition is asked for once, and then keeps nobody waiting."""
+    """The first partition is requested once, and then does not delay the others."""
     monkeypatch.setattr(pulling, "HELD_BYTES", 100)
     monkeypatch.setattr(pulling, "REST_S", 0.01)
     monkeypatch.setattr(pulling, "EVENTS_MAX", 700)

@@ -1,4 +1,4 @@
-"""Kabis on three real Kafka clusters: validated topics through the parties, others straight to Kafka."""
+"""Kabis on three real Kafka clusters: validated topics go through the parties, others directly to Kafka."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_forged_record_stops_its_party_and_nobody_else(
     assert refused.code == 3
     assert "is damaged at offset" in refused.told
     console.do("up", "--detach", "--repair")
-    told: list[str] = []  # a party that does not answer in a moment is one of which nothing is told
+    told: list[str] = []  # the status of a party that does not answer quickly is missing
     while not any("storage-1 lost" in each for each in told):
         assert len(told) < STATUSES_MAX, told[-1]
         told.append(console.do("status").output)
@@ -219,7 +219,7 @@ def test_a_forged_record_stops_its_party_and_nobody_else(
 
 
 def test_wrong_credentials_are_said_once_and_clearly(tmp_path: Path, topic: str) -> None:
-    """A cluster that asks for a password, of which the client has another."""
+    """A cluster that requires a password, and a client with another one."""
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     guarded = {
         "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",

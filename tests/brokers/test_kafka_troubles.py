@@ -1,4 +1,4 @@
-"""Kafka clusters that are stopped or killed while events are pushed: nothing acknowledged is lost."""
+"""Kafka clusters are stopped or killed while events are pushed: no acknowledged event is lost."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from veristream.kabis.cluster.access import Access
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 
 ROUNDS = int(os.environ.get("VERISTREAM_KILLS", "20"))
-"""How many brokers are killed, one after the other."""
+"""The number of brokers that are killed, one after the other."""
 
 
 def kafka_of(access: Access, kafkas: KafkaClusters, topic: str) -> str:
-    """The cluster that has a topic which is not validated."""
+    """Returns the cluster that stores an unvalidated topic."""
     bootstrap = access.kafka()[party_of(access.genesis, topic)].bootstrap
     return next(name for name in kafkas.names() if kafkas.address(name) == bootstrap)
 
@@ -43,7 +43,7 @@ def test_a_cluster_stopped_for_a_while_costs_nothing(
 def test_no_acknowledged_event_is_lost_by_kill_9(
     console: Console, access: Access, kafkas: KafkaClusters
 ) -> None:
-    """Every other time it is the cluster of both topics; each kill hits a stream that flows again."""
+    """Every other kill hits the cluster of both topics; each comes only after events flow again."""
     validated, plain = create(console), create(console, "--unvalidated")
     drawn, common = random.Random(8), kafka_of(access, kafkas, plain)
     with Stream(access, {validated: 1, plain: 1}) as stream:

@@ -1,4 +1,4 @@
-"""Chromium without a window, spoken to by its DevTools protocol over a pair of pipes.
+"""Headless Chromium, controlled by its DevTools protocol over a pair of pipes.
 
 The pipes need no port, no driver and no package, and the protocol sets what a window cannot: a view of 400
 pixels, a dark scheme.
@@ -22,7 +22,7 @@ COMMANDS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE_S = 60.0
 FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # as root, as continuous integration often is, there is none
+    "--no-sandbox",  # it does not work as root, which CI often is
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
@@ -35,17 +35,17 @@ Message = dict[str, Any]
 
 
 def find_chromium() -> str | None:
-    """The command that starts it; None where there is none."""
+    """Returns the command that starts it; None if it is not installed."""
     return next((found for found in map(shutil.which, COMMANDS) if found), None)
 
 
 class ChromiumError(Exception):
-    """It did not answer, or refused what was asked."""
+    """Chromium did not answer, or rejected a command."""
 
 
 @dataclass(slots=True)
 class Tab:
-    """A page of the browser: what was asked of it, and what it told unasked."""
+    """A page of the browser: sends commands and collects events."""
 
     reader: int
     writer: int
@@ -55,7 +55,7 @@ class Tab:
     rest: bytes = b""
 
     def ask(self, method: str, **parameters: object) -> Message:
-        """The answer to a command of the protocol."""
+        """Sends a command and returns its answer."""
         self.asked += 1
         message: Message = {"id": self.asked, "method": method, "params": parameters}
         if self.session is not None:
@@ -72,12 +72,12 @@ class Tab:
                 return found
 
     def wait_for(self, event: str) -> None:
-        """Until the page has told of an event."""
+        """Waits until the page has reported an event."""
         while all(message.get("method") != event for message in self.told):
             self.told.append(self._receive())
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a script in the page, which may be a promise."""
+        """Runs a script in the page and returns its value, awaiting a promise."""
         answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise ChromiumError(answer["exceptionDetails"]["exception"]["description"])
@@ -89,7 +89,9 @@ class Tab:
             ready, _, _ = select.select([self.reader], [], [], max(0.0, deadline_s - time.monotonic()))
             read = os.read(self.reader, 1 << 20) if ready else b""
             if not read:
-                raise ChromiumError("it has ended" if ready else f"no answer in {PATIENCE_S:.0f} s")
+                raise ChromiumError(
+                    "Chromium has ended" if ready else f"no answer within {PATIENCE_S:.0f} s"
+                )
             self.rest += read
         line, _, self.rest = self.rest.partition(b"\0")
         message: Message = json.loads(line)
@@ -98,7 +100,7 @@ class Tab:
 
 @contextmanager
 def open_chromium(command: str, profile: Path) -> Iterator[Tab]:
-    """A browser with one empty page; it has ended when the context has."""
+    """Starts a browser with one empty page, and stops it on exit."""
     with (profile / "chromium.log").open("wb") as log:
         process = subprocess.Popen(
             ["/bin/sh", "-c", _PLACED, "sh", command, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
@@ -121,11 +123,11 @@ def open_chromium(command: str, profile: Path) -> Iterator[Tab]:
 
 
 _PLACED = 'exec "$@" 3<&0 4>&1 </dev/null >&2'
-"""The protocol has fixed places: commands come in by 3, answers go out by 4."""
+"""The protocol uses fixed file descriptors: 3 for commands, 4 for answers."""
 
 
 def _attach(tab: Tab) -> Tab:
-    """The same, speaking to the one page."""
+    """Returns a tab that is attached to the only page."""
     deadline_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline_s:
         targets = tab.ask("Target.getTargets")["targetInfos"]
@@ -135,4 +137,4 @@ def _attach(tab: Tab) -> Tab:
             tab.session = answer["sessionId"]
             return tab
         time.sleep(0.1)
-    raise ChromiumError("it opened no page")
+    raise ChromiumError("Chromium opened no page")

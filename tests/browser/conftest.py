@@ -1,4 +1,4 @@
-"""A browser for the tests that look at pages; where there is none they are skipped, and say so."""
+"""A browser for the tests of pages; without one, they are skipped with a reason."""
 
 from __future__ import annotations
 

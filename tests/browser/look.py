@@ -1,4 +1,4 @@
-"""Looks at a page as a reader does, in Chromium: wide and narrow, light and dark.
+"""Checks the appearance of a page in Chromium: wide and narrow, light and dark.
 
     python -m tests.browser.look report.html [FOLDER]
 
@@ -27,7 +27,7 @@ Scheme = Literal["light", "dark"]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """How a page is looked at."""
+    """The screen width and colour scheme of a check."""
 
     width: int
     scheme: Scheme
@@ -37,7 +37,7 @@ VIEWS = tuple(View(width, scheme) for width, scheme in product((400, 1280), ("li
 
 
 def look_at(tab: Tab, page: Path, view: View) -> list[str]:
-    """Opens the page, unfolds it, and says what is wrong with it, each as `kind: what`."""
+    """Opens the page, unfolds it, and returns its defects, each as `kind: what`."""
     tab.told.clear()
     for domain in ("Page", "Runtime", "Log", "Network"):
         tab.ask(f"{domain}.enable")
@@ -57,7 +57,7 @@ def look_at(tab: Tab, page: Path, view: View) -> list[str]:
 
 
 def _complaints(tab: Tab, address: str) -> Iterator[str]:
-    """What the browser said of the page, and what the page asked for besides itself."""
+    """Returns the browser's console errors, and the external resources that the page requested."""
     for message in tab.told:
         told = message.get("params", {})
         match message.get("method"):
@@ -72,7 +72,7 @@ def _complaints(tab: Tab, address: str) -> Iterator[str]:
 
 
 def take_picture(tab: Tab, path: Path) -> None:
-    """The whole of the page as it is looked at, as PNG."""
+    """Takes a screenshot of the whole page as PNG."""
     width, height = tab.evaluate("[innerWidth, document.documentElement.scrollHeight]")
     clip = {"x": 0, "y": 0, "width": width, "height": min(height, PICTURE_HEIGHT_MAX), "scale": 1}
     answer = tab.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
@@ -80,7 +80,7 @@ def take_picture(tab: Tab, path: Path) -> None:
 
 
 def main(page: Path, folder: Path | None) -> int:
-    """Prints what is wrong with a page in any view; 1 where something is."""
+    """Prints the defects of a page in all views; returns 1 if there are any."""
     command = find_chromium()
     if command is None:
         sys.exit("Chromium is not installed; Debian's package is chromium")

@@ -1,4 +1,4 @@
-"""The look at pages: a page that is as it should be passes, and each planted mistake is noticed."""
+"""The check of pages: a good page passes, and each planted defect is found."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHRUNK = element("svg", SQUARE, LABEL, viewBox="0 0 900 90", width=300, height=3
 
 
 def kinds_of(tab: Tab, folder: Path, page: str, view: View = NARROW) -> list[str]:
-    """What kinds of mistakes are found in a page."""
+    """Returns the kinds of defects that are found in a page."""
     path = folder / "page.html"
     path.write_text(page, encoding="utf-8")
     return [told.partition(":")[0] for told in look_at(tab, path, view)]

@@ -1,4 +1,4 @@
-"""Every page that Veristream writes, looked at in Chromium: narrow and wide, light and dark."""
+"""Checks every page that Veristream writes in Chromium: narrow and wide, light and dark."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ LONG_NAME = "a-producer-whose-name-goes-on-" * 4
 
 
 def mistakes_in(tab: Tab, page: Path) -> list[str]:
-    """All that is wrong with a page, in any view."""
+    """Returns the defects of a page in all views."""
     return [f"{view}: {told}" for view in VIEWS for told in look_at(tab, page, view)]
 
 
 def write(*arguments: str, page: Path) -> str:
-    """The page that a command writes; its exit code is that of a verdict."""
+    """Runs a command and returns the page that it writes; its exit code must be that of a verdict."""
     command = [sys.executable, "-m", "veristream.cli", *arguments, "--html", str(page)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1200)
     assert done.returncode in (0, 1), done.stderr

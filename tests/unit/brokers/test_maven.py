@@ -1,4 +1,4 @@
-"""Fetching Java programs: what Maven is asked, and what is believed of what it brings."""
+"""Downloading Java programs: what Maven is asked for, and how its result is verified."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_without_maven_it_says_what_to_install(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_maven_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Maven that fails leaves nothing behind, so that the next try begins anew."""
+    """If Maven fails, it leaves nothing behind, so that the next attempt starts from scratch."""
     maven = tmp_path / "mvn"
     maven.write_text("#!/bin/sh\necho '[ERROR] no such artifact'\nexit 1\n", encoding="utf-8")
     maven.chmod(maven.stat().st_mode | stat.S_IXUSR)

@@ -1,4 +1,4 @@
-"""Running the command in this process."""
+"""Runs the command in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents tell a reader to type does what they say."""
+"""The commands in the documents do what the documents say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def snippets(document: str, language: str = "") -> list[str]:
-    """The code blocks of a document in that language; those that name none are networks."""
+    """Returns the code blocks of a document in that language; those without one are networks."""
     text = (ROOT / document).read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return [block for named, block in blocks if named == language]
@@ -86,7 +86,7 @@ def test_known_runs_are_read(tmp_path: Path) -> None:
 
 
 def test_reference_is_read(tmp_path: Path) -> None:
-    """The reference's snippets together are a network that is read."""
+    """The reference's snippets together form a valid network."""
     declarations, components, statements, properties = snippets("docs/network.md")
     declarations = declarations.replace("clock t ", "// ")
     others = "component A { location a initial edge a -> a { meet meeting } }\n"

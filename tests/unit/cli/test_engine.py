@@ -1,4 +1,4 @@
-"""Which engine a command chooses, and what it says of that."""
+"""Which engine a command chooses, and what it reports about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SETTINGS = (
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's own settings name no cluster."""
+    """Removes all settings of Spark that name a cluster."""
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
 
@@ -118,7 +118,7 @@ def test_an_unused_cluster_is_never_opened(
     run: Run, counter: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(master: str | None, name: str) -> None:
-        raise AssertionError("nobody needs a session")
+        raise AssertionError("no session is needed")
 
     monkeypatch.setattr(library, "open_session", refuse)
     here = json.loads(run("check", counter, "--json").stdout)

@@ -1,4 +1,4 @@
-"""`veristream models`: what it lists, what it copies, and what it says where it cannot."""
+"""`veristream models`: what it lists, what it copies, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`simulate`: models in which time passes, and folders that say what is worth a look."""
+"""`simulate`: timed models, and folders that list runs."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_folder_draws_the_runs_that_it_names(run: Any, folder: Path) -> None:
     assert header.split() == ["step", "User", "Lamp", "action", "changes"]
     pressing = [line for line in lines if "press" in line]
     assert [line.index("●") < line.index("▶") for line in pressing] == [True, True]
-    # In between the cat wakes, at the first half after 3: only the time tells.
+    # In between the cat wakes, at time 3.5; only the time is visible.
     assert [line.endswith("at time 3.5") for line in lines if "later" in line] == [True]
     assert not any("wake" in line for line in lines)
     assert second.splitlines()[1].split()[0] == "step"

@@ -1,4 +1,4 @@
-"""docs/tutorial-python.md, typed in as a reader would: each run prints what the page says it prints."""
+"""docs/tutorial-python.md, followed step by step: each command prints what the page shows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BLOCKS = read_blocks("tutorial-python.md", r"\w+")
 
 
 def edit(model: str, block: str) -> str:
-    """The model with the class or the method that the block begins with replaced by the block."""
+    """Replaces in the model the class or method that the block starts with."""
     name = getattr(ast.parse(dedent(block)).body[0], "name")  # noqa: B009 (the node has many types)
     (node,) = (
         node
@@ -30,7 +30,7 @@ def edit(model: str, block: str) -> str:
 
 
 def stages() -> list[str]:
-    """The model as it stands after each of the page's blocks of Python."""
+    """Returns the model after each Python block of the page."""
     first, *edits = (block for language, block in BLOCKS if language == "python")
     found = [first]
     for block in edits:

@@ -1,4 +1,4 @@
-"""What a user can get wrong: each is one clear message with its place, exit 2, no traceback."""
+"""User errors: each yields one clear message with its location, exit code 2, and no traceback."""
 
 from __future__ import annotations
 

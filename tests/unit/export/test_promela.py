@@ -1,4 +1,4 @@
-"""The shape of exported Promela; that it means the same is for the tests against SPIN."""
+"""The form of exported Promela; the tests against SPIN check its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Straight statements do what the statements did that they come from."""
+"""Straight statements have the same effect as the original ones."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ BLOCKS: dict[str, Block] = {
 
 
 def outcome(block: tuple[Statement, ...]) -> tuple[int, ...] | None:
-    """The values after the block; None where it faults."""
+    """Returns the values after the block; None if it faults."""
     env = thaw(name_parts(NETWORK), initial_state(NETWORK))
     try:
         run(block, env, {})

@@ -1,4 +1,4 @@
-"""The shape of exported TLA+; that it means the same is for the tests against TLC."""
+"""The form of exported TLA+; the tests against TLC check its meaning."""
 
 from __future__ import annotations
 

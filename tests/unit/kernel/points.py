@@ -1,4 +1,4 @@
-"""Zones as plain constraints and sets of points: what the native zones are compared with.
+"""Zones as plain constraints and sets of points, an oracle for the native zones.
 
 Which grid of points is exact? Take integer constraints over m clocks that have a solution. Read `x < c`
 as `x <= c - 1/(m+1)`; a cycle of constraints has at most m+1 of them and, if strict, a sum of at least
@@ -52,7 +52,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A zone of m clocks by constraints; that no clock is negative is among them."""
+    """A zone of m clocks as constraints, which include that no clock is negative."""
 
     m: int
     constraints: tuple[Constraint, ...]
@@ -83,14 +83,14 @@ def matrix(zone: Described) -> dbm.Zone:
 
 
 def closed(zone: Described) -> dbm.Zone:
-    """The canonical matrix of a zone that is not empty."""
+    """Returns the canonical matrix of a non-empty zone."""
     d = matrix(zone)
     assert dbm.close(d, zone.n)
     return d
 
 
 def read(d: dbm.Zone, n: int) -> Described:
-    """The constraints that a matrix stands for; of the diagonal those that exclude something."""
+    """Returns the constraints of a matrix; from the diagonal only those that exclude something."""
     entries = [(k // n, k % n, int(bound)) for k, bound in enumerate(d)]
     return Described(
         n - 1,
@@ -124,7 +124,7 @@ def is_canonical(d: dbm.Zone, n: int) -> bool:
 
 @cache
 def grid(m: int, height: int = 0) -> Points:
-    """All points with values from 0 to the height, in steps of 1/(m+1)."""
+    """Returns all points with values from 0 to the height, in steps of 1/(m+1)."""
     steps = np.arange((height or HEIGHT[m]) * (m + 1) + 1)
     values = np.stack(np.meshgrid(*[steps] * m, indexing="ij"), axis=-1).reshape(-1, m)
     return np.concatenate([np.zeros((len(values), 1), np.int64), values], axis=1)
@@ -141,7 +141,7 @@ def holds(zone: Described, points: Points, unit: int = 0) -> Truths:
 
 
 def solve(zone: Described) -> tuple[int, ...] | None:
-    """The least point on the grid, checked to be one; None where there is none."""
+    """Returns the least point on the grid, after checking it; None if there is none."""
     x = [0] * zone.n
     for _ in range(zone.n + 1):
         before = list(x)
@@ -200,7 +200,7 @@ def any_zones(draw: st.DrawFn, clocks_max: int = 4) -> Described:
 
 @st.composite
 def some_zones(draw: st.DrawFn, m: int) -> Described:
-    """Constraints that a drawn point of the grid fulfils, so the zone is not empty."""
+    """Constraints that a drawn grid point satisfies, so that the zone is not empty."""
     largest, n = CONSTANT_MAX[m], m + 1
     point = [0, *draw(st.lists(st.integers(0, (largest - 1) * n), min_size=m, max_size=m))]
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j]

@@ -1,4 +1,4 @@
-"""What a timed kernel says of clocks, word by word."""
+"""The clock words that a timed kernel writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows: every state has one, and only one."""
+"""Rows: every state has exactly one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all steps of a kernel share: fresh rows, failing actions, and the end of the room."""
+"""The functions shared by all steps of a kernel: fresh rows, failing actions, full buffers."""
 
 from __future__ import annotations
 

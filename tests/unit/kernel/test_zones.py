@@ -1,4 +1,4 @@
-"""Zones against points: every operation gives exactly the points that its meaning says."""
+"""Compares zones with points: every operation yields exactly the points of its definition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ few = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def agrees(d: dbm.Zone, zone: Described, points: Points, expected: Truths) -> bool:
-    """Whether a matrix is canonical and has exactly the expected ones of the points."""
+    """Whether a matrix is canonical and contains exactly the expected points."""
     return is_canonical(d, zone.n) and np.array_equal(holds(read(d, zone.n), points), expected)
 
 
@@ -117,7 +117,7 @@ def test_closing_keeps_the_points_and_finds_the_empty(zone: Described) -> None:
 @few
 @given(tuples(2))
 def test_closed_bounds_are_attained_or_approached(zones: tuple[Described]) -> None:
-    """A bound that is one step tighter would lose points; where there is none, no bound would do."""
+    """A bound that is one step tighter would lose points; without a bound, any bound would."""
     (zone,) = zones
     d, n = closed(zone), zone.n
     points = grid(zone.m)[holds(zone, grid(zone.m))]
@@ -270,7 +270,7 @@ def test_relaxed_bounds_add_what_a_moment_of_time_separates(zones: tuple[Describ
 
 
 def test_an_upper_bound_that_a_difference_makes_strict_stays_strict() -> None:
-    """x < y and y <= 2: x < 2 for ever; but y < 2 alone is relaxed."""
+    """x < y and y <= 2: x < 2 stays; but y < 2 alone is relaxed."""
     tied = closed(describe(2, Constraint(1, 2, 0, True), Constraint(2, 0, 2, False)))
     dbm.relax_upper(tied, 3)
     assert (tied[3], tied[6]) == (dbm.below(2), dbm.at_most(2))

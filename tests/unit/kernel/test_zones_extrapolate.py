@@ -1,4 +1,4 @@
-"""Extrapolation against its meaning: every point that it adds is simulated by one of the zone."""
+"""Compares extrapolation with its definition: a point of the zone simulates every point that it adds."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 def simulates(v: int, w: int, lower: int, upper: int) -> bool:
-    """Whether the value v of a clock can stand for w: the definition, word for word."""
+    """Whether the clock value v simulates w: the definition, literally."""
     return (not w < v or w > upper) and (not w > v or v > lower)
 
 
@@ -262,7 +262,7 @@ def test_a_clock_that_is_never_compared_is_free(case: Case) -> None:
 @few
 @given(cases())
 def test_the_extrapolations_are_ordered(case: Case) -> None:
-    """Smaller constants forget more, twice is once, and M is LU with both alike."""
+    """Smaller constants forget more, extrapolation is idempotent, and M is LU with equal constants."""
     zone, lower, upper = case
     d = lu(zone, lower, upper)
     again = d.copy()
@@ -276,7 +276,7 @@ def test_the_extrapolations_are_ordered(case: Case) -> None:
 @few
 @given(st.lists(st.integers(-1, 3), min_size=6, max_size=6), st.data())
 def test_extrapolated_zones_are_finitely_many(values: list[int], data: st.DataObject) -> None:
-    """However large its constants, an extrapolated zone has only constants between fixed ones."""
+    """The constants of an extrapolated zone are within fixed limits, however large they were before."""
     lower, upper = values[:3], values[3:]
     point = data.draw(st.lists(st.integers(0, 10**6), min_size=3, max_size=3))
     slack = data.draw(st.lists(st.integers(0, 10**6) | st.just(0), min_size=12, max_size=12))

@@ -1,4 +1,4 @@
-"""Differences of zones: the pieces are disjoint and have exactly the points that are left."""
+"""Differences of zones: the pieces are disjoint and contain exactly the remaining points."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ few = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 def room(n: int, rows: int) -> Federation:
-    """Rows that hold nothing yet."""
+    """Returns uninitialised rows."""
     return np.full((rows, n * n), 99, np.int32)
 
 
 def check_pieces(pieces: Federation, zone: Described, others: list[Described]) -> None:
-    """That the pieces are canonical, disjoint, and together the zone without the others."""
+    """Asserts that the pieces are canonical, disjoint, and together the zone without the others."""
     points = grid(zone.m)
     expected = holds(zone, points)
     for other in others:
@@ -102,7 +102,7 @@ def test_a_disjoint_zone_does_not_split() -> None:
 
 
 def test_a_corner_is_cut_into_two() -> None:
-    """x, y <= 2 without x, y <= 1: left are x > 1, and y > 1 with x <= 1."""
+    """x, y <= 2 without x, y <= 1: x > 1 remains, and y > 1 with x <= 1."""
     big = describe(2, Constraint(1, 0, 2, False), Constraint(2, 0, 2, False))
     small = describe(2, Constraint(1, 0, 1, False), Constraint(2, 0, 1, False))
     out = room(3, 9)

@@ -1,4 +1,4 @@
-"""Rows of a timed kernel, as its text says they are."""
+"""Reads the rows that a timed kernel writes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Rows:
     kernel: Kernel
 
     def successors(self, state: State, capacity: int = 64) -> list[Entry] | None:
-        """All successors; None where the kernel has no room for them."""
+        """Returns all successors; None if there is no room for them."""
         network, words = self.network, self.kernel.layout.word_count
         row = encode(self.kernel.layout, network, state)
         rows = np.full((capacity, words + clock_word_count(network)), 77, np.int64)
@@ -63,7 +63,7 @@ class Rows:
         return Entry(entry & 0xFFFFFFFF, fails, state, tuple(rest[:clocks]), bounds)
 
     def timing(self, state: State) -> tuple[int, tuple[Bound, ...]]:
-        """The flags of a state, and the bounds of its invariants."""
+        """Returns the flags of a state, and the bounds of its invariants."""
         row = encode(self.kernel.layout, self.network, state)
         out = np.zeros(1 + invariant_count_max(self.network), np.int64)
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
@@ -71,7 +71,7 @@ class Rows:
         return flags, tuple(bound(int(word)) for word in out[1 : 1 + out[0]])
 
     def tests(self, state: State, number: int) -> tuple[int, tuple[Bound, ...]]:
-        """How many bounds the numbered test has, -1 where it fails, and the bounds."""
+        """Returns the number of bounds of a test, or -1 if it fails, and the bounds."""
         row = encode(self.kernel.layout, self.network, state)
         out = np.zeros(16, np.int64)
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
@@ -80,14 +80,14 @@ class Rows:
 
 
 def rows_of(text: str, watch: Watch | None = None) -> tuple[Rows, State]:
-    """The kernel of a timed network's text, and the initial state."""
+    """Returns the kernel of a timed network and its initial state."""
     network = read_network(Source("m.net", f"network m timed {text}"))
     verify(network)
     return Rows(network, load_kernel(network, watch or Watch())), Interpreter(network).initial()
 
 
 def bound(word: int) -> Bound:
-    """A bound from its word."""
+    """Decodes a bound."""
     limit = word & 0xFFFFFFFF
     limit -= (limit >> 31) << 32
     return word >> 48, word >> 32 & 0xFFFF, "<=" if limit & 1 else "<", limit >> 1

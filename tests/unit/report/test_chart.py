@@ -1,4 +1,4 @@
-"""Charts: columns, arrows, changes, loops, and what a long trace leaves out."""
+"""Charts: columns, arrows, changes, loops, and what is omitted from a long trace."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def message(kind: str, number: int) -> Shown:
 
 
 def protocol(*moves: tuple[str, str, dict[str, Shown]], loop: int | None = None) -> Trace:
-    """A run of a client, a broker and the network between them; each move says what is then different."""
+    """A run of a client, a broker and the network between them; each move lists what it changes."""
     state: dict[str, Shown] = {
         "net": [],
         "lost": 0,
@@ -50,7 +50,7 @@ def protocol(*moves: tuple[str, str, dict[str, Shown]], loop: int | None = None)
     return Trace(tuple(steps), loop)
 
 
-# The clients act in another order than the model declares them, and both requests are under way at once.
+# The clients act in another order than the model declares them, and both requests are in flight at once.
 PROTOCOL = protocol(
     ("Client(1)", "ask", {"net": [message("ASK", 1)]}),
     ("Client(0)", "ask", {"net": [message("ASK", 0), message("ASK", 1)]}),
@@ -68,7 +68,7 @@ PROTOCOL_LASSO = protocol(
 
 
 def timed(*moves: tuple[str | None, str | None, float, dict[str, Shown]], loop: int | None = None) -> Trace:
-    """A run with delays of a lamp, its user and its meter; each move says what is then different."""
+    """A run with delays of a lamp, its user and its meter; each move lists what it changes."""
     state: dict[str, Shown] = {"n": 0, "Lamp": "off", "User": "idle", "Meter": "idle", "x": 0, "y": 0}
     steps = [Step(None, None, state, 0.0)]
     for action, process, delay, changed in moves:
@@ -235,5 +235,5 @@ def test_chosen_lanes_stand_in_their_order_with_what_happens_between_them() -> N
     lines = render_chart(TIMED, lanes=["Lamp", "User"]).splitlines()
     assert lines[0].split() == ["step", "Lamp", "User", "action", "changes"]
     assert [line.split()[0] for line in lines if line.split()[0].isdigit()] == ["0", "1", "2", "4"]
-    # The step between, and its delay, are not drawn; the time that passed is.
+    # The step in between and its delay are not drawn; the time that passed is.
     assert [line.endswith("at time 12.75") for line in lines if "10.25 later" in line] == [True]

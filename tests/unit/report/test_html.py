@@ -1,4 +1,4 @@
-"""Pages: all is escaped and well formed, nothing comes from elsewhere, and charts show every step."""
+"""Pages: everything is escaped and well formed, nothing is external, and charts show every step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVIL = "<script>alert('&\"')</script>"
 
 
 def parse(markup: str) -> ElementTree.Element:
-    """The page as XML, which it is besides its first line."""
+    """Parses the page as XML, without its first line."""
     return ElementTree.fromstring(markup.removeprefix("<!doctype html>\n"))
 
 
@@ -57,7 +57,7 @@ def test_every_step_of_a_trace_is_a_line_with_its_arrow_or_box() -> None:
     assert [line for line in lines if line.isdigit()] == ["0", "1", "2", "3", "4"]
     assert texts(chart, SVG + "tspan")[2:4] == ["put(1)", "queue + 1, P: full → idle, B: wait → w"]
     assert len([box for box in chart.iter(SVG + "rect") if box.get("class") == "fill"]) == 1
-    assert arrows(chart) == 1 + 1 + 2  # put, ack, and stop for both who follow
+    assert arrows(chart) == 1 + 1 + 2  # put, ack, and stop for both followers
 
 
 def test_messages_are_arrows_from_their_senders() -> None:
@@ -84,7 +84,7 @@ def test_loops_times_and_gaps_stand_between_the_lines() -> None:
 
 
 def test_a_text_beside_the_lanes_has_room() -> None:
-    """All letters of a chart are as wide as `LETTER`: nothing is cut at either side."""
+    """All characters of a chart have the width `LETTER`: nothing is cut off on either side."""
     chart = parse(draw_sequence(run_of(1234)))
     width = float(chart.attrib["viewBox"].split()[2])
     (number,) = [one for one in chart.iter(SVG + "text") if "".join(one.itertext()) == "1234"]

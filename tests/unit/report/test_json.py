@@ -1,4 +1,4 @@
-"""The JSON documents: their keys are a promise to other programs."""
+"""The JSON documents: their keys are part of the public interface."""
 
 from __future__ import annotations
 

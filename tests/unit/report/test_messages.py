@@ -1,4 +1,4 @@
-"""Messages found in traces: who put an item into a list that another process took out."""
+"""Messages found in traces: one process puts an item into a list, another takes it out."""
 
 from __future__ import annotations
 

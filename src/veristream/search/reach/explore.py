@@ -17,8 +17,8 @@ from veristream.search.session import QUANTUM, Hit
 from veristream.verdict import Counts
 
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
-SHARED_FROM = 1 << 19
-"""With fewer states one thread searches: that takes half a second, and finds the same trace every time."""
+SHARED_FROM = 1 << 20
+"""With fewer states one thread searches: it takes seconds, and always finds the same trace."""
 LOAD_MAX = 0.72
 SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048

@@ -58,7 +58,6 @@ from veristream.ir.network import (
 )
 from veristream.ir.property import (
     Always,
-    Formula,
     Holds,
     Inevitable,
     LeadsTo,
@@ -66,9 +65,8 @@ from veristream.ir.property import (
     Property,
     Reachable,
     Temporal,
-    TemporalBinary,
-    TemporalUnary,
     Transition,
+    propositions_of,
 )
 
 WORD_LOW, WORD_HIGH = -(2**63), 2**63 - 1
@@ -395,18 +393,6 @@ def _property_expressions(property_: Property) -> list[Expr]:
         case LeadsTo(cause=cause, effect=effect):
             return [cause, effect]
         case Temporal(formula=formula):
-            return _formula_expressions(formula)
-        case _:
-            return []
-
-
-def _formula_expressions(formula: Formula) -> list[Expr]:
-    match formula:
-        case Holds(condition=condition):
-            return [condition]
-        case TemporalUnary(operand=operand):
-            return _formula_expressions(operand)
-        case TemporalBinary(left=left, right=right):
-            return _formula_expressions(left) + _formula_expressions(right)
+            return [part.condition for part in propositions_of(formula) if isinstance(part, Holds)]
         case _:
             return []

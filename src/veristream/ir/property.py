@@ -8,6 +8,7 @@ state forever with no action.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum as PythonEnum
 from typing import TYPE_CHECKING, Literal, assert_never
@@ -64,7 +65,22 @@ class TemporalBinary:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Formula = Holds | Occurs | Silent | TemporalUnary | TemporalBinary
+Proposition = Holds | Occurs | Silent
+Formula = Proposition | TemporalUnary | TemporalBinary
+
+
+def propositions_of(formula: Formula) -> Iterator[Proposition]:
+    """Yields the propositions of the formula from left to right, also those that occur again."""
+    match formula:
+        case Holds() | Occurs() | Silent():
+            yield formula
+        case TemporalUnary(operand=operand):
+            yield from propositions_of(operand)
+        case TemporalBinary(left=left, right=right):
+            yield from propositions_of(left)
+            yield from propositions_of(right)
+        case _:
+            assert_never(formula)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,8 @@ from veristream.ir.property import (
     Refines,
     Silent,
     Temporal,
-    TemporalBinary,
-    TemporalUnary,
     Transition,
+    propositions_of,
 )
 from veristream.ir.verify_scope import (
     Declared,
@@ -448,9 +447,16 @@ def _check_extreme(value: Expr, property_: Property, place: Place) -> None:
 def _check_formula(formula: Formula, property_: Property, place: Place) -> None:
     states: set[Expr] = set()
     actions: set[Occurs | Silent] = set()
-    _collect_propositions(formula, states, actions)
-    for condition in states:
-        check_expr(condition, place)
+    for proposition in propositions_of(formula):
+        match proposition:
+            case Holds(condition=condition):
+                check_expr(condition, place)
+                states.add(condition)
+            case Occurs(name=name, span=span):
+                check_name(name, "the action's name", span)
+                actions.add(proposition)
+            case Silent():
+                actions.add(proposition)
     for kind, count, most in (
         ("action", len(actions), ACTION_PROPOSITIONS_MAX),
         ("state", len(states), STATE_PROPOSITIONS_MAX),
@@ -461,21 +467,3 @@ def _check_formula(formula: Formula, property_: Property, place: Place) -> None:
                 property_.span,
                 f"the limit is {most}; split the property",
             )
-
-
-def _collect_propositions(formula: Formula, states: set[Expr], actions: set[Occurs | Silent]) -> None:
-    match formula:
-        case Holds(condition=condition):
-            states.add(condition)
-        case Occurs(name=name, span=span):
-            check_name(name, "the action's name", span)
-            actions.add(formula)
-        case Silent():
-            actions.add(formula)
-        case TemporalUnary(operand=operand):
-            _collect_propositions(operand, states, actions)
-        case TemporalBinary(left=left, right=right):
-            _collect_propositions(left, states, actions)
-            _collect_propositions(right, states, actions)
-        case _:
-            assert_never(formula)

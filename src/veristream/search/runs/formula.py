@@ -21,13 +21,13 @@ from veristream.ir.property import (
     Formula,
     Holds,
     Occurs,
+    Proposition,
     Silent,
     TemporalBinary,
     TemporalUnary,
+    propositions_of,
 )
 from veristream.source import NOWHERE
-
-Proposition = Holds | Occurs | Silent
 
 STATE_PROPOSITIONS_MAX = 32
 ACTION_PROPOSITIONS_MAX = 31
@@ -111,7 +111,8 @@ FALSE = Truth(False)
 
 def propositions(formula: Formula) -> tuple[Proposition, ...]:
     """The formula's propositions in the order of their first appearance; a constant is none."""
-    return tuple(dict.fromkeys(_occurrences(formula)))
+    found = dict.fromkeys(propositions_of(formula))
+    return tuple(p for p in found if not (isinstance(p, Holds) and isinstance(p.condition, Const)))
 
 
 def number(formula: Formula) -> Numbering:
@@ -134,21 +135,6 @@ def number(formula: Formula) -> Numbering:
 def normalise(formula: Formula, numbering: Numbering) -> Normal:
     """An equivalent formula in normal form, simplified."""
     return _normalise(formula, numbering.bits())
-
-
-def _occurrences(formula: Formula) -> Iterator[Proposition]:
-    match formula:
-        case Holds(condition=Const()):
-            return
-        case Holds() | Occurs() | Silent():
-            yield formula
-        case TemporalUnary(operand=operand):
-            yield from _occurrences(operand)
-        case TemporalBinary(left=left, right=right):
-            yield from _occurrences(left)
-            yield from _occurrences(right)
-        case _:
-            assert_never(formula)
 
 
 def _normalise(formula: Formula, bits: Mapping[Proposition, int]) -> Normal:

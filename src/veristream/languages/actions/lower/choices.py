@@ -24,9 +24,9 @@ from veristream.languages.actions.lower.values import (
     item_at,
     reads_state,
 )
-from veristream.languages.actions.read.annotations import shape_of
+from veristream.languages.actions.read.annotations import parameter_type
 from veristream.languages.actions.read.module import Module, Routine
-from veristream.languages.actions.read.types import Scalar, SeqOf
+from veristream.languages.actions.read.types import SeqOf
 
 HERE = "here"
 """The one location of every component."""
@@ -71,20 +71,8 @@ def compile_action(module: Module, routine: Routine, instance: Value | None) -> 
 
 def _parameter(module: Module, node: ast.arg, scope: Scope, top: Top) -> Plain:
     """Compiles a parameter of an action: a nondeterministic choice of a value of its type."""
-    if node.annotation is None:
-        raise module.text.error(
-            node,
-            f"the parameter {node.arg} has no type",
-            f"write `{node.arg}: Int[0, 3]`; the action is tried for each value",
-        )
-    module.check_local(node.arg, node)
-    shape = shape_of(module, node.annotation)
-    if not isinstance(shape, Scalar):
-        raise module.text.error(
-            node,
-            "the parameter of an action must be a number, bool, enum or role",
-            "choose from a collection with `x = any_of(...)`",
-        )
+    instead = "choose from a collection with `x = any_of(...)`"
+    shape = parameter_type(module, node, "an action", "the action is tried for each value", instead)
     name = scope.fresh.name(node.arg)
     top.selects.append(Select(name, shape.low, shape.high, module.text.span(node)))
     return Plain(shape, Local(name))

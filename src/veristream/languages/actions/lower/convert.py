@@ -13,6 +13,7 @@ from veristream.ir.constant import constant_value
 from veristream.ir.expr import Binary, Call, Conditional, Const, Expr, Local, Return, Type
 from veristream.ir.network import Function, Parameter
 from veristream.languages.actions.lower.values import Items, Listed, Plain, Scope, Value, scalar
+from veristream.languages.actions.read.module import Module
 from veristream.languages.actions.read.types import (
     BOOLEAN,
     INTEGER,
@@ -190,16 +191,18 @@ def _typed_set(value: Listed, wanted: SetOf, scope: Scope) -> Plain:
 
 
 def _typed_sequence(value: Listed, wanted: SeqOf, scope: Scope) -> Items:
-    text = scope.module.text
-    if len(value.items) > wanted.bound:
-        raise text.error(
-            value.node, f"{len(value.items)} items do not fit into {describe(wanted)}", "raise its bound"
-        )
-    if wanted.is_bag and len(value.items) > 1:
-        raise text.error(
-            value.node, "a bag literal has at most one item", "add the others one by one with add"
-        )
+    check_items(value.node, len(value.items), wanted, scope.module)
     return Items(wanted, tuple(compile_value(item, scope, wanted.item) for item in value.items))
+
+
+def check_items(node: ast.expr, count: int, shape: SeqOf, module: Module) -> None:
+    """Raises ModelError if a literal with `count` items does not fit into the sequence or bag."""
+    if count > shape.bound:
+        raise module.text.error(node, f"{count} items do not fit into {describe(shape)}", "raise its bound")
+    if shape.is_bag and count > 1:
+        raise module.text.error(
+            node, "a bag literal has at most one item", "add the others one by one with add"
+        )
 
 
 def bit_of(item: Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:

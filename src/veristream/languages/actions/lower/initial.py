@@ -10,7 +10,7 @@ from math import prod
 from veristream.ir.constant import constant_value
 from veristream.ir.network import Variable
 from veristream.ir.verify import ELEMENTS_MAX
-from veristream.languages.actions.lower.convert import compile_value
+from veristream.languages.actions.lower.convert import check_items, compile_value
 from veristream.languages.actions.lower.expressions import new_scope
 from veristream.languages.actions.lower.records import record_arguments
 from veristream.languages.actions.lower.values import scalar
@@ -117,12 +117,7 @@ def _list_items(start: Start, shape: SeqOf, default: ast.expr | None) -> list[as
         raise text.error(
             default, f"the initial value of {describe(shape)} is not a list", "write [] for an empty one"
         )
-    if len(default.elts) > shape.bound:
-        raise text.error(
-            default, f"{len(default.elts)} items do not fit into {describe(shape)}", "raise its bound"
-        )
-    if shape.is_bag and len(default.elts) > 1:
-        raise text.error(default, "a bag literal has at most one item", "add the others in an action")
+    check_items(default, len(default.elts), shape, start.module)
     return default.elts
 
 

@@ -24,7 +24,7 @@ from veristream.languages.actions.lower.convert import compile_condition, descri
 from veristream.languages.actions.lower.expressions import new_scope
 from veristream.languages.actions.lower.functions import returned_node, returned_value
 from veristream.languages.actions.lower.values import Plain, Scope, conjunction, disjunction, scalar
-from veristream.languages.actions.read.annotations import shape_of
+from veristream.languages.actions.read.annotations import parameter_type
 from veristream.languages.actions.read.module import PROPERTIES, Module, Routine
 from veristream.languages.actions.read.types import BOOLEAN, Scalar
 
@@ -93,21 +93,8 @@ def _scopes(module: Module, routine: Routine) -> list[tuple[str, Scope]]:
 def _parameter(module: Module, routine: Routine, node: ast.arg) -> Scalar:
     if node.arg == "self" and routine.role is not None:
         return module.roles[routine.role].scalar
-    if node.annotation is None:
-        raise module.text.error(
-            node,
-            f"the parameter {node.arg} has no type",
-            f"write `{node.arg}: Int[0, 3]`; the property covers each value",
-        )
-    module.check_local(node.arg, node)
-    shape = shape_of(module, node.annotation)
-    if not isinstance(shape, Scalar):
-        raise module.text.error(
-            node,
-            "the parameter of a property must be a number, bool, enum or role",
-            "use all(...) or any(...) in the property",
-        )
-    return shape
+    instead = "use all(...) or any(...) in the property"
+    return parameter_type(module, node, "a property", "the property covers each value", instead)
 
 
 def _condition(routine: Routine, scope: Scope) -> Expr:

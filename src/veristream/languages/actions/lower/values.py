@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from itertools import count
 
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, Load, Local, Primed
@@ -240,22 +241,12 @@ def equal(left: Value, right: Value, fresh: Fresh) -> Expr:
 
 def conjunction(parts: list[Expr]) -> Expr:
     """Joins the conditions with `and`, in order."""
-    if not parts:
-        return Const(1)
-    result = parts[0]
-    for part in parts[1:]:
-        result = Binary("and", result, part)
-    return result
+    return reduce(partial(Binary, "and"), parts) if parts else Const(1)
 
 
 def disjunction(parts: list[Expr]) -> Expr:
     """Joins the conditions with `or`, in order."""
-    if not parts:
-        return Const(0)
-    result = parts[0]
-    for part in parts[1:]:
-        result = Binary("or", result, part)
-    return result
+    return reduce(partial(Binary, "or"), parts) if parts else Const(0)
 
 
 def primed(value: Plain | Stored) -> Plain:

@@ -143,3 +143,17 @@ def _scalar(module: Module, node: ast.expr, shape: Shape, owner: str) -> Scalar:
             "records and collections are not allowed here",
         )
     return shape
+
+
+def parameter_type(module: Module, node: ast.arg, owner: str, each: str, instead: str) -> Scalar:
+    """Returns the type of a parameter of `owner`; the two other texts complete the hints."""
+    if node.annotation is None:
+        raise module.text.error(
+            node, f"the parameter {node.arg} has no type", f"write `{node.arg}: Int[0, 3]`; {each}"
+        )
+    module.check_local(node.arg, node)
+    shape = shape_of(module, node.annotation)
+    if not isinstance(shape, Scalar):
+        message = f"the parameter of {owner} must be a number, bool, enum or role"
+        raise module.text.error(node, message, instead)
+    return shape

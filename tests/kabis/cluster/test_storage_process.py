@@ -355,10 +355,10 @@ def test_events_that_are_changed_on_the_way_are_refused(party: PartyProcess, enc
                 await there.store(two.encode(), two.digest())
                 assert await there.fetch_digest(one.digest()) == one
             else:
-                with pytest.raises(RequestError, match="not those that the header was signed for"):
+                with pytest.raises(RequestError, match="do not match the root in the signed header"):
                     await there.store(two.encode(), two.digest())
                 assert await alice.fetch_digest(two.digest()) == Absent()
-                with pytest.raises(LyingPartyError, match="not those that the header was signed for"):
+                with pytest.raises(LyingPartyError, match="do not match the root in the signed header"):
                     await there.fetch_digest(one.digest())
             await there.close()
 

@@ -149,5 +149,5 @@ def test_a_count_is_not_believed_before_the_bytes_are_there() -> None:
     writer = Writer("test")
     writer.u32(1000)
     reader = Reader(writer.to_bytes(), "test")
-    with pytest.raises(DecodeError, match="cut off: 1000 items expected, 0 bytes left"):
+    with pytest.raises(DecodeError, match="truncated: 1000 items expected, 0 bytes left"):
         reader.items(1000, reader.u8)

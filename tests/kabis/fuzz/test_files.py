@@ -208,7 +208,7 @@ def test_a_json_file_may_be_deep_and_takes_no_more_memory_than_its_size_says(
 def test_a_key_file_is_read_or_refused(data: bytes, tmp_path: Path) -> None:
     path = private(tmp_path / "key", data)
     refused = refusal(lambda: keys.load_key(path), (ModelError,))
-    assert refused is None or refused == f"{path} is no key file"
+    assert refused is None or refused == f"{path} is not a key file"
 
 
 test_a_key_file_is_read_or_refused_at_length = test_a_key_file_is_read_or_refused.at_length
@@ -316,7 +316,7 @@ def read_journal(folder: Path) -> tuple[bytes, ...]:
 def test_a_journal_of_something_else_is_refused(tmp_path: Path) -> None:
     with Log(tmp_path) as log:
         log.append(b"this is no batch")
-    with pytest.raises(EnvironmentFailure, match="cannot be used: this is no encoded batch"):
+    with pytest.raises(EnvironmentFailure, match="cannot be used: not an encoded batch"):
         Journal(tmp_path)
     with Log(tmp_path) as log:  # the folder was let go of
         assert log.end == 1
@@ -331,5 +331,5 @@ def test_a_party_whose_log_is_anothers_says_so(tmp_path: Path) -> None:
             open_core(options, log)
     assert str(tmp_path) in caught.value.message
     assert caught.value.message.endswith(
-        "has a record that is none of ours: this is no encoded storage-checkpoint"
+        "has a record that is none of ours: not an encoded storage-checkpoint"
     )

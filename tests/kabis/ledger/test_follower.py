@@ -30,7 +30,7 @@ def false_blocks() -> dict[str, tuple[CertifiedBlock, str]]:
     return {
         "two votes of four": (CertifiedBlock(other, certificate_for(other, (0, 1))), "2 votes of 4"),
         "no votes": (CertifiedBlock(other, replace(of_other, signatures=())), "0 votes of 4"),
-        "one vote three times": (CertifiedBlock(other, repeated), "one of them twice"),
+        "one vote three times": (CertifiedBlock(other, repeated), "strictly ascending order"),
         "a vote of nobody": (CertifiedBlock(other, unknown), "no validator 4"),
         "votes for another block": (CertifiedBlock(other, transferred), "not signed"),
         "a certificate of another block": (CertifiedBlock(other, good), "for another block"),

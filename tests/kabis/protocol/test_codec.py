@@ -166,9 +166,9 @@ def test_the_writer_refuses_what_could_not_be_read() -> None:
 
 
 def test_a_truth_value_has_two_encodings_and_a_text_is_utf8() -> None:
-    with pytest.raises(DecodeError, match="a truth value of 2"):
+    with pytest.raises(DecodeError, match="a flag is 2, not 0 or 1"):
         Reader(domain_tag("test") + b"\x02", "test").flag()
-    with pytest.raises(DecodeError, match="not UTF-8"):
+    with pytest.raises(DecodeError, match="not valid UTF-8"):
         Reader(domain_tag("test") + b"\x00\x00\x00\x01\xff", "test").text()
 
 

@@ -127,15 +127,19 @@ def test_what_is_omitted_has_its_default() -> None:
 @pytest.mark.parametrize(
     ("front", "back", "problem"),
     [
-        (b"\x02" + FRONT[1:], BACK, "a truth value of 2"),
+        (b"\x02" + FRONT[1:], BACK, "a flag is 2, not 0 or 1"),
         (b"\x01\x03" + FRONT[2:], BACK, "3 is not a valid Colour"),
         (b"\x01\x02\x0d" + FRONT[3:], BACK, "thirteen"),
         (FRONT, b"\0\0\0\x03" + BACK[4:], "3 items, at most 2"),
-        (FRONT, BACK[:7] + b"\0\0\0\x02\x01\0\x01\0" + BACK[11:], "pairs that do not ascend"),
-        (FRONT, BACK[:12] + b"\x02", "a thing of kind 2"),
-        (FRONT, BACK[:12] + b"\x01\x02", "a shape of kind 2"),
-        (FRONT, BACK + b"\0", "1 bytes too many"),
-        (FRONT, BACK[:-1], "cut off"),
+        (
+            FRONT,
+            BACK[:7] + b"\0\0\0\x02\x01\0\x01\0" + BACK[11:],
+            "pairs are not in strictly ascending order",
+        ),
+        (FRONT, BACK[:12] + b"\x02", "unknown kind of thing: 2"),
+        (FRONT, BACK[:12] + b"\x01\x02", "unknown kind of shape: 2"),
+        (FRONT, BACK + b"\0", "1 trailing bytes"),
+        (FRONT, BACK[:-1], "truncated"),
     ],
 )
 def test_what_does_not_decode(front: bytes, back: bytes, problem: str) -> None:
@@ -147,9 +151,9 @@ def test_what_does_not_decode(front: bytes, back: bytes, problem: str) -> None:
     ("value", "problem"),
     [
         ({"short": "four"}, "4 bytes, at most 3"),
-        ({"key": b"abc"}, "3 bytes where 2 belong"),
+        ({"key": b"abc"}, "expected 2 bytes, got 3"),
         ({"items": (b"",) * 3}, "3 items, at most 2"),
-        ({"three": (1, 2)}, "2 items where 3 belong"),
+        ({"three": (1, 2)}, "expected 3 items, got 2"),
         ({"pair": Pair(0, 1 << 16)}, "65536 does not fit 2 bytes"),
     ],
 )

@@ -26,22 +26,24 @@ from veristream.kabis.protocol.genesis import (
 GOOD = make_genesis()
 
 BROKEN: dict[str, Genesis] = {
-    "is no name: letters": replace(GOOD, chain_id="a chain"),
+    "is not a valid name; use letters": replace(GOOD, chain_id="a chain"),
     "out of range": replace(GOOD, time_ms=-1),
     "3 validators, but F = 1 needs 4": replace(GOOD, validators=GOOD.validators[:3]),
     "5 validators, but F = 1 needs 4": replace(GOOD, validators=(*GOOD.validators, party("v4"))),
     "2 storage parties, but F = 1 needs 3": replace(GOOD, storage=GOOD.storage[:2]),
-    "3 storage parties, but the paper's F\\+1 are 2": replace(GOOD, storage_mode=StorageMode.PAPER),
+    "3 storage parties, but F\\+1 is 2": replace(GOOD, storage_mode=StorageMode.PAPER),
     "no admin": replace(GOOD, admins=()),
-    "two validators have one name": replace(
+    "two validators have the same name": replace(
         GOOD, validators=(*GOOD.validators[:3], Party("v0", party("v9").public))
     ),
-    "two validators have one key": replace(
+    "two validators have the same key": replace(
         GOOD, validators=(*GOOD.validators[:3], Party("v9", GOOD.validators[0].public))
     ),
     "'a b' among the storage parties": replace(GOOD, storage=(*GOOD.storage[:2], party("a b"))),
-    "two admins and clients have one name": replace(GOOD, clients=(Party("admin", party("x").public),)),
-    "has not 32 bytes": replace(GOOD, clients=(Party("alice", b"short"),)),
+    "two admins and clients have the same name": replace(
+        GOOD, clients=(Party("admin", party("x").public),)
+    ),
+    "is not 32 bytes long": replace(GOOD, clients=(Party("alice", b"short"),)),
 }
 
 
@@ -93,19 +95,19 @@ def change(**fields: Any) -> str:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "no genesis file"),
+        ("", "not a genesis file"),
         ("[]", "does not say"),
-        ("[" * 100_000, "no genesis file"),
+        ("[" * 100_000, "not a genesis file"),
         (change(kabis="receipt/1"), "does not say"),
-        (change(faults="1"), "faults is no whole number"),
-        (change(faults=True), "faults is no whole number"),
-        (change(chain_id=7), "chain_id is no text"),
+        (change(faults="1"), "faults is not an integer"),
+        (change(faults=True), "faults is not an integer"),
+        (change(chain_id=7), "chain_id is not a string"),
         (change(storage_mode="none"), "none"),
         (change(validators=7), "a list"),
         (change(validators=[7]), "a name and a public key"),
         (change(admins=[{"name": "admin"}]), "'public' is missing"),
-        (change(admins=[{"name": "admin", "public": "zz"}]), "no genesis file"),
-        (change(admins=[{"name": "admin", "public": 7}]), "are texts"),
+        (change(admins=[{"name": "admin", "public": "zz"}]), "not a genesis file"),
+        (change(admins=[{"name": "admin", "public": 7}]), "must be strings"),
         (change(admins=[{"name": "admin", "public": "", "address": "x" * 301}]), "longer than 300"),
     ],
 )

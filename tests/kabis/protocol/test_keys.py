@@ -92,7 +92,7 @@ def test_what_is_no_key_file_is_said_so(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "alice.key"
     path.write_bytes(content)
     path.chmod(0o600)
-    with pytest.raises(ModelError, match="is no key file"):
+    with pytest.raises(ModelError, match="is not a key file"):
         load_key(path)
     with pytest.raises(EnvironmentFailure, match="cannot read"):
         load_key(tmp_path / "missing.key")

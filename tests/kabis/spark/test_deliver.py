@@ -236,5 +236,5 @@ def test_an_outbox_that_is_not_whole_is_told(tmp_path: Path) -> None:
     assert outbox.load() == epoch
     assert epoch.lane(("orders", 1)) == [encode_leaf(b"k", b"v")]
     outbox.path.write_bytes(epoch.encode()[:-1])
-    with pytest.raises(EnvironmentFailure, match="cannot be read: cut off"):
+    with pytest.raises(EnvironmentFailure, match="cannot be read: truncated"):
         outbox.load()

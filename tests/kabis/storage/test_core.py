@@ -58,7 +58,7 @@ def party(log: StorageLog) -> StorageCore:
     return StorageCore(GENESIS, "s0", STORES[0], log)
 
 
-def store(core: StorageCore, one: Batch) -> core_module.Stored:
+def store(core: StorageCore, one: Batch) -> core_module.StoredBatch:
     return core.store(one.encode(), "alice", ALICE.public)
 
 
@@ -72,7 +72,7 @@ def test_a_receipt_is_given_only_when_the_batch_is_durable(log: StorageLog) -> N
     core = party(log)
     one = batch(0)
     stored = store(core, one)
-    assert stored == core_module.Stored(0, one.digest(), again=False)
+    assert stored == core_module.StoredBatch(0, one.digest(), again=False)
     with pytest.raises(NotDurableError):
         core.receipt(stored.digest)
     assert core.fetch_digest(stored.digest) == Absent()
@@ -138,7 +138,7 @@ def test_what_nobody_could_use_is_refused(log: StorageLog) -> None:
     core = party(log)
     good = batch(0)
     forged = replace(good, leaves=(encode_leaf(None, b"other"), good.leaves[1]))
-    with pytest.raises(RefusedError, match="not those that the header was signed for"):
+    with pytest.raises(RefusedError, match="do not match the root in the signed header"):
         store(core, forged)
     with pytest.raises(RefusedError, match="signature"):
         store(core, batch(0, key=BOB))

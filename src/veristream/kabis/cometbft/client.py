@@ -106,7 +106,7 @@ def _read_transactions(result: Any) -> tuple[bytes, ...]:
 
 
 def _require_root(block: Block) -> None:
-    """Raises LyingPartyError unless the transactions are those that the header speaks of."""
+    """Raises LyingPartyError unless the transactions are those of the header."""
     count, root = len(block.transactions), transactions_root(block.transactions)
     if (count, root) != (block.header.count, block.header.root):
-        raise LyingPartyError("the transactions are not those that the block's header speaks of")
+        raise LyingPartyError("the transactions do not match the block's header")

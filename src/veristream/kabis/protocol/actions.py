@@ -1,4 +1,4 @@
-"""What an admin or client may ask for: topics, keys, consumer groups, marks; `Signed` carries each."""
+"""Actions of admins and clients on topics, keys, consumer groups and marks; `Signed` carries each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFFSETS_MAX = 1000
 
 
 class TransactionPart(Coded):
-    """Anything that must fit a transaction."""
+    """A value that must fit into a transaction."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class TransactionPart(Coded):
 
 @dataclass(frozen=True, slots=True)
 class SetTopic(TransactionPart):
-    """An admin creates a topic or changes it: for everybody from this point of the order on."""
+    """An admin creates or changes a topic, for everybody from this point of the order on."""
 
     KIND: ClassVar[str] = "set-topic"
 
@@ -45,7 +45,7 @@ class SetTopic(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class RegisterKey(TransactionPart):
-    """An admin registers a client's key: the first, or one in place of a lost one.
+    """An admin registers a client's first key, or replaces a lost one.
 
     `possession` is the new key's own signature over `possession_bytes`.
     """
@@ -60,7 +60,7 @@ class RegisterKey(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class RotateKey(TransactionPart):
-    """The author's next key; the one that signs this is the last act of its epoch."""
+    """The author's next key; signing this is the last act of the current one."""
 
     KIND: ClassVar[str] = "rotate-key"
 
@@ -70,7 +70,7 @@ class RotateKey(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class RevokeKey(TransactionPart):
-    """An admin, or the owner, ends a key."""
+    """An admin or the owner revokes a key."""
 
     KIND: ClassVar[str] = "revoke-key"
 
@@ -80,7 +80,7 @@ class RevokeKey(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup(TransactionPart):
-    """The author's consumer `instance` joins a group, or changes its topics; they ascend."""
+    """The author's consumer `instance` joins a group or changes its topics, which ascend."""
 
     KIND: ClassVar[str] = "join-group"
 
@@ -106,7 +106,7 @@ Offset = tuple[Name, U32, U64]
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets(TransactionPart):
-    """How far a member of a group has read; without offsets it only says that the member is alive."""
+    """Records how far a member of a group has read; without offsets it is a heartbeat."""
 
     KIND: ClassVar[str] = "commit-offsets"
 
@@ -118,7 +118,7 @@ class CommitOffsets(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class LowWater(TransactionPart):
-    """An admin lets go of the events before an index; reading them is an error from here on."""
+    """An admin releases the events below an index; from here on, reading them is an error."""
 
     KIND: ClassVar[str] = "low-water"
 
@@ -129,7 +129,7 @@ class LowWater(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class Hole(TransactionPart):
-    """An admitted batch, by where it begins, that cannot be had; as an admin's action it is skipped."""
+    """An admitted batch, named by its first index, that is unavailable; as an admin's action, skips it."""
 
     KIND: ClassVar[str] = "hole"
 
@@ -165,5 +165,5 @@ _TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in _
 
 
 def decode_action(data: bytes) -> Action:
-    """The action with this encoding, of whichever kind."""
+    """Returns the action of any kind with this encoding; raises DecodeError."""
     return decode_one_of(_TAGS, data)

@@ -12,6 +12,6 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """It was let go, or never wanted: what is kept begins at the mark."""
+    """It was released or never accepted: the party keeps only what is at or above the mark."""
 
     low_water: int

@@ -1,8 +1,8 @@
-"""The envelope: a producer signs a batch of events by its header, which has their Merkle root.
+"""The envelope: a producer signs a batch of events through its header, which holds their Merkle root.
 
-The header names chain, topic, partition, producer, key epoch and sequence, and the header before it of that
-producer in that partition, so that it cannot be replayed, spliced or moved. Its size does not depend on the
-events: it is what validators order. A batch of one event is the paper's secure identifier.
+The header names chain, topic, partition, producer, key epoch, sequence number, and the producer's previous
+header in that partition, so that a batch cannot be replayed, spliced or moved. Validators order headers,
+whose size does not depend on the events. A batch of one event is the paper's secure identifier.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ BATCH_EVENTS_MAX = 10_000
 BATCH_BYTES_MAX = 8 << 20
 """The largest encoded batch."""
 HEAD_BYTES_MAX = 4096 + 4 * BATCH_EVENTS_MAX
-"""More than tag, signed header and the table of lengths take."""
+"""An upper bound for the tag, the signed header and the table of lengths."""
 BATCH_LEAVES_BYTES_MAX = BATCH_BYTES_MAX - 4096
-"""What a batch has for its leaves, each with four bytes for its length."""
+"""The room for leaves in a batch, including four bytes for the length of each."""
 
 
 class BatchError(Exception):
-    """The events of a batch are not those that its header speaks of."""
+    """The events of a batch do not match its header."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader(Coded):
-    """What a producer says of a batch; `previous` is the digest of its header before, or zeros."""
+    """What a producer signs; `previous` is the digest of its previous header, or zeros."""
 
     KIND: ClassVar[str] = "batch-header"
     BYTES_MAX: ClassVar[int] = 2048
@@ -57,15 +57,15 @@ class BatchHeader(Coded):
         return self.first_sequence + self.count
 
     def digest(self) -> bytes:
-        """What names the header, and with it the batch."""
+        """The digest that identifies the header and its batch."""
         return sha256(self.encode()).digest()
 
     def check(self) -> None:
-        """Raises DecodeError unless the count is within the limit and sequence numbers fit 64 bits."""
+        """Raises DecodeError if the count or the sequence numbers are out of range."""
         if not 1 <= self.count <= BATCH_EVENTS_MAX:
-            raise DecodeError(f"a batch of {self.count} events")
+            raise DecodeError(f"a batch of {self.count} events, must be between 1 and {BATCH_EVENTS_MAX}")
         if self.next_sequence >> 64:
-            raise DecodeError("sequence numbers past 64 bits")
+            raise DecodeError("sequence numbers exceed 64 bits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class SignedHeader(Coded):
     signature: Signature
 
     def digest(self) -> bytes:
-        """The header's digest; the signature has no part in it."""
+        """The header's digest, which does not cover the signature."""
         return self.header.digest()
 
     def verify(self, public: bytes, check: Verify = verify_signature) -> None:
@@ -89,7 +89,11 @@ class SignedHeader(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Batch(Coded):
-    """A signed header and its events as leaves: what storage parties keep, as the bytes that arrived."""
+    """A signed header and its events as leaves. Storage parties keep the bytes as they arrived.
+
+    It is encoded by hand: lengths are packed and unpacked in one call, since a batch may hold thousands of
+    leaves.
+    """
 
     KIND: ClassVar[str] = "batch"
     BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX
@@ -99,7 +103,7 @@ class Batch(Coded):
 
     @property
     def header(self) -> BatchHeader:
-        """What the producer says of the batch."""
+        """The header that the producer signed."""
         return self.signed.header
 
     def digest(self) -> bytes:
@@ -107,11 +111,11 @@ class Batch(Coded):
         return self.signed.digest()
 
     def verify_contents(self) -> None:
-        """Raises BatchError unless the leaves are those under the header's root."""
+        """Raises BatchError unless the leaves hash to the header's root."""
         _verify_leaves(self.header, self.leaves)
 
     def events(self) -> list[Event]:
-        """The events, decoded; raises DecodeError where a producer signed what is no leaf."""
+        """Decodes the events; raises DecodeError if the producer signed an invalid leaf."""
         return [decode_leaf(leaf) for leaf in self.leaves]
 
     def write(self, writer: Writer) -> None:
@@ -123,21 +127,21 @@ class Batch(Coded):
 
     @classmethod
     def read(cls, reader: Reader) -> Self:
-        """Takes a batch; as many leaves as the header counts."""
+        """Takes a batch with as many leaves as the header counts."""
         signed = SignedHeader.read(reader)
         lengths = _read_lengths(reader, signed.header.count)
         return cls(signed, tuple([reader.fixed(length) for length in lengths]))
 
     @classmethod
     def decode(cls, data: Octets) -> Self:
-        """The batch with this encoding; raises DecodeError and nothing else."""
+        """Returns the batch with this encoding; raises DecodeError and nothing else."""
         packed = PackedBatch.decode(data)
         return cls(packed.signed, tuple(map(bytes, packed.leaves())))
 
 
 @dataclass(frozen=True, slots=True)
 class PackedBatch:
-    """An encoded batch that is only looked at: its leaves stay where they are, in the bytes that came."""
+    """A view of an encoded batch: its leaves stay in the received bytes."""
 
     signed: SignedHeader
     _data: Octets
@@ -145,7 +149,7 @@ class PackedBatch:
 
     @staticmethod
     def decode(data: Octets) -> PackedBatch:
-        """The batch with this encoding, as `Batch.decode` has it; raises DecodeError and nothing else."""
+        """Returns a view of this encoding; accepts and rejects the same bytes as `Batch.decode`."""
         if len(data) > BATCH_BYTES_MAX:
             raise DecodeError(f"{len(data)} bytes, at most {BATCH_BYTES_MAX} for a {Batch.KIND}")
         reader = Reader(bytes(data[:HEAD_BYTES_MAX]), Batch.KIND)
@@ -154,15 +158,15 @@ class PackedBatch:
         start = min(len(data), HEAD_BYTES_MAX) - reader.remaining
         ends = tuple(accumulate(lengths, initial=start))
         if ends[-1] != len(data):
-            raise DecodeError(f"leaves of {ends[-1] - start} bytes in {len(data) - start}")
+            raise DecodeError(f"the leaves take {ends[-1] - start} bytes, but {len(data) - start} are left")
         return PackedBatch(signed, data, ends)
 
     def leaves(self) -> Iterator[Octets]:
-        """The leaves, one after the other."""
+        """Iterates over the leaves."""
         return (self._data[start:end] for start, end in pairwise(self._ends))
 
     def verify_contents(self) -> None:
-        """Raises BatchError unless the leaves are those under the header's root."""
+        """Raises BatchError unless the leaves hash to the header's root."""
         _verify_leaves(self.signed.header, self.leaves())
 
 
@@ -175,12 +179,12 @@ def _read_lengths(reader: Reader, count: int) -> tuple[int, ...]:
 
 def _verify_leaves(header: BatchHeader, leaves: Iterable[Octets]) -> None:
     if compute_root(hash_leaves(leaves)) != header.root:
-        raise BatchError("the events are not those that the header was signed for")
+        raise BatchError("the events do not match the root in the signed header")
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Where a producer's batches go: one chain, topic and partition, under one key."""
+    """The destination of a producer's batches: one chain, topic and partition, under one key."""
 
     chain_id: str
     topic: str
@@ -192,9 +196,9 @@ class Stream:
 def build_batch(
     stream: Stream, first_sequence: int, previous: bytes, leaves: Sequence[bytes], signer: Signer
 ) -> Batch:
-    """The signed batch of these leaves; `previous` is the digest of the batch before, or zeros."""
+    """Signs a batch of these leaves; `previous` is the digest of the previous batch, or zeros."""
     if not 1 <= len(leaves) <= BATCH_EVENTS_MAX:
-        raise ValueError(f"a batch of {len(leaves)} events, between 1 and {BATCH_EVENTS_MAX}")
+        raise ValueError(f"a batch of {len(leaves)} events, must be between 1 and {BATCH_EVENTS_MAX}")
     size = sum(map(len, leaves)) + 4 * len(leaves)
     if size > BATCH_LEAVES_BYTES_MAX:
         raise ValueError(f"the leaves of a batch take {size} bytes, at most {BATCH_LEAVES_BYTES_MAX}")

@@ -1,8 +1,8 @@
-"""Blocks: what validators decide one after the other, each a list of encoded transactions.
+"""Blocks: validators decide them one after the other; each is a list of encoded transactions.
 
-A block's id is the hash of its header alone. The header has the Merkle root of the transactions and the
-hash of the ledger's state before the block, so that a certificate for the id vouches for all of it. Only
-transactions that take effect stand in a block (`ledger`): standing there is being admitted.
+A block's id is the hash of its header alone. The header holds the Merkle root of the transactions and the
+hash of the ledger's state before the block, so a certificate for the id covers all of it. A block contains
+only transactions that take effect (`ledger`), so a transaction in a block is admitted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ EncodedTransaction = Annotated[bytes, blob(TRANSACTION_BYTES_MAX)]
 
 @dataclass(frozen=True, slots=True)
 class BlockHeader(Coded):
-    """What a block says of itself.
+    """The header of a block.
 
-    `previous` is the id of the block before, at height 1 the genesis' digest; `state` is the hash of the
-    ledger after the block before; `time_ms` grows from block to block.
+    `previous` is the id of the previous block, or the digest of the genesis at height 1; `state` is the
+    hash of the ledger after the previous block; `time_ms` strictly increases.
     """
 
     KIND: ClassVar[str] = "block-header"
@@ -45,7 +45,7 @@ class BlockHeader(Coded):
     state: Digest
 
     def block_id(self) -> bytes:
-        """What validators vote for."""
+        """The hash that validators vote for."""
         return sha256(self.encode()).digest()
 
 
@@ -60,18 +60,18 @@ class Block(Coded):
     transactions: Annotated[tuple[EncodedTransaction, ...], at_most(TRANSACTIONS_MAX)]
 
     def block_id(self) -> bytes:
-        """What validators vote for."""
+        """The hash that validators vote for."""
         return self.header.block_id()
 
     def check(self) -> None:
-        """Raises DecodeError unless the transactions are those under the header's root."""
+        """Raises DecodeError unless the transactions hash to the header's root."""
         header = self.header
         if header.count != len(self.transactions) or header.root != transactions_root(self.transactions):
-            raise DecodeError("the transactions are not those that the block's header speaks of")
+            raise DecodeError("the transactions do not match the block's header")
 
 
 def transactions_root(transactions: Sequence[bytes]) -> bytes:
-    """The Merkle root over encoded transactions."""
+    """Returns the Merkle root of encoded transactions."""
     return compute_root(hash_leaves(transactions))
 
 

@@ -1,7 +1,7 @@
 """Certificates of either kind: our validators' votes for a block, or CometBFT's for a header that names it.
 
-Both show the same, that more than two thirds of the validators in the genesis decided the block with this
-height and id, and both are verified with the genesis alone.
+Both show that more than two thirds of the validators in the genesis decided the block with this height and
+id, and both are verified with the genesis alone.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ One value has one encoding, and only that encoding decodes: signatures and hashe
 encoding begins with its domain tag, `kabis/1/<kind>`, so that a signature for one kind of statement never
 counts for another. Integers are big endian; bytes and texts carry their length in front.
 
-Whatever comes from outside is decoded here. A decoder raises `DecodeError` and nothing else, and checks
-every length against a limit and against the bytes that are there before it allocates.
+Input from outside is decoded here. A decoder raises `DecodeError` and nothing else. Before it allocates,
+it checks every length against a limit and against the number of bytes left.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _U64 = struct.Struct(">Q")
 Item = TypeVar("Item")
 Member = TypeVar("Member", bound=Enum)
 Octets = bytes | memoryview
-"""Bytes, or a look at bytes that were received into a buffer of their own: what is large is not copied."""
+"""Bytes, or a view of a receive buffer, so that large payloads are not copied."""
 
 
 class DecodeError(Exception):
-    """The bytes are not an encoding of what they were taken for."""
+    """The bytes are not a valid encoding of the expected kind."""
 
 
 def domain_tag(kind: str) -> bytes:
-    """What an encoding of this kind begins with, its length in front."""
+    """Returns the tag that begins an encoding of this kind, its length in front."""
     tag = b"kabis/1/" + kind.encode("ascii")
     return _U32.pack(len(tag)) + tag
 
 
 class Writer:
-    """Collects the parts of one encoding; a value that could not be read back is a ValueError."""
+    """Collects the parts of one encoding; raises ValueError for a value that could not be read back."""
 
     __slots__ = ("_parts",)
 
@@ -55,56 +55,56 @@ class Writer:
         self._parts = [domain_tag(kind)]
 
     def u8(self, value: int) -> None:
-        """One byte."""
+        """Appends one byte."""
         self._parts.append(bytes((value,)))
 
     def u16(self, value: int) -> None:
-        """Two bytes."""
+        """Appends two bytes."""
         self._pack(_U16, value)
 
     def u32(self, value: int) -> None:
-        """Four bytes."""
+        """Appends four bytes."""
         self._pack(_U32, value)
 
     def u64(self, value: int) -> None:
-        """Eight bytes."""
+        """Appends eight bytes."""
         self._pack(_U64, value)
 
     def flag(self, value: bool) -> None:
-        """A truth value, as 0 or 1."""
+        """Appends 1 for true, 0 for false."""
         self._parts.append(b"\x01" if value else b"\x00")
 
     def fixed(self, value: bytes, length: int) -> None:
-        """Bytes whose length both sides know."""
+        """Appends bytes of a length that both sides know."""
         if len(value) != length:
-            raise ValueError(f"{len(value)} bytes where {length} belong")
+            raise ValueError(f"expected {length} bytes, got {len(value)}")
         self._parts.append(value)
 
     def digest(self, value: bytes) -> None:
-        """A SHA-256 digest."""
+        """Appends a SHA-256 digest."""
         self.fixed(value, DIGEST_BYTES)
 
     def signature(self, value: bytes) -> None:
-        """An Ed25519 signature."""
+        """Appends an Ed25519 signature."""
         self.fixed(value, SIGNATURE_BYTES)
 
     def public_key(self, value: bytes) -> None:
-        """An Ed25519 public key."""
+        """Appends an Ed25519 public key."""
         self.fixed(value, PUBLIC_KEY_BYTES)
 
     def blob(self, value: bytes, length_max: int) -> None:
-        """Bytes with their length in front."""
+        """Appends bytes, their length in front."""
         if len(value) > length_max:
             raise ValueError(f"{len(value)} bytes, at most {length_max}")
         self._parts.append(_U32.pack(len(value)))
         self._parts.append(value)
 
     def text(self, value: str, length_max: int = NAME_BYTES_MAX) -> None:
-        """A text, as the UTF-8 bytes with their length in front."""
+        """Appends the UTF-8 bytes of a text, their length in front."""
         self.blob(value.encode("utf-8"), length_max)
 
     def items(self, values: Iterable[Item], count_max: int, write: Callable[[Item], object]) -> None:
-        """A count, then each value as `write` writes it."""
+        """Appends the number of values, then each value by `write`."""
         values = tuple(values)
         if len(values) > count_max:
             raise ValueError(f"{len(values)} items, at most {count_max}")
@@ -113,24 +113,24 @@ class Writer:
             write(value)
 
     def repeat(self, values: Sequence[Item], count: int, write: Callable[[Item], object]) -> None:
-        """Each value as `write` writes it; both sides know how many there are."""
+        """Appends each value by `write`; both sides know the number of values."""
         if len(values) != count:
-            raise ValueError(f"{len(values)} items where {count} belong")
+            raise ValueError(f"expected {count} items, got {len(values)}")
         for value in values:
             write(value)
 
     def option(self, value: Item | None, write: Callable[[Item], object]) -> None:
-        """A presence byte, then the value if there is one."""
+        """Appends a presence byte, then the value by `write` unless it is None."""
         self.flag(value is not None)
         if value is not None:
             write(value)
 
     def raw(self, value: bytes) -> None:
-        """Bytes that run to the end of the encoding, or whose length was written before."""
+        """Appends bytes that end the encoding, or bytes of a length that the reader knows by then."""
         self._parts.append(value)
 
     def to_bytes(self) -> bytes:
-        """The encoding."""
+        """Returns the encoding."""
         return b"".join(self._parts)
 
     def _pack(self, form: struct.Struct, value: int) -> None:
@@ -141,27 +141,27 @@ class Writer:
 
 
 class Reader:
-    """Takes one encoding apart, front to back; every method raises DecodeError where it does not fit."""
+    """Reads one encoding from front to back; every method raises DecodeError if the bytes do not fit."""
 
     __slots__ = ("_at", "_data")
 
     def __init__(self, data: bytes, kind: str) -> None:
         tag = domain_tag(kind)
         if not data.startswith(tag):
-            raise DecodeError(f"this is no encoded {kind}")
+            raise DecodeError(f"not an encoded {kind}")
         self._data = data
         self._at = len(tag)
 
     @property
     def remaining(self) -> int:
-        """How many bytes are left."""
+        """The number of bytes left."""
         return len(self._data) - self._at
 
     def fixed(self, length: int) -> bytes:
-        """The next `length` bytes."""
+        """Reads `length` bytes."""
         end = self._at + length
         if end > len(self._data):
-            raise DecodeError(f"cut off: {length} bytes expected, {self.remaining} left")
+            raise DecodeError(f"truncated: {length} bytes expected, {self.remaining} left")
         taken = self._data[self._at : end]
         self._at = end
         return taken
@@ -174,98 +174,98 @@ class Reader:
         return found
 
     def u8(self) -> int:
-        """One byte."""
+        """Reads one byte."""
         return self.fixed(1)[0]
 
     def u16(self) -> int:
-        """Two bytes."""
+        """Reads two bytes."""
         return int.from_bytes(self.fixed(2), "big")
 
     def u32(self) -> int:
-        """Four bytes."""
+        """Reads four bytes."""
         return int.from_bytes(self.fixed(4), "big")
 
     def u64(self) -> int:
-        """Eight bytes."""
+        """Reads eight bytes."""
         return int.from_bytes(self.fixed(8), "big")
 
     def flag(self) -> bool:
-        """A truth value; any byte but 0 and 1 is an error, so that there is one encoding."""
+        """Reads a truth value; accepts only 0 and 1, so that it has one encoding."""
         value = self.u8()
         if value > 1:
-            raise DecodeError(f"a truth value of {value}")
+            raise DecodeError(f"a flag is {value}, not 0 or 1")
         return value == 1
 
     def digest(self) -> bytes:
-        """A SHA-256 digest."""
+        """Reads a SHA-256 digest."""
         return self.fixed(DIGEST_BYTES)
 
     def signature(self) -> bytes:
-        """An Ed25519 signature."""
+        """Reads an Ed25519 signature."""
         return self.fixed(SIGNATURE_BYTES)
 
     def public_key(self) -> bytes:
-        """An Ed25519 public key."""
+        """Reads an Ed25519 public key."""
         return self.fixed(PUBLIC_KEY_BYTES)
 
     def blob(self, length_max: int) -> bytes:
-        """Bytes with their length in front."""
+        """Reads bytes that have their length in front."""
         length = self.u32()
         if length > length_max:
             raise DecodeError(f"{length} bytes, at most {length_max}")
         return self.fixed(length)
 
     def text(self, length_max: int = NAME_BYTES_MAX) -> str:
-        """A text in UTF-8."""
+        """Reads a text."""
         try:
             return self.blob(length_max).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DecodeError("a text that is not UTF-8") from error
+            raise DecodeError("a text is not valid UTF-8") from error
 
     def items(self, count_max: int, read: Callable[[], Item]) -> tuple[Item, ...]:
-        """A count, then as many values, each of one byte at least."""
+        """Reads a count, then as many values by `read`, each of which takes at least one byte."""
         count = self.u32()
         if count > count_max:
             raise DecodeError(f"{count} items, at most {count_max}")
         if count > self.remaining:
-            raise DecodeError(f"cut off: {count} items expected, {self.remaining} bytes left")
+            raise DecodeError(f"truncated: {count} items expected, {self.remaining} bytes left")
         return tuple([read() for _ in range(count)])
 
     def repeat(self, count: int, read: Callable[[], Item]) -> tuple[Item, ...]:
-        """This many values."""
+        """Reads `count` values by `read`."""
         return tuple([read() for _ in range(count)])
 
     def ascending(
         self, items: tuple[Item, ...], what: str, key: Callable[[Item], Any] | None
     ) -> tuple[Item, ...]:
-        """Items that were read, if each is above the one before, so that a set has one encoding."""
+        """Returns the items if their keys strictly ascend, so that a set has one encoding."""
         keys = items if key is None else tuple(map(key, items))
         if any(not earlier < later for earlier, later in pairwise(keys)):  # type: ignore[operator]
-            raise DecodeError(f"{what} that do not ascend, or one of them twice")
+            raise DecodeError(f"{what} are not in strictly ascending order")
         return items
 
     def member(self, kind: type[Member]) -> Member:
-        """A member of an enumeration, by its value in one byte."""
+        """Reads a member of an enumeration by its value, in one byte."""
         try:
             return kind(self.u8())
         except ValueError as error:
             raise DecodeError(str(error)) from error
 
     def choose(self, readers: Sequence[Callable[[Reader], Item]], what: str) -> Item:
-        """What the reader at the position that the next byte says reads."""
+        """Reads a tag, in one byte, then a value by the reader with that number."""
         tag = self.u8()
         if tag >= len(readers):
-            raise DecodeError(f"a {what} of kind {tag}")
+            raise DecodeError(f"unknown kind of {what}: {tag}")
         return readers[tag](self)
 
     def option(self, read: Callable[[], Item]) -> Item | None:
-        """A value, or None."""
+        """Reads a presence byte, then a value by `read` if it is present."""
         return read() if self.flag() else None
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Raises DecodeError if bytes are left."""
         if self.remaining:
-            raise DecodeError(f"{self.remaining} bytes too many")
+            raise DecodeError(f"{self.remaining} trailing bytes")
 
 
 class Encoded:
@@ -328,9 +328,9 @@ Kind = TypeVar("Kind", bound=Coded)
 
 
 def decode_one_of(tags: Mapping[bytes, type[Kind]], data: bytes) -> Kind:
-    """The value whose domain tag is one of these."""
+    """Decodes a value of the class that its domain tag selects."""
     length = int.from_bytes(data[:4], "big")
     kind = tags.get(data[: 4 + min(length, 64)])
     if kind is None:
-        raise DecodeError("this is no transaction that we know")
+        raise DecodeError("unknown kind of transaction")
     return kind.decode(data)

@@ -117,13 +117,13 @@ class CometCertificate(Coded):
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """The numbers of those who voted, ascending."""
+        """The positions of the validators that voted, ascending."""
         return tuple(vote.validator for vote in self.votes.signed)
 
     def check(self) -> None:
-        """Raises DecodeError if the height does not fit CometBFT's, which are signed."""
+        """Raises DecodeError if the height does not fit CometBFT's signed integers."""
         if self.votes.height >> 63:
-            raise DecodeError("a height beyond CometBFT's")
+            raise DecodeError("the height exceeds the 63 bits of CometBFT")
 
     def verify(self, chain_id: str, validators: Sequence[bytes], check: Verify = verify_signature) -> None:
         """Raises CertificateError unless more than two thirds of these validators precommitted it."""
@@ -133,7 +133,7 @@ class CometCertificate(Coded):
         except ProofError as error:
             raise CertificateError(f"the header does not name our block: {error}") from error
         if any(later <= earlier for earlier, later in pairwise(self.voters)):
-            raise CertificateError("votes out of the validators' order, or one of them twice")
+            raise CertificateError("votes are not in strictly ascending order of validators")
         for vote in self.votes.signed:
             if vote.validator >= len(validators):
                 raise UnknownValidatorError(f"there is no validator {vote.validator}")

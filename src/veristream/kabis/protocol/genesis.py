@@ -1,10 +1,10 @@
-"""The genesis: what all parties of a chain agree on before it begins, a JSON file that they share.
+"""The genesis: what all parties of a chain agree on before it starts, a JSON file that they share.
 
-It names the chain, how many faulty parties it stands (F), the validators, the storage parties, the admins
-who set topics and register keys, and clients whose keys are registered from the start. Its digest is the
-`previous` of the first block, so that every certificate vouches for the genesis too. Addresses have no part
-in the digest: a party may move. Validators, storage parties and admins stay what they are for the life of
-the chain; only clients' keys change.
+It names the chain, the number of faulty parties that it tolerates (F), the validators, the storage parties,
+the admins who set topics and register keys, and clients with keys registered from the start. Its digest is
+the `previous` of the first block, so every certificate covers the genesis too. The digest does not cover
+addresses: a party may move. Validators, storage parties and admins are fixed for the life of the chain;
+only clients' keys change.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _NAME = re.compile(rf"[A-Za-z0-9._-]{{1,{NAME_BYTES_MAX}}}")
 
 
 def is_name(name: str) -> bool:
-    """Whether a topic, party, client, group or chain may be called so: Kafka's rule for topics."""
+    """Returns whether Kafka's rule for topics allows the name, as all names in Kabis must."""
     return _NAME.fullmatch(name) is not None and name not in (".", "..")
 
 
 class StorageMode(Enum):
-    """How many storage parties there are: enough for F silent ones, or the paper's F+1, none silent."""
+    """How many storage parties there are: enough to tolerate F silent ones, or the paper's F+1."""
 
     TOLERANT = "2F+1"
     PAPER = "F+1"
@@ -59,7 +59,10 @@ def _read_mode(reader: Reader) -> StorageMode:
 
 @dataclass(frozen=True, slots=True)
 class Party(Coded):
-    """A validator, storage party, admin or client: name, Ed25519 key, and where it listens, if it does."""
+    """A validator, storage party, admin or client: name, Ed25519 key, and the address of a server.
+
+    The address is not encoded: it is not part of the chain's identity.
+    """
 
     KIND: ClassVar[str] = "party"
 
@@ -70,7 +73,7 @@ class Party(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Genesis(Coded):
-    """A chain before its first block; the order of the validators is the order of their votes."""
+    """A chain before its first block; votes refer to validators by their position."""
 
     KIND: ClassVar[str] = "genesis"
     BYTES_MAX: ClassVar[int] = GENESIS_BYTES_MAX
@@ -85,7 +88,7 @@ class Genesis(Coded):
     clients: Annotated[tuple[Party, ...], at_most(CLIENTS_MAX)] = ()
 
     def digest(self) -> bytes:
-        """What the first block refers to."""
+        """The digest that the first block refers to."""
         return sha256(self.encode()).digest()
 
     @property
@@ -95,12 +98,12 @@ class Genesis(Coded):
 
     @property
     def votes_needed(self) -> int:
-        """How many validators certify a block."""
+        """The number of votes that certify a block."""
         return quorum(len(self.validators))
 
     @property
     def receipts_needed(self) -> int:
-        """How many storage receipts a batch needs: one more than there may be liars."""
+        """The number of storage receipts that a batch needs, so that one is from an honest party."""
         return self.faults + 1
 
     def check(self) -> None:
@@ -111,21 +114,23 @@ class Genesis(Coded):
 
 
 def find_problem(genesis: Genesis) -> str:
-    """Which rule the genesis breaks, in words; empty if none."""
+    """Returns the rule that the genesis breaks, in words; empty if it breaks none."""
     faults = genesis.faults
     if not is_name(genesis.chain_id):
-        return f"the chain id {genesis.chain_id!r} is no name: letters, digits, '.', '_' and '-'"
+        return (
+            f"the chain id {genesis.chain_id!r} is not a valid name; use letters, digits, '.', '_' and '-'"
+        )
     if not 0 <= faults < PARTIES_MAX or not 0 <= genesis.time_ms < 1 << 63:
         return "F or the time is out of range"
     if len(genesis.validators) != 3 * faults + 1:
         return f"{len(genesis.validators)} validators, but F = {faults} needs {3 * faults + 1}"
     storage = len(genesis.storage)
     if genesis.storage_mode is StorageMode.PAPER and storage != faults + 1:
-        return f"{storage} storage parties, but the paper's F+1 are {faults + 1}"
+        return f"{storage} storage parties, but F+1 is {faults + 1}"
     if genesis.storage_mode is StorageMode.TOLERANT and storage < 2 * faults + 1:
         return f"{storage} storage parties, but F = {faults} needs {2 * faults + 1}"
     if not genesis.admins:
-        return "no admin: nobody could create a topic"
+        return "there is no admin, so nobody could create a topic"
     return _find_double(genesis)
 
 
@@ -137,18 +142,18 @@ def _find_double(genesis: Genesis) -> str:
     ):
         wrong = next((party.name for party in parties if not is_name(party.name)), None)
         if wrong is not None:
-            return f"{wrong!r} among the {role} is no name: letters, digits, '.', '_' and '-'"
+            return f"{wrong!r} among the {role} is not a valid name; use letters, digits, '.', '_' and '-'"
         if len({party.name for party in parties}) < len(parties):
-            return f"two {role} have one name"
+            return f"two {role} have the same name"
         if len({party.public for party in parties}) < len(parties):
-            return f"two {role} have one key"
+            return f"two {role} have the same key"
         if any(len(party.public) != PUBLIC_KEY_BYTES for party in parties):
-            return f"a key among the {role} has not {PUBLIC_KEY_BYTES} bytes"
+            return f"a key among the {role} is not {PUBLIC_KEY_BYTES} bytes long"
     return ""
 
 
 def to_json(genesis: Genesis) -> str:
-    """The genesis as the text of its file."""
+    """Returns the genesis as the text of its file."""
 
     def parties(group: Iterable[Party]) -> list[dict[str, str]]:
         return [
@@ -172,13 +177,13 @@ def to_json(genesis: Genesis) -> str:
 
 
 def from_json(text: str, name: str = "the genesis") -> Genesis:
-    """The genesis in the text of a file; `name` is what an error calls it."""
+    """Returns the genesis in the text of a file; errors call the file `name`."""
     try:
         genesis = _read_fields(json.loads(text))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         raise ModelError(
-            f"{name} is no genesis file: {reason}", hint="write one with `veristream kabis up`"
+            f"{name} is not a genesis file: {reason}", hint="write one with `veristream kabis up`"
         ) from error
     problem = find_problem(genesis)
     if problem:
@@ -187,14 +192,14 @@ def from_json(text: str, name: str = "the genesis") -> Genesis:
 
 
 def load_genesis(path: Path) -> Genesis:
-    """The genesis in a file."""
+    """Returns the genesis in a file."""
     try:
         with path.open("rb") as file:
             data = file.read(GENESIS_BYTES_MAX + 1)
     except OSError as error:
         raise EnvironmentFailure(f"cannot read the genesis {path}: {error.strerror}") from error
     if len(data) > GENESIS_BYTES_MAX:
-        raise ModelError(f"{path} is no genesis file: it has more than {GENESIS_BYTES_MAX} bytes")
+        raise ModelError(f"{path} is not a genesis file: it has more than {GENESIS_BYTES_MAX} bytes")
     return from_json(data.decode("utf-8", errors="replace"), str(path))
 
 
@@ -203,9 +208,9 @@ def _read_fields(fields: Any) -> Genesis:
         raise ValueError('it does not say "kabis": "genesis/1"')
     for field in ("time_ms", "faults"):
         if type(fields[field]) is not int:
-            raise ValueError(f"{field} is no whole number")
+            raise ValueError(f"{field} is not an integer")
     if not isinstance(fields["chain_id"], str):
-        raise ValueError("chain_id is no text")
+        raise ValueError("chain_id is not a string")
     return Genesis(
         chain_id=fields["chain_id"],
         time_ms=fields["time_ms"],
@@ -220,16 +225,16 @@ def _read_fields(fields: Any) -> Genesis:
 
 def _read_parties(listed: Any) -> tuple[Party, ...]:
     if not isinstance(listed, list) or len(listed) > CLIENTS_MAX:
-        raise ValueError(f"parties are a list of at most {CLIENTS_MAX}")
+        raise ValueError(f"parties must be a list of at most {CLIENTS_MAX}")
     return tuple(_read_party(item) for item in listed)
 
 
 def _read_party(item: Any) -> Party:
     if not isinstance(item, dict):
-        raise ValueError("a party has a name and a public key")
+        raise ValueError("a party must have a name and a public key")
     name, public, address = item["name"], item["public"], item.get("address", "")
     if not isinstance(name, str) or not isinstance(public, str) or not isinstance(address, str):
-        raise ValueError("a party's name, key and address are texts")
+        raise ValueError("a party's name, key and address must be strings")
     if len(address) > ADDRESS_BYTES_MAX:
         raise ValueError(f"the address of {name} is longer than {ADDRESS_BYTES_MAX}")
     return Party(name, bytes.fromhex(public), address)

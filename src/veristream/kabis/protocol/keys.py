@@ -1,7 +1,7 @@
 """Ed25519 keys: signing, verifying, and the private files that keep them and other secrets.
 
-Verification raises. `Verify` is a parameter of whatever checks signatures, so that a simulation may put a
-cheap function in its place and a validator may remember what it has verified already.
+Verification raises. Code that checks signatures takes `Verify` as a parameter, so that a simulation can
+pass a cheap function and a validator one that remembers what it has verified.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILE_HEAD = "kabis/1/secret-key"
 
 
 class SignatureError(Exception):
-    """The signature is not this key's over this message."""
+    """The signature is not valid for this key and message."""
 
 
 Verify = Callable[[bytes, bytes, bytes], None]
@@ -35,30 +35,30 @@ Verify = Callable[[bytes, bytes, bytes], None]
 
 
 class Signer(Protocol):
-    """Whoever can sign: a key, or a simulation's cheap stand-in."""
+    """A key, or a cheap substitute in a simulation."""
 
     @property
     def public(self) -> bytes:
         """The public key."""
 
     def sign(self, message: bytes) -> bytes:
-        """The signature over a message."""
+        """Returns the signature of a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class SecretKey:
-    """An Ed25519 key; it never shows its secret."""
+    """An Ed25519 key; its `repr` does not show the secret."""
 
     public: bytes
     _secret: bytes
 
     def sign(self, message: bytes) -> bytes:
-        """The signature over a message; the same each time."""
+        """Returns the signature of a message, which is deterministic."""
         return crypto_sign(message, self._secret)[:SIGNATURE_BYTES]
 
     @property
     def seed(self) -> bytes:
-        """The 32 bytes that the key is made from."""
+        """The 32 bytes that the key is derived from."""
         return self._secret[:SEED_BYTES]
 
     def __repr__(self) -> str:
@@ -66,15 +66,15 @@ class SecretKey:
 
 
 def make_key(seed: bytes) -> SecretKey:
-    """The key made from 32 bytes, which the caller draws at random."""
+    """Derives a key from 32 bytes, which the caller draws at random."""
     public, secret = crypto_sign_seed_keypair(seed)
     return SecretKey(public, secret)
 
 
 def verify(public: bytes, message: bytes, signature: bytes) -> None:
-    """Raises SignatureError unless the signature is this key's over this message."""
+    """Raises SignatureError unless the signature is valid for this key and message."""
     if len(public) != PUBLIC_KEY_BYTES or len(signature) != SIGNATURE_BYTES:
-        raise SignatureError("a key or signature of a wrong length")
+        raise SignatureError("the key or the signature has the wrong length")
     try:
         crypto_sign_open(signature + message, public)
     except CryptoError as error:
@@ -82,10 +82,10 @@ def verify(public: bytes, message: bytes, signature: bytes) -> None:
 
 
 class Remembering:
-    """Verifies as the given function does, and passes at once what was good before.
+    """Verifies by the given function, and remembers valid signatures.
 
-    A validator sees a signature when a client submits it, when a peer passes it on and in a proposal.
-    The two halves are dropped in turn, so that at most `entries_max` digests are kept.
+    A validator sees a signature when a client submits it, when a peer forwards it and in a proposal. At
+    most `entries_max` digests are kept, in two halves that are dropped in turn.
     """
 
     def __init__(self, check: Verify, entries_max: int = 65_536) -> None:
@@ -95,7 +95,7 @@ class Remembering:
         self._old: set[bytes] = set()
 
     def __call__(self, public: bytes, message: bytes, signature: bytes) -> None:
-        """Raises SignatureError unless the signature is good."""
+        """Raises SignatureError unless the signature is valid."""
         # Lengths are fixed for what passes the check, so that joining the three is unambiguous.
         seen = sha256(public + signature + message).digest()
         if len(public) == PUBLIC_KEY_BYTES and (seen in self._young or seen in self._old):
@@ -109,7 +109,7 @@ class Remembering:
 
 
 def possession_bytes(chain_id: str, name: str, key_epoch: int) -> bytes:
-    """What a new key signs, so that nobody registers a key that is somebody else's."""
+    """Returns the bytes that a new key signs, so that nobody registers another's key."""
     writer = Writer("possession")
     writer.text(chain_id)
     writer.text(name)
@@ -123,7 +123,7 @@ def save_key(path: Path, key: SecretKey) -> None:
 
 
 def load_key(path: Path) -> SecretKey:
-    """The key in a file that `save_key` wrote; refuses one that others may read."""
+    """Returns the key in a file that `save_key` wrote; raises ModelError if others may read the file."""
     lines = read_private(path).splitlines()
     if len(lines) != 2 or lines[0] != _FILE_HEAD or len(lines[1]) != 2 * SEED_BYTES:
         raise _not_a_key(path)
@@ -135,7 +135,7 @@ def load_key(path: Path) -> SecretKey:
 
 def _not_a_key(path: Path) -> ModelError:
     return ModelError(
-        f"{path} is no key file", hint=f"its first line is {_FILE_HEAD}, its second 64 hex digits"
+        f"{path} is not a key file", hint=f"a key file has two lines: {_FILE_HEAD}, then 64 hex digits"
     )
 
 

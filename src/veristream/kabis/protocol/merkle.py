@@ -1,7 +1,7 @@
 """Merkle trees as in RFC 6962, section 2.1: leaves are hashed behind a 0 byte, nodes behind a 1 byte.
 
-A tree over n leaves splits at the largest power of two below n. That is the same as pairing up level by
-level and letting an odd one through to the next level, which is how it is done here.
+A tree over n leaves splits at the largest power of two below n. This code pairs hashes level by level and
+passes an odd one on to the next level, which builds the same tree.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LEAF = b"\x00"
 NODE = b"\x01"
 _BEGUN_LEAF = sha256(LEAF)
 PATH_MAX = 64
-"""More hashes than any path has: a tree of 2**64 leaves."""
+"""The length of a path in a tree of 2**64 leaves, more than any tree has."""
 
 MerklePath = Annotated[tuple[Digest, ...], at_most(PATH_MAX)]
 
@@ -27,12 +27,12 @@ class ProofError(Exception):
 
 
 def hash_leaf(leaf: bytes) -> bytes:
-    """The hash that stands for one leaf."""
+    """Returns the hash of a leaf."""
     return sha256(LEAF + leaf).digest()
 
 
 def hash_leaves(leaves: Iterable[Octets]) -> list[bytes]:
-    """The hash of each leaf, which is not put behind its byte, for that would copy it."""
+    """Returns the hash of each leaf, without copying the leaf behind its prefix byte."""
     hashes = []
     for leaf in leaves:
         hasher = _BEGUN_LEAF.copy()
@@ -42,7 +42,7 @@ def hash_leaves(leaves: Iterable[Octets]) -> list[bytes]:
 
 
 def compute_root(hashes: Sequence[bytes]) -> bytes:
-    """The root over hashed leaves; of none, the hash of nothing."""
+    """Returns the root over hashed leaves; the hash of the empty string if there are none."""
     if not hashes:
         return sha256(b"").digest()
     while len(hashes) > 1:
@@ -51,7 +51,7 @@ def compute_root(hashes: Sequence[bytes]) -> bytes:
 
 
 def prove_inclusion(hashes: Sequence[bytes], index: int) -> tuple[bytes, ...]:
-    """The path of the leaf at `index`, from the leaf up, as RFC 6962 orders it."""
+    """Returns the path of the leaf at `index`, from the leaf up, in the order of RFC 6962."""
     if not 0 <= index < len(hashes):
         raise IndexError(f"no leaf {index} among {len(hashes)}")
     path = []

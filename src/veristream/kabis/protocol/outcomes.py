@@ -1,4 +1,4 @@
-"""What becomes of a transaction."""
+"""The outcome of a transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Reason(Enum):
-    """Every way in which a transaction is refused."""
+    """Every reason to refuse a transaction."""
 
     MALFORMED = "the bytes are no transaction"
     OTHER_CHAIN = "it is for another chain"
@@ -45,7 +45,7 @@ class Reason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The batch's events have the indices from the first on."""
+    """The batch's events have `count` indices from `first_index` on."""
 
     first_index: int
     count: int
@@ -63,7 +63,7 @@ class Already:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Nothing changed, and this is why."""
+    """Nothing changed, for this reason."""
 
     reason: Reason
     detail: str = ""
@@ -73,7 +73,7 @@ class Refused:
 
 
 NOT_YET = frozenset((Reason.EARLY, Reason.KEY_NOT_YET_VALID))
-"""The reasons that time may cure: such a transaction is worth keeping for a while."""
+"""Reasons that may pass: such a transaction is worth keeping for a while."""
 
 Outcome = Admitted | Done | Already | Refused
 Effect = Admitted | Done
@@ -88,6 +88,6 @@ class RefusedError(Exception):
 
 
 def require(condition: bool, reason: Reason, detail: str = "") -> None:
-    """Refuses unless the condition holds."""
+    """Raises RefusedError unless the condition holds."""
     if not condition:
         raise RefusedError(reason, detail)

@@ -18,7 +18,7 @@ class PartitionName:
 
 @dataclass(frozen=True, slots=True)
 class StreamName:
-    """Whose batches: one producer under one key, in one partition of a topic."""
+    """One producer's batches under one key, in one partition of a topic."""
 
     topic: Name
     partition: U32
@@ -27,5 +27,5 @@ class StreamName:
 
 
 def stream_of(header: BatchHeader) -> StreamName:
-    """The stream that a batch belongs to."""
+    """Returns the stream that a batch belongs to."""
     return StreamName(header.topic, header.partition, header.producer, header.key_epoch)

@@ -27,7 +27,7 @@ def write_leaves(writer: Writer, leaves: Sequence[bytes]) -> None:
 
 
 def read_leaves(reader: Reader) -> tuple[bytes, ...]:
-    """Takes leaves, none of them longer than a leaf may be."""
+    """Takes leaves within the limits on their number and size."""
     count = reader.u32()
     if count > BATCH_EVENTS_MAX:
         raise DecodeError(f"{count} events, at most {BATCH_EVENTS_MAX}")
@@ -55,7 +55,7 @@ class PlainAppend(Coded):
     leaves: Annotated[tuple[bytes, ...], by(write_leaves, read_leaves)]
 
     def check(self) -> None:
-        """Raises DecodeError unless there is an event."""
+        """Raises DecodeError if there are no events."""
         if not self.leaves:
             raise DecodeError("an append without events")
 

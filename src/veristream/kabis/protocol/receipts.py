@@ -1,6 +1,6 @@
 """Signed statements of storage parties and validators, and the certificates made of votes.
 
-The receipt of one event, for an auditor or a court, is made of these: see `event_receipts`.
+`event_receipts` combines them into the receipt of one event, for an auditor or a court.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 
 PARTIES_MAX = 1024
-"""The most validators, and the most storage parties, that a chain has."""
+"""The maximum number of validators, and of storage parties, in a chain."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageReceipt(Coded):
-    """A storage party says that the batch with this header digest is durable in its log."""
+    """A storage party states that the batch with this header digest is durable in its log."""
 
     KIND: ClassVar[str] = "storage-receipt"
     BYTES_MAX: ClassVar[int] = 1024
@@ -38,7 +38,7 @@ class StorageReceipt(Coded):
 
 
 def storage_receipt_bytes(chain_id: str, party: str, digest: bytes) -> bytes:
-    """What a storage party signs when a batch is durable."""
+    """Returns the bytes that a storage party signs when a batch is durable."""
     writer = Writer("stored")
     writer.text(chain_id)
     writer.text(party)
@@ -47,16 +47,16 @@ def storage_receipt_bytes(chain_id: str, party: str, digest: bytes) -> bytes:
 
 
 def sign_storage_receipt(chain_id: str, party: str, digest: bytes, signer: Signer) -> StorageReceipt:
-    """The receipt that a party gives once the batch is durable, never before."""
+    """Signs a receipt; a party does so only once the batch is durable."""
     return StorageReceipt(party, digest, signer.sign(storage_receipt_bytes(chain_id, party, digest)))
 
 
 @dataclass(frozen=True, slots=True)
 class StorageAbsence(Coded):
-    """A storage party says that at this height it did not have the batch with this header digest.
+    """A storage party states that at this height it did not have the batch with this header digest.
 
-    The height is one that the party itself has seen certified. Otherwise somebody could ask early, with a
-    height to come, and use the true answer against a batch that was stored later.
+    The party itself has seen the height certified. Otherwise somebody could ask early, with a future
+    height, and use the true answer against a batch that was stored later.
     """
 
     KIND: ClassVar[str] = "storage-absence"
@@ -73,7 +73,7 @@ class StorageAbsence(Coded):
 
 
 def storage_absence_bytes(chain_id: str, party: str, digest: bytes, height: int) -> bytes:
-    """What a storage party signs when it does not have a batch."""
+    """Returns the bytes that a storage party signs when it does not have a batch."""
     writer = Writer("absent")
     writer.text(chain_id)
     writer.text(party)
@@ -85,7 +85,7 @@ def storage_absence_bytes(chain_id: str, party: str, digest: bytes, height: int)
 def sign_storage_absence(
     chain_id: str, party: str, digest: bytes, height: int, signer: Signer
 ) -> StorageAbsence:
-    """The statement of a party that does not have the batch at this height, which it has seen certified."""
+    """Signs the statement that a party does not have a batch at a height that it has seen certified."""
     signature = signer.sign(storage_absence_bytes(chain_id, party, digest, height))
     return StorageAbsence(party, digest, height, signature)
 
@@ -100,7 +100,7 @@ class VoteKind(Enum):
 def vote_bytes(
     chain_id: str, kind: VoteKind, height: int, round_number: int, block_id: bytes | None
 ) -> bytes:
-    """What a validator signs when it votes; without a block id it votes for none."""
+    """Returns the bytes that a validator signs when it votes; without a block id it votes for nil."""
     writer = Writer("prevote" if kind is VoteKind.PREVOTE else "precommit")
     writer.text(chain_id)
     writer.u64(height)
@@ -111,7 +111,7 @@ def vote_bytes(
 
 @dataclass(frozen=True, slots=True)
 class SignedVote(Coded):
-    """A vote with its signature; `validator` is the number in the genesis, counted from 0."""
+    """A vote with its signature; `validator` is the position in the genesis, counted from 0."""
 
     KIND: ClassVar[str] = "signed-vote"
     BYTES_MAX: ClassVar[int] = 512
@@ -134,20 +134,20 @@ class CertificateError(Exception):
 
 
 class NotEnoughVotesError(CertificateError):
-    """Good votes, but of two thirds of the validators or fewer."""
+    """The votes are valid, but no more than two thirds of the validators voted."""
 
 
 class UnknownValidatorError(CertificateError):
-    """A vote of somebody who is no validator of this chain."""
+    """A voter is not a validator of this chain."""
 
 
 class VoteSignatureError(CertificateError):
-    """A vote whose signature is not that validator's."""
+    """The signature of a vote is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitCertificate(Coded):
-    """Precommits of one height and round for one block: validators' numbers, ascending, and signatures."""
+    """Precommits of one height and round for one block, by validator in ascending order."""
 
     KIND: ClassVar[str] = "commit-certificate"
     BYTES_MAX: ClassVar[int] = 1 << 17
@@ -161,17 +161,17 @@ class CommitCertificate(Coded):
 
     @property
     def voters(self) -> tuple[int, ...]:
-        """The numbers of those who voted, ascending."""
+        """The positions of the validators that voted, ascending."""
         return tuple(validator for validator, _ in self.signatures)
 
     def verify(self, chain_id: str, validators: Sequence[bytes], check: Verify = verify_signature) -> None:
         """Raises CertificateError unless more than two thirds of these validators precommitted the block.
 
-        A single bad vote spoils it: no honest party builds such a certificate.
+        One invalid vote invalidates it: no honest party builds such a certificate.
         """
         message = vote_bytes(chain_id, VoteKind.PRECOMMIT, self.height, self.round_number, self.block_id)
         if any(later <= earlier for earlier, later in pairwise(self.voters)):
-            raise CertificateError("votes out of the validators' order, or one of them twice")
+            raise CertificateError("votes are not in strictly ascending order of validators")
         for validator, signature in self.signatures:
             if validator >= len(validators):
                 raise UnknownValidatorError(f"there is no validator {validator}")
@@ -186,12 +186,12 @@ class CommitCertificate(Coded):
 
 
 def quorum(validators: int) -> int:
-    """The fewest validators that are more than two thirds."""
+    """Returns the smallest number of validators that is more than two thirds."""
     return 2 * validators // 3 + 1
 
 
 def certify(votes: Sequence[SignedVote]) -> CommitCertificate:
-    """The certificate of precommits that agree; two of one validator count once."""
+    """Builds a certificate of precommits that agree; several of one validator count once."""
     first = votes[0]
     decided = (first.kind, first.height, first.round_number, first.block_id)
     if first.block_id is None or first.kind is not VoteKind.PRECOMMIT:

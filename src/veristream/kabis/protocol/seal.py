@@ -1,11 +1,11 @@
-"""Sealing: events of a topic encrypted under a key that its readers share.
+"""Sealing: encrypts the events of a topic under a key that its readers share.
 
-Every storage party sees the leaves it keeps, so a topic that others must not read is sealed: key, value
-and headers become one ciphertext (XChaCha20-Poly1305), the value of the leaf that is hashed, signed and
-stored. Chain, topic and key id are authenticated with it, so that it opens nowhere else. The timestamp,
-the size, the partition and the producer stay in the open. The key chooses the partition before sealing.
+Storage parties see the leaves that they keep, so a confidential topic is sealed: key, value and headers
+become one ciphertext (XChaCha20-Poly1305), the value of the leaf that is hashed, signed and stored. It is
+bound to chain, topic and key id, so that it opens nowhere else. The timestamp, the size, the partition and
+the producer stay visible. The key chooses the partition before sealing.
 
-Readers of a topic share one key: sealing keeps outsiders out; who wrote an event is what signatures show.
+Readers of a topic share one key: sealing excludes outsiders; signatures show who wrote an event.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from veristream.kabis.protocol.records import Event, Headers, decode_leaf, encod
 KEY_BYTES = 32
 NONCE_BYTES = 24
 SEAL_BYTES = 16
-"""By how much a sealed event is longer than before, apart from tag, key id and nonce."""
+"""The overhead of sealing, apart from tag, key id and nonce."""
 KEY_ID_MAX = (1 << 32) - 1
 
 _KIND = "sealed"
@@ -52,7 +52,7 @@ class UnknownSealKeyError(SealError):
 
 
 class BrokenSealError(SealError):
-    """The seal does not fit the event, the topic or the key."""
+    """The seal does not match the event, the topic or the key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class TopicKeys:
         if self.current not in self.keys:
             raise ValueError(f"the current key {self.current} of {self.topic} is missing")
         if any(len(key) != KEY_BYTES for key in self.keys.values()):
-            raise ValueError(f"a key of {self.topic} has not {KEY_BYTES} bytes")
+            raise ValueError(f"a key of {self.topic} is not {KEY_BYTES} bytes long")
         if any(not 0 <= key_id <= KEY_ID_MAX for key_id in self.keys):
             raise ValueError(f"a key id of {self.topic} is out of range")
 
@@ -75,14 +75,14 @@ class TopicKeys:
         return f"TopicKeys({self.topic!r}, current={self.current}, ids={sorted(self.keys)})"
 
     def rotate(self, key: bytes) -> TopicKeys:
-        """With one more key, which is the current one from now on."""
+        """Returns these keys with a new one, which becomes the current one."""
         key_id = max(self.keys) + 1
         return TopicKeys(self.topic, key_id, {**self.keys, key_id: key})
 
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Seals and opens the events of one topic of one chain; `randomness` gives that many random bytes."""
+    """Seals and opens the events of one topic of one chain; `randomness` returns n random bytes."""
 
     chain_id: str
     keys: TopicKeys
@@ -91,7 +91,7 @@ class Sealer:
     def seal_leaf(
         self, key: bytes | None, value: bytes | None, headers: Headers = (), timestamp_ms: int | None = None
     ) -> bytes:
-        """The leaf of the sealed event; raises TooLargeError if it is too large once sealed."""
+        """Returns the leaf of the sealed event; raises TooLargeError if it is too large once sealed."""
         nonce = self.randomness(NONCE_BYTES)
         key_id = self.keys.current
         clear = encode_leaf(key, value, headers, None)
@@ -102,7 +102,7 @@ class Sealer:
         return encode_leaf(None, sealed, (), timestamp_ms)
 
     def open_event(self, event: Event) -> Event:
-        """The event as it was before sealing; raises SealError."""
+        """Returns the event as it was before sealing; raises SealError."""
         if event.value is None or not event.value.startswith(_TAG):
             raise NotSealedError(f"an event of {self.keys.topic} is not sealed")
         try:
@@ -126,7 +126,7 @@ class Sealer:
 
 @lru_cache(maxsize=1024)
 def _bind(chain_id: str, topic: str, key_id: int) -> bytes:
-    """What is authenticated with a sealed event; remembered, since every event of a topic asks for it."""
+    """Returns the associated data of a sealed event; cached, since all events of a topic share it."""
     writer = Writer("seal")
     writer.text(chain_id)
     writer.text(topic)
@@ -135,12 +135,12 @@ def _bind(chain_id: str, topic: str, key_id: int) -> bytes:
 
 
 def save_topic_keys(path: Path, keys: TopicKeys) -> None:
-    """Writes a new file that only its owner may read; never over a file that is there."""
+    """Writes a new file that only its owner may read; raises ModelError if it exists."""
     write_private(path, encode_topic_keys(keys))
 
 
 def encode_topic_keys(keys: TopicKeys) -> str:
-    """The keys as the text of their file."""
+    """Returns the keys as the text of their file."""
     fields = {
         "kabis": _FORMAT,
         "topic": keys.topic,
@@ -151,14 +151,14 @@ def encode_topic_keys(keys: TopicKeys) -> str:
 
 
 def load_topic_keys(path: Path) -> TopicKeys:
-    """The keys in a file that `save_topic_keys` wrote."""
+    """Returns the keys in a file that `save_topic_keys` wrote."""
     text = read_private(path)
     try:
         fields = json.loads(text)
         if not isinstance(fields, dict) or fields.get("kabis") != _FORMAT:
             raise ValueError(f"it does not say that it is {_FORMAT}")
         if not isinstance(fields["topic"], str) or type(fields["current"]) is not int:
-            raise ValueError("the topic is a text and the current key a number")
+            raise ValueError("the topic must be a string and the current key an integer")
         keys = {int(key_id): bytes.fromhex(key) for key_id, key in fields["keys"].items()}
         return TopicKeys(fields["topic"], fields["current"], keys)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

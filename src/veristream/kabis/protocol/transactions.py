@@ -1,8 +1,8 @@
 """What validators order: batches, topics, keys, groups, marks and evidence.
 
-A transaction is signed by whom it concerns. A `Submit` is by its header's signature; an action of an admin
-or client travels in `Signed`, whose number only grows, so that it cannot be replayed; a skip, an eviction
-and evidence prove themselves and need no author.
+The party concerned signs a transaction. A `Submit` carries the header's signature. An action of an admin or
+client travels in `Signed`, whose number increases, so that it cannot be replayed. A skip, an eviction and
+evidence prove themselves and need no author.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from veristream.kabis.protocol.keys import Signer, Verify, possession_bytes
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.receipts import PARTIES_MAX, SignedVote, StorageAbsence, StorageReceipt
 
-REMEMBERED_BYTES_MAX = 2048
+CACHED_BYTES_MAX = 2048
 ACTION_BYTES_MAX = TRANSACTION_BYTES_MAX - 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Submit(TransactionPart):
-    """A producer asks for its batch to be admitted; the storage receipts ascend by party."""
+    """A producer requests admission of its batch; the storage receipts ascend by party."""
 
     KIND: ClassVar[str] = "submit"
 
@@ -48,7 +48,7 @@ def _read_action(reader: Reader) -> Action:
 
 @dataclass(frozen=True, slots=True)
 class Signed(TransactionPart):
-    """An action of an admin or client; its number is above that of the author's last one."""
+    """An action of an admin or client; its number is above that of the author's previous one."""
 
     KIND: ClassVar[str] = "signed"
 
@@ -65,7 +65,7 @@ class Signed(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class Skip(TransactionPart):
-    """A hole that the storage parties themselves confess: all who gave a receipt say so."""
+    """A hole that all storage parties which gave a receipt admit."""
 
     KIND: ClassVar[str] = "skip"
 
@@ -77,7 +77,7 @@ class Skip(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class Evict(TransactionPart):
-    """A member of a group has said nothing for longer than its session; anybody may point it out."""
+    """A member of a group has been silent for longer than its session; anybody may report it."""
 
     KIND: ClassVar[str] = "evict"
 
@@ -88,7 +88,7 @@ class Evict(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class BatchConflict(TransactionPart):
-    """Evidence: one producer's key signed two batches with a sequence number in common."""
+    """Evidence: a producer's key signed two batches with a common sequence number."""
 
     KIND: ClassVar[str] = "batch-conflict"
 
@@ -98,7 +98,7 @@ class BatchConflict(TransactionPart):
 
 @dataclass(frozen=True, slots=True)
 class VoteConflict(TransactionPart):
-    """Evidence: one validator voted for two blocks in one step."""
+    """Evidence: a validator voted for two blocks in one step."""
 
     KIND: ClassVar[str] = "vote-conflict"
 
@@ -115,23 +115,23 @@ _TRANSACTION_TAGS: Mapping[bytes, type[Transaction]] = {
 
 
 def decode_transaction(data: bytes) -> Transaction:
-    """The transaction with this encoding, of whichever kind.
+    """Returns the transaction of any kind with this encoding; raises DecodeError.
 
-    A validator decodes the same bytes when they come in, when it makes or checks a block, and when it
-    applies one; what is small is remembered in between.
+    Small transactions are cached: a validator decodes the same bytes when they arrive, when it builds or
+    checks a block, and when it applies one.
     """
-    if len(data) > REMEMBERED_BYTES_MAX:
+    if len(data) > CACHED_BYTES_MAX:
         return decode_one_of(_TRANSACTION_TAGS, data)
-    return _decode_and_remember(data)
+    return _decode_cached(data)
 
 
 @lru_cache(maxsize=4096)
-def _decode_and_remember(data: bytes) -> Transaction:
+def _decode_cached(data: bytes) -> Transaction:
     return decode_one_of(_TRANSACTION_TAGS, data)
 
 
 def signed_bytes(chain_id: str, transaction: Signed) -> bytes:
-    """What the author of an action signs."""
+    """Returns the bytes that the author of an action signs."""
     writer = Writer("signed-action")
     writer.text(chain_id)
     writer.text(transaction.author)
@@ -143,7 +143,7 @@ def signed_bytes(chain_id: str, transaction: Signed) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who acts: an admin or client on one chain, with the key of one epoch."""
+    """An admin or client of one chain, with the key of one epoch."""
 
     chain_id: str
     name: str
@@ -152,24 +152,24 @@ class Author:
 
 
 def sign_action(author: Author, number: int, action: Action) -> Signed:
-    """The action as a transaction; the number is above all that the author has used."""
+    """Signs an action; the number must be above all that the author has used."""
     unsigned = Signed(author.name, author.key_epoch, number, action, b"")
     signature = author.signer.sign(signed_bytes(author.chain_id, unsigned))
     return Signed(author.name, author.key_epoch, number, action, signature)
 
 
 def prove_possession(chain_id: str, name: str, key_epoch: int, signer: Signer) -> bytes:
-    """The new key's own signature, for `RegisterKey` and `RotateKey`."""
+    """Returns the new key's own signature, for `RegisterKey` and `RotateKey`."""
     return signer.sign(possession_bytes(chain_id, name, key_epoch))
 
 
 def submit(signed: SignedHeader, receipts: Iterable[StorageReceipt]) -> Submit:
-    """The transaction that asks for a batch to be admitted."""
+    """Returns the transaction that requests admission of a batch."""
     by_party = {receipt.party: receipt for receipt in receipts}
     return Submit(signed, tuple(by_party[party] for party in sorted(by_party)))
 
 
 def skip(hole: Hole, absences: Iterable[StorageAbsence]) -> Skip:
-    """The transaction that asks for a hole to be skipped."""
+    """Returns the transaction that skips a hole."""
     by_party = {absence.party: absence for absence in absences}
     return Skip(hole, tuple(by_party[party] for party in sorted(by_party)))

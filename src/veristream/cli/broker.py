@@ -38,7 +38,7 @@ app.add_typer(up, name="up", help="Start brokers on this machine.")
 
 @app.callback()
 def broker() -> None:
-    """Run Kafka and CometBFT on this machine for Kabis, on loopback and without containers.
+    """Run Kafka and CometBFT on this machine, for Kabis.
 
     \b
     veristream broker up kafka --detach          three Kafka clusters of one node each
@@ -48,7 +48,8 @@ def broker() -> None:
     veristream kabis up --ordering cometbft=HOST:PORT,HOST:PORT,HOST:PORT,HOST:PORT
     veristream broker down
 
-    The programs are the published releases, downloaded once and verified against checksums.
+    The programs are the published releases, downloaded once, verified against checksums, and run on
+    loopback without containers.
     """
 
 

@@ -25,8 +25,8 @@ from veristream.ir.show import show_timed
 from veristream.verdict import Holds, Shown, Step, Trace, Verdict, Violated
 
 WAITS = "then time passes for ever"
-STUCK = "then neither a step nor the end of waiting ever comes"
-CYCLES = "then the last steps are taken again and again"
+STUCK = "then no step is possible, now or after any delay"
+CYCLES = "then the last steps repeat for ever"
 
 
 def follow(interpreter: TimedInterpreter, trace: Trace) -> list[TimedState]:

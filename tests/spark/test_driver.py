@@ -60,8 +60,8 @@ def test_a_search_that_outgrows_this_machine_is_handed_over() -> None:
     alone = veristream(*words)
     assert alone.code == 4
     assert _result(alone)["reason"] == (
-        "the memory budget of 10 MiB is used up (--max-memory-mib gives more;"
-        " --engine spark --spill DIR has a cluster's memory and disks)"
+        "the memory budget of 10 MiB is used up (--max-memory-mib raises it;"
+        " --engine spark --spill DIR uses a cluster's memory and disks)"
     )
     shared = veristream(*words, "--master", LOCAL)
     assert (shared.code, shared.told) == (0, "")

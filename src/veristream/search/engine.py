@@ -41,7 +41,7 @@ from veristream.search.zones.runs import check_timed_runs
 from veristream.search.zones.safety import check_timed_safety, groups_of
 from veristream.verdict import Effort, Result, Unknown
 
-LOCAL_REMEDY = "--max-memory-mib gives more; --engine spark --spill DIR has a cluster's memory and disks"
+LOCAL_REMEDY = "--max-memory-mib raises it; --engine spark --spill DIR uses a cluster's memory and disks"
 
 
 class Method(Enum):

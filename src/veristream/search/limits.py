@@ -1,4 +1,4 @@
-"""What a search may use, and what it says while it runs."""
+"""The limits of a search, and the progress that it reports."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a search; a bound that is hit gives `Unknown`. None is no bound of the user's."""
+    """Limits of a search; what is undecided when one is reached is `Unknown`. None is no limit."""
 
     workers: int | None = None  # threads; None: one for each core that this process may use
     states_max: int | None = None
     seconds_max: float | None = None
     memory_max_mib: int | None = None  # None: a share of the machine's memory
-    symmetry: bool = True  # of states that differ only in which instance is which, explore one
-    remedy: str = "--max-memory-mib"  # what to say to somebody whose memory is used up
+    symmetry: bool = True  # explore one of the states that differ only by a permutation of instances
+    remedy: str = "--max-memory-mib"  # the hint in the message that the memory is used up
 
 
 def count_cores() -> int:
@@ -40,10 +40,10 @@ def count_cores() -> int:
 
 
 Exchange = Literal["auto", "sockets", "shuffle"]
-"""How workers exchange states: by sockets of their own, through Spark's shuffle, or as it is to be had."""
+"""How workers exchange states: over their own sockets, through Spark's shuffle, or whichever works."""
 
 Tell = Callable[[str, str], None]
-"""Called with a heading and one thing to say beneath it, from the driver of a search."""
+"""Called by the driver of a search with a heading and one line to show beneath it."""
 
 
 def tell_nobody(heading: str, thing: str) -> None:
@@ -54,14 +54,14 @@ def tell_nobody(heading: str, thing: str) -> None:
 class SparkOptions:
     """Which Spark cluster explores, in how many parts, and folders that all its machines see."""
 
-    master: str | None = None  # None: the session that is there, else this machine
+    master: str | None = None  # None: the active session if there is one, else this machine
     parts: int | None = None  # None: one for each core of the cluster
-    checkpoint: str | None = None  # saved here now and then, and gone on from where something is there
+    checkpoint: str | None = None  # saved here periodically; a checkpoint found here is resumed
     checkpoint_seconds: float = 30.0
     spill: str | None = None  # states that do not fit into memory
-    start_states: int | None = 200_000  # explored here first; None: until the memory here is nearly used up
-    exchange: Exchange = "auto"  # sockets where they are to be had, else shuffles
-    tell: Tell = tell_nobody  # what a user should know of how the search went, such as what stayed here
+    start_states: int | None = 200_000  # explored in the driver first; None: until memory is short
+    exchange: Exchange = "auto"  # sockets if they are available, else shuffles
+    tell: Tell = tell_nobody  # notices for the user, such as what the driver searched alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +71,11 @@ class Progress(Counts):
     task: str  # what is searched for, such as a property's name
     memory_mib: float
     seconds: float
-    spread: Spread | None = None  # where the search is shared
+    spread: Spread | None = None  # if the search is shared
 
 
 Report = Callable[[Progress], None]
-"""Called now and then while a search runs, from its driver."""
+"""Called periodically by the driver of a search."""
 
 
 def silent(progress: Progress) -> None:

@@ -1,7 +1,7 @@
 """Large arrays that cost memory only where they are used.
 
-Address space is reserved once, so an array that grows is never copied; the system gives pages as
-they are touched.
+Address space is reserved once, so an array that grows is never copied; the system provides pages when they
+are first written.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from veristream.errors import EnvironmentFailure
 MIB = 1 << 20
 _NO_RESERVE = 0x4000 if sys.platform == "linux" else 0  # the module mmap does not name it
 DEFAULT_SHARE = 0.6
-"""The part of the machine's memory that a search may use where the user set no bound."""
+"""The share of the machine's memory that a search may use if the user sets no limit."""
 
 
 class OutOfMemoryError(Exception):
@@ -37,19 +37,19 @@ class Reserve:
 
     @property
     def address(self) -> int:
-        """Where it begins."""
+        """The address of the first word."""
         return int(self.words.ctypes.data)
 
 
 def reserve(byte_count: int) -> Reserve:
-    """Reserves zeroed memory; pages are taken when they are first written."""
+    """Reserves zeroed memory; pages are allocated when they are first written."""
     size = max(mmap.PAGESIZE, -(-byte_count // 8) * 8)  # whole words
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
     try:
         mapping = mmap.mmap(-1, size, flags=flags)
     except (OSError, ValueError) as error:
         raise EnvironmentFailure(
-            f"the system does not lend {size // MIB} MiB of address space ({error})",
+            f"cannot reserve {size // MIB} MiB of address space ({error})",
             "set a smaller --max-memory-mib or --workers, or raise the limit on virtual memory (ulimit -v)",
         ) from error
     if hasattr(mmap, "MADV_HUGEPAGE") and size >= 4 * MIB:
@@ -62,14 +62,14 @@ STEP = 64 * MIB
 
 
 class DiskFullError(Exception):
-    """There is no room left where states are spilled to."""
+    """The disk that states are spilled to is full."""
 
 
 @dataclass(slots=True)
 class Spill:
-    """An array in a file: the system keeps in memory what is in use, and `forget` lets go of the rest.
+    """An array in a file: the system keeps the parts in use in memory, and `forget` releases the rest.
 
-    Room on disk is claimed before it is written to, so that a full disk is an error and not a crash.
+    Disk space is claimed before it is written to, so that a full disk is an error and not a crash.
     """
 
     words: NDArray[np.int64]
@@ -79,7 +79,7 @@ class Spill:
 
     @property
     def address(self) -> int:
-        """Where it begins."""
+        """The address of the first word."""
         return int(self.words.ctypes.data)
 
     def claim(self, byte_count: int) -> None:
@@ -92,18 +92,18 @@ class Spill:
             self.claimed += STEP
 
     def forget(self, byte_count: int) -> None:
-        """Lets the system take the first bytes out of this process's memory; they stay readable."""
+        """Lets the system evict the first bytes from this process's memory; they stay readable."""
         whole = byte_count - byte_count % mmap.PAGESIZE
         if whole:
             self.mapping.madvise(mmap.MADV_DONTNEED, 0, whole)
 
     def close(self) -> None:
-        """Gives the disk's room back."""
+        """Releases the disk space."""
         os.close(self.handle)
 
 
 def spill(byte_count: int, folder: str) -> Spill:
-    """Reserves an array in a new file of the folder, which vanishes when it is closed."""
+    """Reserves an array in a new file of the folder; the file is deleted when it is closed."""
     handle, name = tempfile.mkstemp(dir=folder, prefix="veristream-")
     os.unlink(name)
     size = max(STEP, byte_count + STEP)
@@ -118,7 +118,7 @@ def budget_bytes(memory_max_mib: int | None) -> int:
 
 
 def default_budget_mib() -> int:
-    """A share of the memory this process may use, the control group's limit included."""
+    """The default share of the memory of this machine, or of its control group if that has less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:

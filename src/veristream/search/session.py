@@ -1,4 +1,4 @@
-"""One search from begin to end: limits, progress, and why it stopped."""
+"""One exploration from beginning to end: its limits, its progress, and why it stopped."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Hit:
 
 
 def peak_memory_mib() -> float:
-    """The most memory this process has had so far."""
+    """The peak memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class Advancing(Protocol):
-    """An exploration as a session drives it: of states, or of pairs of states."""
+    """An exploration that a session drives: of states, of zones, or of pairs of states."""
 
     @property
     def counts(self) -> Counts: ...
@@ -55,7 +55,7 @@ class Spreading(Protocol):
 
 
 def spread_of(exploration: object) -> Spread | None:
-    """How the exploration is shared, where it is."""
+    """How the exploration is shared; None if it is not."""
     return exploration.spread if isinstance(exploration, Spreading) else None
 
 
@@ -64,7 +64,7 @@ Explored = TypeVar("Explored", bound=Advancing)
 
 @dataclass(slots=True)
 class Session(Generic[Explored]):
-    """An exploration within limits; `stopped` says which bound ended it, empty where none did."""
+    """An exploration within limits; `stopped` says which limit ended it, and is empty if none did."""
 
     exploration: Explored
     limits: Limits
@@ -76,11 +76,11 @@ class Session(Generic[Explored]):
 
     @property
     def seconds(self) -> float:
-        """Since the search began, the compiling of its kernel included."""
+        """The time since the search began, including the compilation of its kernel."""
         return time.monotonic() - self.started
 
     def effort(self) -> Effort:
-        """What it cost so far."""
+        """The cost so far."""
         counts = self.exploration.counts
         return Effort(
             counts.states,
@@ -95,13 +95,13 @@ class Session(Generic[Explored]):
 
     @property
     def out_of_memory(self) -> str:
-        """What is said where the memory is used up."""
+        """The reason for `Unknown` if the memory is used up."""
         budget = self.exploration.budget >> 20
         return f"the memory budget of {budget} MiB is used up ({self.limits.remedy})"
 
     def rounds(self) -> Iterator[None]:
-        """Explores round by round, until all is explored or a bound is hit; the caller looks at the
-        hits in between, and may stop at any time."""
+        """Explores round by round, until everything is explored or a limit is reached; the caller handles
+        the hits in between, and may stop at any time."""
         try:
             yield None  # the initial state itself may be a hit
             while not self.exploration.complete and not self.stopped:
@@ -117,7 +117,7 @@ class Session(Generic[Explored]):
             self.exploration.close()
 
     def _quantum(self) -> int:
-        """How many states to expand before looking up again; few where few are allowed."""
+        """How many states to expand before the limits are checked again: few if few are allowed."""
         most = QUANTUM
         if self.limits.states_max is not None:
             most = min(most, max(1, self.limits.states_max - self.exploration.counts.states))

@@ -1,8 +1,8 @@
-"""Random runs, for looking at a model before checking it.
+"""Random runs, for a first impression of a model.
 
-In a timed network every step that is possible now, or will be after some delay, is as likely as the
-others, and is taken at the earliest moment that suits it: a delay is a number of halves where it can be.
-Time never passes but for a step, so that no run waits until it is too late.
+In a timed network every step that is possible now or after some delay is equally likely, and is taken as
+early as possible; the delay is a multiple of one half if that is possible. Time passes only up to the next
+step, so no run waits until it is too late.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HALF = Fraction(1, 2)
 
 
 def simulate(network: Network, seed: int, step_count_max: int) -> Trace:
-    """A run of at most `step_count_max` steps, each chosen evenly; the same for the same seed."""
+    """A run of at most `step_count_max` steps, chosen uniformly; the same seed gives the same run."""
     random = Random(seed)
     if network.timed:
         return _simulate_timed(network, random, step_count_max)
@@ -63,8 +63,8 @@ def _simulate_timed(network: Network, random: Random, step_count_max: int) -> Tr
 
 
 def earliest_steps(interpreter: TimedInterpreter, now: TimedState) -> list[tuple[Fraction, TimedStep]]:
-    """Every step that is possible now or later, with the shortest delay after which it is; that becomes a
-    number of halves where the step is possible at the next one too."""
+    """Every step that is possible now or later, with its shortest delay; the delay is rounded up to a
+    multiple of one half if the step is still possible then."""
     found: dict[Taken, tuple[Fraction, TimedStep]] = {}
     for delay in _moments(_turning_points(interpreter, now)):
         later = interpreter.delay(now, delay)
@@ -78,7 +78,7 @@ def earliest_steps(interpreter: TimedInterpreter, now: TimedState) -> list[tuple
 
 
 def _turning_points(interpreter: TimedInterpreter, now: TimedState) -> list[Fraction]:
-    """The delays, from 0 on, at which some bound of a step or of an invariant begins or ceases to hold."""
+    """The delays, from 0 on, at which a bound of a step or of an invariant begins or ceases to hold."""
     untimed = interpreter.untimed
     points = {_turning_point(one, now.clocks, {}) for one in untimed.invariant_bounds(now.state)}
     for taken in untimed.steps(now.state):
@@ -89,8 +89,10 @@ def _turning_points(interpreter: TimedInterpreter, now: TimedState) -> list[Frac
 
 
 def _turning_point(bound: Bound, clocks: Valuation, resets: Mapping[int, int]) -> Fraction | None:
-    """The delay at which the bound's two sides are equal, if clocks are set to these values then; None
-    where the delay makes no difference, as with a difference of two clocks that both go on."""
+    """The delay at which the two sides of the bound are equal, if clocks are set to these values then.
+
+    None if the delay makes no difference, as for a difference of two clocks that both keep running.
+    """
     fixed = {0: 0, **resets}
     left, right = fixed.get(bound.left), fixed.get(bound.right)
     if (left is None) == (right is None):
@@ -102,14 +104,14 @@ def _turning_point(bound: Bound, clocks: Valuation, resets: Mapping[int, int]) -
 
 
 def _moments(points: Sequence[Fraction]) -> Iterator[Fraction]:
-    """The points, and one moment after each, before the next: what is possible changes nowhere else."""
+    """The points, and one moment between each and the next: only there do the possible steps change."""
     for point, following in zip(points, [*points[1:], None], strict=True):
         yield point
         yield _soon_after(point, following)
 
 
 def _soon_after(point: Fraction, limit: Fraction | None) -> Fraction:
-    """The first half, or else quarter, ..., that comes after the point and before the limit."""
+    """The first multiple of a half, else of a quarter, ..., after the point and before the limit."""
     unit = HALF
     while True:
         moment = (floor(point / unit) + 1) * unit

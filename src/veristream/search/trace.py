@@ -1,4 +1,4 @@
-"""Traces: what a search found, replayed through the interpreter before a person sees it."""
+"""Traces: paths that a search found, replayed by the interpreter before they are reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def anything(taken: Taken) -> bool:
 
 
 def first_step(interpreter: Interpreter, state: State) -> Step:
-    """The beginning of a trace."""
+    """The first step of a trace, which has no action."""
     return Step(None, None, show_state(interpreter.network, state))
 
 
@@ -36,7 +36,7 @@ def find_step(interpreter: Interpreter, before: State, after: State, accept: Acc
 
 
 def replay(interpreter: Interpreter, states: Sequence[State]) -> tuple[Step, ...]:
-    """The run through the states."""
+    """The run through the states, as the interpreter takes it."""
     assert states[0] == interpreter.initial(), "a trace begins in the initial state"
     steps = [first_step(interpreter, states[0])]
     for before, after in pairwise(states):
@@ -45,9 +45,9 @@ def replay(interpreter: Interpreter, states: Sequence[State]) -> tuple[Step, ...
 
 
 def action_fault(interpreter: Interpreter, states: Sequence[State], action: int) -> Unknown | None:
-    """The finding that an action fails in the last state; None where no action does.
+    """The verdict if an action fails in the last state; None if none does.
 
-    By symmetry it may be another instance's action that fails in a real run than in the search.
+    With symmetry, the action of another instance may fail in the real run than in the search.
     """
     failures = interpreter.expand(states[-1]).failures
     if not failures:
@@ -60,8 +60,7 @@ def action_fault(interpreter: Interpreter, states: Sequence[State], action: int)
 def property_fault(
     interpreter: Interpreter, states: Sequence[State], conditions: Sequence[Expr]
 ) -> Unknown:
-    """The finding that one of the conditions cannot be evaluated: in the last state, or of the last
-    step where it speaks of one."""
+    """The verdict if one of the conditions cannot be evaluated in the last state, or on a step from it."""
     for condition in conditions:
         try:
             interpreter.holds_step(condition, states[-1], states[-1])

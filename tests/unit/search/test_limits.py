@@ -66,8 +66,8 @@ def test_the_memory_budget_is_named(name: str) -> None:
     (result,) = check(network(), wanted, Limits(memory_max_mib=4))
     assert isinstance(result.verdict, Unknown)
     assert result.verdict.reason == (
-        "the memory budget of 4 MiB is used up (--max-memory-mib gives more;"
-        " --engine spark --spill DIR has a cluster's memory and disks)"
+        "the memory budget of 4 MiB is used up (--max-memory-mib raises it;"
+        " --engine spark --spill DIR uses a cluster's memory and disks)"
     )
     assert 10_000 < result.effort.states < 1_000_000
 

@@ -1,9 +1,9 @@
 """The breadth-first loop, in native code: expand states, look their successors up, keep the new ones.
 
-It knows neither the model's language nor how a level's work is shared out: it takes pieces of the
-current level from all arenas, its own first, until the level or its quantum is used up. What it finds
-on the way it notes as *hits*, the first of each kind, for the driver to look at. Successors are looked
-up a buffer at a time, so that the table's cache lines are on their way before they are needed.
+It knows neither the model's language nor how the work of a level is divided: it takes pieces of the current
+level from all arenas, its own first, until the level or its quantum is used up. It notes the first *hit* of
+each kind, for the driver to handle. Successors are looked up a buffer at a time, so that the table's cache
+lines are prefetched before they are needed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from veristream.kernel.native import call_1, call_2, call_4, fetch_add, store_half, store_word
 from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
 
-# What `expand` came back for.
+# Why `expand` returns.
 QUANTUM, LEVEL, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_ARENA = range(7)
 
 # Hits: state propositions 0..62, action propositions 64..94, then these.
@@ -37,7 +37,7 @@ STRIDE = 16  # words between the counters of two workers, so that they share no 
 
 
 class Code(NamedTuple):
-    """Addresses of the kernel's entries; `propositions` is 0 where nothing is watched."""
+    """Addresses of the kernel's entries; `propositions` is 0 if nothing is watched."""
 
     successors: int
     propositions: int
@@ -46,7 +46,8 @@ class Code(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What workers share: per arena its count, the next state to expand, the end of the level."""
+    """The memory that workers share: for each arena its count, the next state to expand, the end of the
+    level."""
 
     counts: NDArray[np.int64]
     cursors: NDArray[np.int64]
@@ -55,7 +56,7 @@ class Work(NamedTuple):
 
 
 class Own(NamedTuple):
-    """What one worker has to itself."""
+    """The memory of one worker."""
 
     out_rows: NDArray[np.int64]
     out_actions: NDArray[np.int64]
@@ -71,7 +72,7 @@ class Own(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def next_level(work):  # type: ignore[no-untyped-def]
-    """Makes what was found the level to expand; gives its size."""
+    """Makes the states found the level to expand; returns its size."""
     size = 0
     for arena in range(work.ends.size // STRIDE):
         place = arena * STRIDE
@@ -88,7 +89,7 @@ def next_level(work):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def take(work, own, worker):  # type: ignore[no-untyped-def]
-    """Puts the next piece of the level in hand; False where none is left."""
+    """Takes the next piece of the level; returns False if none is left."""
     arenas = work.ends.size // STRIDE
     for offset in range(arenas):
         place = ((worker + offset) % arenas) * STRIDE
@@ -120,7 +121,7 @@ def note_bits(own, bits, first_kind, source, other):  # type: ignore[no-untyped-
 
 @njit(nogil=True, cache=True)
 def observe(code, work, own, row, source, index):  # type: ignore[no-untyped-def]
-    """Notes what holds in a new state."""
+    """Notes which propositions hold in a new state."""
     bits = call_1(code.propositions, row)
     if bits < 0:
         note(own, WATCH_FAULT, source, index)
@@ -151,8 +152,8 @@ def _end(code, work, own, row, index):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def fill(code, store, work, own):  # type: ignore[no-untyped-def]
-    """Expands states of the piece in hand into the buffer; gives how many successors it holds, or
-    -1 where the buffer is too small for one state."""
+    """Expands states of the piece in hand into the buffer; returns how many successors it holds, or -1 if
+    the buffer is too small for one state."""
     rows, actions = own.out_rows.ctypes.data, own.out_actions.ctypes.data
     capacity = own.out_actions.size
     used = 0
@@ -182,7 +183,7 @@ def fill(code, store, work, own):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def keep(code, store, work, own, row, print_, source, fresh):  # type: ignore[no-untyped-def]
-    """The index of the row, looked at where it is new; then it is `fresh`."""
+    """The index of the row; a new row becomes `fresh`, and is observed."""
     index = find_or_add(store, row, print_, fresh, source)
     if index == fresh and code.propositions != 0:
         observe(code, work, own, row, source, index)
@@ -238,7 +239,7 @@ def _state_count(work):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: bool, quantum: int) -> int:
-    """Expands about `quantum` states; says why it came back. A worker that is alone goes on to the
+    """Expands about `quantum` states; returns why it stopped. A worker that is alone continues with the
     next level by itself, until one is wide enough to share."""
     done = 0
     while done < quantum:

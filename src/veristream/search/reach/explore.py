@@ -33,7 +33,7 @@ class Plan:
     actions: int = 0
     ends: int = 0
     goals: tuple[tuple[int, int], ...] = ()
-    observes: bool = False  # evaluate the state propositions at all
+    observes: bool = False  # evaluate the state propositions
     keeps_edges: bool = False
 
 
@@ -50,7 +50,7 @@ class Memory:
 
 @dataclass(slots=True)
 class Exploration:
-    """A search under way. `advance` goes on for a while; everything else is there to look at."""
+    """An exploration in progress: `advance` continues it, everything else inspects it."""
 
     code: Code
     word_count: int
@@ -84,7 +84,7 @@ class Exploration:
 
     @property
     def seen(self) -> int:
-        """The state propositions that held somewhere."""
+        """The state propositions that held in some state, as a mask."""
         bits = 0
         for own in self.own:
             bits |= int(own.tally[native.SEEN])
@@ -97,7 +97,7 @@ class Exploration:
 
     @property
     def expanded(self) -> int:
-        """With one worker, which expands in the order of the indices: how many are expanded."""
+        """How many states are expanded; for one worker only, which expands in the order of the indices."""
         first, end = self.own[0].pending
         return int(first if first < end else min(self.work.cursors[0], self.work.ends[0]))
 
@@ -145,13 +145,13 @@ class Exploration:
             control[native.WATCH_ENDS] &= ~native.TERMINAL_END
 
     def close(self) -> None:
-        """Waits for the workers and lets them go; what was found stays."""
+        """Stops the worker threads; everything found stays accessible."""
         if self.pool is not None:
             self.pool.shutdown(wait=True)
 
     def advance(self, quantum: int = QUANTUM) -> None:
-        """Expands about `quantum` states a worker; afterwards `hits` holds what was noted, and
-        `complete` says whether all is explored. Raises OutOfMemoryError where the budget is used up."""
+        """Expands about `quantum` states per worker; afterwards `hits` holds the new hits, and `complete`
+        says whether everything is explored. Raises OutOfMemoryError if the budget is used up."""
         self.hits.clear()
         reasons = self._run(quantum)
         for own in self.own:
@@ -193,7 +193,7 @@ class Exploration:
         return int(expand(self.code, store, self.work, self.own[worker], worker, alone, quantum))
 
     def enlarge_buffers(self, worker: int = 0) -> None:
-        """Room for more successors of one state."""
+        """Makes room for more successors of one state."""
         self.own[worker] = _enlarge(self.own[worker], self.word_count)
 
     def store(self) -> Store:
@@ -216,7 +216,8 @@ class Exploration:
         in_flight = sum(own.out_actions.size for own in self.own)
         slots = self.memory.slot_count
         while self.state_count > LOAD_MAX * slots or (1 - LOAD_MAX) * slots < in_flight:
-            # Small tables grow fast; large ones in smaller steps, so that less of them stays empty.
+            # Small tables grow fast, large ones in smaller steps, so that less of a large
+            # table stays empty.
             slots = slots * 4 if slots < 1 << 18 else slots * 3 // 2
         if slots == self.memory.slot_count:
             return
@@ -233,7 +234,7 @@ class Exploration:
             list(self.pool.map(lambda bounds: enter_again(store, *bounds), ranges))
 
     def count_orbits(self, orbit: int) -> int:
-        """How many states those found stand for, if each is the canonical one of its orbit."""
+        """How many states those found represent, if each is the canonical one of its orbit."""
         return sum(int(count_orbits(orbit, self.store(), *bounds)) for bounds in self._ranges())
 
     def _ranges(self) -> list[tuple[int, int]]:
@@ -247,7 +248,7 @@ class Exploration:
 def begin(
     code: Code, initial: Row, plan: Plan, workers: int = 1, memory_max_mib: int | None = None
 ) -> Exploration:
-    """An exploration with its initial state found and looked at."""
+    """An exploration that has found and observed its initial state."""
     exploration = prepare(code, len(initial), plan, workers, memory_max_mib)
     _enter_initial(exploration, initial)
     return exploration
@@ -261,7 +262,7 @@ def prepare(
     memory_max_mib: int | None = None,
     spill_folder: str | None = None,
 ) -> Exploration:
-    """An exploration that knows no state yet; states are kept in files where a folder for them is given."""
+    """An exploration without any state yet; keeps its states in files if a folder for them is given."""
     budget = budget_bytes(memory_max_mib)
     per_state = 8 * word_count + 4
     arena_size = min(budget // per_state + 2 * BUFFER, (1 << 32) // workers - 2)
@@ -340,7 +341,7 @@ def _buffers(word_count: int, capacity: int) -> tuple[NDArray[np.int64], ...]:
 
 
 def _enlarge(own: Own, word_count: int) -> Own:
-    """The same worker with room for four times as many successors."""
+    """The worker with room for four times as many successors."""
     rows, actions, prints, sources = _buffers(word_count, 4 * own.out_actions.size)
     return own._replace(out_rows=rows, out_actions=actions, prints=prints, sources=sources)
 

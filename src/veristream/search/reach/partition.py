@@ -1,8 +1,9 @@
 """One part of a state space that several workers explore together, in native code.
 
-Every state belongs to one part, by its fingerprint. A worker expands the states of its part level by level
-with the same kernel and the same visited table as the local search; successors that belong to others go
-into an outbox for each. A state's parent is a state of any part: its index there, and the part's number.
+The fingerprint of a state decides which part it belongs to. A worker expands the states of its part level
+by level, with the same kernel and the same kind of visited table as the local search; successors that
+belong to other parts go into one outbox each. A parent may be in any part: it is known by its index and its
+part.
 """
 
 from __future__ import annotations
@@ -39,40 +40,39 @@ from veristream.search.reach.expand import (
 )
 from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint, same_row
 
-# What `scatter` came back for.
+# Why `scatter` returns.
 QUANTUM, LEVEL, FULL_OUTBOX, NEED_BUFFER, NEED_TABLE, NEED_ARENA, NEED_EDGES = range(7)
 
 SENT, SPARED, SHARING_TALLY = range(3)
 
-# Where edges are kept: addresses of the edges' words, of the parts that their sources belong to, and of the
+# If edges are kept: addresses of the edges' words, of the parts that their sources belong to, and of the
 # number of edges that leave each state; how many edges there is room for, and how many there are.
 EDGE_WORDS, EDGE_OWNERS, EDGE_OUTS, EDGE_LIMIT, EDGE_COUNT, EDGE_CONTROL = range(6)
 
 
 class Sharing(NamedTuple):
-    """How the states are shared out, and what waits for other parts.
+    """How the states are divided, and the records that wait for other parts.
 
-    A record is a row and, in a word after it, its parent's index. `lately` remembers rows that were sent
-    not long ago, so that most of those that are found again are not sent again.
+    A record is a row followed by one word, the index of its parent. `lately` remembers rows that were sent
+    recently, so that most rows that are found again are not sent again.
 
-    Where edges are kept, they are with their targets: an edge is a word of target and source, and one of
-    its entry. Then a record has the entry too, and none is spared.
+    If edges are kept, they are stored with their targets: an edge is one word of target and source, and one
+    word of its entry. A record then includes the entry, and every record is sent.
     """
 
     part: int
     part_count: int
     owners: int  # address: the part of each own state's parent, 16 bits each
-    outboxes: NDArray[np.int64]  # per part its records, one after the other
+    outboxes: NDArray[np.int64]  # the records of each part, one after the other
     used: NDArray[np.int64]  # per part: records in its outbox
     lately: NDArray[np.int64]  # rows, by fingerprint
     tally: NDArray[np.int64]
-    edges: NDArray[np.int64]  # EDGE_WORDS is 0 where they are not kept
+    edges: NDArray[np.int64]  # EDGE_WORDS is 0 if they are not kept
 
 
 @njit(nogil=True, cache=True)
 def owner_of(print_: int, part_count: int) -> int:
-    """The part that a fingerprint belongs to, by bits that decide neither its place in a table nor all of
-    its tag there."""
+    """The part that a fingerprint belongs to, from bits that decide neither its slot nor all of its tag."""
     return (((print_ >> 40) & 0xFFFF) * part_count) >> 16
 
 
@@ -95,7 +95,7 @@ def _keep_edge(edges, target, source, sender, entry):  # type: ignore[no-untyped
 
 @njit(nogil=True, cache=True)
 def _is_known(sharing, word_count, row, print_):  # type: ignore[no-untyped-def]
-    """Whether the row was sent lately; remembers it."""
+    """Whether the row was sent recently; remembers it."""
     size = word_count + 1  # the last word says that a row is there
     places = sharing.lately.size // size
     place = sharing.lately.ctypes.data + 8 * size * ((print_ & 0xFFFFFFFF) * places >> 32)
@@ -109,7 +109,7 @@ def _is_known(sharing, word_count, row, print_):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _send(sharing, word_count, row, print_, source, owner, entry):  # type: ignore[no-untyped-def]
-    """Puts the row into its owner's outbox, unless the owner has had it lately."""
+    """Puts the row into its owner's outbox, unless it was sent there recently."""
     keeps_edges = sharing.edges[EDGE_WORDS] != 0
     if not keeps_edges and _is_known(sharing, word_count, row, print_):
         sharing.tally[SPARED] += 1
@@ -173,7 +173,7 @@ def _is_full(store, own, sharing):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def scatter(code: Code, store: Store, work: Work, own: Own, sharing: Sharing, quantum: int) -> int:
-    """Expands about `quantum` states of the level; says why it came back."""
+    """Expands about `quantum` states of the level; returns why it stopped."""
     done = 0
     while done < quantum:
         if work.counts[0] > work.control[TABLE_LIMIT]:
@@ -199,7 +199,7 @@ def scatter(code: Code, store: Store, work: Work, own: Own, sharing: Sharing, qu
 def absorb(
     code: Code, store: Store, work: Work, own: Own, sharing: Sharing, records: int, count: int, sender: int
 ) -> int:
-    """Keeps the records at the address that are new, as far as there is room; gives how many it took."""
+    """Keeps the new ones of the records at the address while there is room; returns how many it read."""
     size = 8 * record_size(store.word_count, sharing.edges)
     keeps_edges = sharing.edges[EDGE_WORDS] != 0
     for k in range(count):
@@ -224,7 +224,7 @@ def absorb(
 def restore(
     store: Store, work: Work, sharing: Sharing, rows: int, parents: int, owners: int, count: int
 ) -> int:
-    """Puts states back in the order in which they were found, as far as there is room; gives how many."""
+    """Restores states in the order in which they were found, while there is room; returns how many."""
     for k in range(count):
         fresh = work.counts[0]
         if fresh > work.control[TABLE_LIMIT] or fresh + 1 > work.control[ARENA_SIZE]:
@@ -238,7 +238,7 @@ def restore(
 
 @njit(nogil=True, cache=True)
 def share(store, count, part_count, owners, places):  # type: ignore[no-untyped-def]
-    """Says for each of the first `count` states which part it belongs to, and its place there."""
+    """Computes for each of the first `count` states its part and its index there."""
     used = np.zeros(part_count, np.int64)
     for index in range(count):
         print_ = fingerprint(store.rows + 8 * store.word_count * index, store.word_count)

@@ -142,7 +142,7 @@ class StateJudge:
             states = self._path(hit.source)
             states.append(self._breaking_step(claim, states[-1]))
             steps = replay(self.interpreter, states)
-            return Violated("the last step breaks it", Trace(steps, shortest=True))
+            return Violated("the last step violates it", Trace(steps, shortest=True))
         states = self._path(hit.source if isinstance(claim, DeadlockFree | NonTerminating) else hit.other)
         trace = Trace(replay(self.interpreter, states), shortest=True)
         self._confirm(claim, states[-1])

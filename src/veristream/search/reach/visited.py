@@ -2,8 +2,8 @@
 
 A state's index is its arena's base plus its number within the arena; every worker appends to an arena
 of its own. A slot of the table is 0 or holds 32 bits of the row's fingerprint above the state's index
-plus 1. Rows are compared whole, so no two states are ever taken for one. A worker writes the row
-before it claims the slot, so whoever sees the slot can read the row.
+plus 1. Whole rows are compared, so two different states are never confused. A worker writes the row
+before it claims the slot, so every reader of the slot can read the row.
 """
 
 from __future__ import annotations
@@ -66,21 +66,21 @@ def same_row(left: int, right: int, word_count: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def home(print_: int, slot_count: int) -> int:
-    """The slot where a fingerprint's look-up begins: its low half, scaled to the table's size."""
+    """The slot at which the lookup of a fingerprint begins: its low half, scaled to the table's size."""
     return ((print_ & 0xFFFFFFFF) * slot_count) >> 32
 
 
 @njit(nogil=True, cache=True)
 def expect(table: int, slot_count: int, print_: int) -> None:
-    """Asks for the table's line that the fingerprint will be looked up in."""
+    """Prefetches the cache line in which the fingerprint will be looked up."""
     prefetch(table + 8 * home(print_, slot_count))
 
 
 @njit(nogil=True, cache=True)
 def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-def]
-    """The index of the row; where it is new, it becomes state `fresh` with the parent.
+    """The index of the row; a new row becomes state `fresh` with the given parent.
 
-    The caller owns the place `fresh` and must move on to another once it is taken.
+    The caller owns the index `fresh` and must use another one once it is taken.
     """
     tag = np.int64(np.uint64(print_) >> _S32)
     entry = np.int64((np.uint64(tag) << _S32) | np.uint64(fresh + 1))
@@ -110,7 +110,7 @@ def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-d
 
 @njit(nogil=True, cache=True)
 def count_orbits(orbit, store, first, last):  # type: ignore[no-untyped-def]
-    """How many states the canonical states first..last-1 stand for."""
+    """How many states the canonical states first..last-1 represent."""
     total = 0
     for index in range(first, last):
         total += call_1(orbit, store.rows + 8 * store.word_count * index)

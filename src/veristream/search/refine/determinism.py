@@ -1,7 +1,7 @@
 """Determinism: no two steps of one event lead from a reachable state to different states.
 
-States are expanded in the order in which they are found, so the first that breaks it is one of those
-nearest to the initial state. Symmetry is not used: it would take states for one that are not.
+States are expanded in the order in which they are found, so the first violation is one of those nearest to
+the initial state. Symmetry is not used: it would merge states that are different.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from veristream.verdict import Counts, Holds, Result, Trace, Unknown, Verdict, V
 
 COMPLETE, BROKEN = 10, 11
 
-# What the loop keeps between calls.
+# The state of the loop between calls.
 CURSOR, LEVEL_END, DEPTH, TRANSITIONS, EVENT, DETERMINISM_COUNTS = range(6)
 
 
 class Seen(NamedTuple):
-    """Addresses: of what the loop keeps between calls, and per event the last state with a step of it,
-    plus 1, and where that step led."""
+    """Addresses: of the state of the loop between calls, and for each event the last state that had a step
+    of it, plus 1, and the target of that step."""
 
     counts: int
     stamps: int
@@ -65,7 +65,7 @@ def _has_two_ways(system, seen, state):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _explore(system, alphabet, seen, quantum):  # type: ignore[no-untyped-def]
-    """Expands about `quantum` states, up to one that breaks determinism; says why it came back."""
+    """Expands about `quantum` states, up to a violation; returns why it stopped."""
     counts = seen.counts
     for _ in range(quantum):
         state = word_at(counts, CURSOR)
@@ -75,7 +75,7 @@ def _explore(system, alphabet, seen, quantum):  # type: ignore[no-untyped-def]
                 return COMPLETE
             set_word(counts, LEVEL_END, known)
             set_word(counts, DEPTH, word_at(counts, DEPTH) + 1)
-        set_word(system.counts, EDGES, 0)  # nobody looks at the edges of earlier states
+        set_word(system.counts, EDGES, 0)  # the edges of earlier states are not needed again
         code = expand_state(system, alphabet, state)
         if code != DONE:
             return code
@@ -88,7 +88,7 @@ def _explore(system, alphabet, seen, quantum):  # type: ignore[no-untyped-def]
 
 
 class States:
-    """A search under way; see `session.Advancing`."""
+    """An exploration in progress; see `session.Advancing`."""
 
     def __init__(self, labelled: Labelled, budget: int) -> None:
         self.labelled, self.budget = labelled, budget
@@ -129,7 +129,7 @@ class States:
         self.complete = code in (FAULT, BROKEN, COMPLETE)
 
     def close(self) -> None:
-        """Nothing runs beside the search."""
+        """Nothing to release."""
 
 
 def check_determinism(network: Network, property_: Property, limits: Limits, report: Report) -> Result:

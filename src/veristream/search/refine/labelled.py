@@ -1,8 +1,8 @@
 """Labelled transition systems: a network's states, expanded one by one on demand, with their events.
 
-An *event* is what is shown of a step: its label with the arguments' values; all invisible steps are
-the event `TAU`. Events are numbered in one table for all networks that are compared. States are
-numbered as they are found, and expanded in any order, so a search looks only where it needs to.
+An *event* is the visible part of a step: its label with the arguments' values; all invisible steps are the
+event `TAU`. Events are numbered in one table for all networks that are compared. States are numbered as
+they are found, and expanded in any order, so a search expands only the states that it needs.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ _LOAD_MAX = 0.72
 _SLOTS_MAX = (1 << 31) - 1
 _STATES_MAX = (1 << 32) - 2
 
-# What a native function came back for; GROW: a table or buffer is too small, tend them all.
+# Why a native function returns; GROW: a table or buffer is too small, call `tend`.
 DONE, QUANTUM, GROW, FAULT = range(4)
 
-# What a system counts. WORK: expansions left before its driver wants to look up.
+# Counters of a system. WORK: expansions left before the driver checks the limits.
 STATES, EDGES, STATE_LIMIT, BUFFER_FULL, ROOM_FULL, FAULT_STATE, FAULT_ACTION, WORK, COUNTS = range(9)
 
-# Whether invisible steps can go on for ever from a state.
+# Whether invisible steps can continue for ever from a state.
 UNKNOWN, ON_PATH, CONVERGES, DIVERGES = range(4)
 
 
 class System(NamedTuple):
-    """What native loops know of a network, by address; per state unless it says otherwise."""
+    """A network as native loops see it: addresses of arrays, one entry per state unless noted otherwise."""
 
     successors: int
     store: Store
     argument_count: int
     state_room: int
     edge_room: int
-    first: int  # the first edge plus 1; 0 where the state is not expanded
+    first: int  # the first edge plus 1; 0 if the state is not expanded
     last: int  # one past the last edge
     targets: int  # half words, per edge
     events: int  # half words, per edge
@@ -69,8 +69,8 @@ class System(NamedTuple):
     path: int  # scratch, as is `turn`
     turn: int
     counts: int
-    wording: int  # per action: -1 where it is invisible, else how many arguments the step gives
-    fixed: int  # per action, `fixed_width` words: how many arguments the name holds, its number, them
+    wording: int  # per action: -1 if it is invisible, else how many arguments the step has
+    fixed: int  # per action, `fixed_width` words: how many arguments its name has, its number, those
     fixed_width: int
     out_rows: int  # scratch, as is all below
     out_entries: int
@@ -81,7 +81,7 @@ class System(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def expand_state(system, alphabet, state):  # type: ignore[no-untyped-def]
-    """Finds the edges of a state, unless they are known; gives DONE or why it could not."""
+    """Finds the edges of a state, unless they are known; returns DONE or why it could not."""
     if word_at(system.first, state) != 0:
         return DONE
     counts, store, rows = system.counts, system.store, system.out_rows
@@ -145,8 +145,9 @@ def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def diverge(system, alphabet, state):  # type: ignore[no-untyped-def]
-    """Finds out whether invisible steps can go on for ever from the state: a depth-first walk along
-    them that comes back to its own path, or to a state that diverges. Gives DONE or why it could not."""
+    """Decides whether invisible steps can continue for ever from the state: whether a depth-first walk
+    along them returns to its own path, or reaches a state that diverges. Returns DONE or why it could
+    not."""
     path, turn, divergence = system.path, system.turn, system.divergence
     if half_at(divergence, state) != UNKNOWN:
         return DONE
@@ -184,8 +185,8 @@ def diverge(system, alphabet, state):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def offer_of(system, offers, state):  # type: ignore[no-untyped-def]
-    """What the expanded state offers, as a number of `offers`, where it is stable; -1 where it is
-    not; -2 where `offers` must grow first."""
+    """The number in `offers` of what the expanded state offers; -1 if it is not stable; -2 if `offers` must
+    grow first."""
     known = half_at(system.offers, state)
     if known != 0:
         return known - 2
@@ -217,7 +218,7 @@ class Alphabet:
         self.table.add(np.array([-1], np.int64))  # TAU
 
     def word(self, actions: tuple[Action, ...]) -> tuple[Words, Words]:
-        """How the steps of each action are called: `wording` and `fixed` of a system."""
+        """The names of the steps of each action: `wording` and `fixed` of a system."""
         words = [self._word(action) for action in actions]
         wording = np.array([-1, *(taken for taken, _ in words)], np.int64)[1:]
         width = 2 + max((len(fixed) for _, fixed in words), default=0)
@@ -227,7 +228,7 @@ class Alphabet:
         return wording, table
 
     def _word(self, action: Action) -> tuple[int, tuple[int, ...]]:
-        """A name such as `a(1)` is split, for `a` with the argument 1 is shown alike."""
+        """Splits a name such as `a(1)`, since `a` with the argument 1 has the same text."""
         name = action.label.name
         shown = None if action.label.arguments else self._SHOWN.fullmatch(name)
         numbers: tuple[int, ...] = ()
@@ -237,7 +238,7 @@ class Alphabet:
         return (len(action.label.arguments) if action.visible else -1), (number, *numbers)
 
     def text(self, event: int) -> str:
-        """The event as it is shown; only TAU has no text of its own."""
+        """The event as it is reported."""
         if event == TAU:
             return TAU_TEXT
         name, *arguments = (int(item) for item in self.table[event])
@@ -246,7 +247,7 @@ class Alphabet:
 
 
 class Labelled:
-    """A network that is expanded on demand; owns what `System` points to."""
+    """A network that is expanded on demand; owns the memory that `System` points to."""
 
     def __init__(self, network: Network, alphabet: Alphabet, byte_max: int) -> None:
         self.network, self.alphabet = network, alphabet
@@ -327,7 +328,7 @@ class Labelled:
         return None if state < 0 else (state, action)
 
     def tend(self) -> None:
-        """Lets grow what is too small; raises OutOfMemoryError where there is no room for another state."""
+        """Enlarges what is too small; raises OutOfMemoryError if there is no room for another state."""
         if self.counts[ROOM_FULL] or self.alphabet.table.is_full:
             raise OutOfMemoryError
         if self.counts[BUFFER_FULL]:
@@ -359,13 +360,13 @@ class Labelled:
         self.native = self.native._replace(store=store)
 
     def state(self, index: int) -> State:
-        """A state as the interpreter knows it."""
+        """A state in the form that the interpreter uses."""
         words = self.native.store.word_count
         row = self.memory["rows"].words[index * words : (index + 1) * words]
         return decode(self.kernel.layout, self.network, row.view(np.uint64).copy())
 
     def path_to(self, index: int) -> list[State]:
-        """A run from the initial state: how the state was first found."""
+        """The run from the initial state by which the state was first found."""
         parents = self.memory["parents"].words.view(np.uint32)
         path = [index]
         while parents[path[-1]] != ROOT:
@@ -373,12 +374,12 @@ class Labelled:
         return [self.state(i) for i in reversed(path)]
 
     def edges(self, index: int) -> list[tuple[int, int]]:
-        """The events of an expanded state and where they lead."""
+        """The events of an expanded state, each with its target."""
         first, last = int(self.memory["first"].words[index]) - 1, int(self.memory["last"].words[index])
         return [self.edge(edge) for edge in range(first, last)]
 
     def edge(self, edge: int) -> tuple[int, int]:
-        """The event of an edge and where it leads."""
+        """The event and the target of an edge."""
         events, targets = (self.memory[part].words.view(np.uint32) for part in ("events", "targets"))
         return int(events[edge]), int(targets[edge])
 
@@ -387,11 +388,11 @@ class Labelled:
         return bool(self.memory["divergence"].words.view(np.uint32)[index] == DIVERGES)
 
     def offer(self, index: int) -> int:
-        """What the state offers, a stable one of which this was asked before."""
+        """What a stable state offers, once `offer_of` has computed it."""
         return int(self.memory["offers"].words.view(np.uint32)[index]) - 2
 
     def shown(self, taken: Taken) -> str | None:
-        """The text of the event of the interpreter's step; None where it is invisible."""
+        """The text of the event of the interpreter's step; None if it is invisible."""
         return taken.label if self.interpreter.actions[taken.action].visible else None
 
 

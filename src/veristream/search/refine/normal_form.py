@@ -1,7 +1,7 @@
-"""The normal form of a specification, built as far as a search needs it.
+"""The normal form of a specification, built on demand.
 
 A *node* is the set of all states that the specification can be in after some trace: no invisible step
-leads out of it. What is asked of a node is kept with it: whether one of its states diverges, and the
+leads out of it. Stored with a node is what a search needs: whether one of its states diverges, and the
 least sets of events that its stable states offer (Roscoe, "Model-checking CSP", 1994).
 """
 
@@ -42,15 +42,15 @@ from veristream.search.refine.tables import (
 )
 
 TRACES, FAILURES, DIVERGENCES = range(3)
-"""How much is observed, each with what comes before it."""
+"""How much is observed; each level includes those before it."""
 NOWHERE = -1
-"""Where an event leads that no state of a node can do."""
+"""The target of an event that no state of a node can do."""
 
 TICK, LEAST_USED, NORMAL_COUNTS = range(3)
 
 
 class Normal(NamedTuple):
-    """What native loops know of a specification's normal form; numbers are addresses of arrays."""
+    """A normal form as native loops see it; numbers are addresses of arrays."""
 
     system: System
     alphabet: Sequences
@@ -59,7 +59,7 @@ class Normal(NamedTuple):
     moves: Map  # from node and event to a node or NOWHERE
     diverges: int  # half words, per node
     bits: int  # per node: a bit for each of its states, by hash
-    least_first: int  # per node: where its offers begin in `least`; they end where the next's begin
+    least_first: int  # per node: where its offers begin in `least`; those of the next node follow
     least: int
     stamps: int  # per state: the last tick at which it was collected
     queue: int
@@ -69,7 +69,7 @@ class Normal(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def _collect(normal, tick, size, state):  # type: ignore[no-untyped-def]
-    """Puts the state into the queue unless it is there; gives the queue's size."""
+    """Puts the state into the queue unless it is there; returns the size of the queue."""
     if word_at(normal.stamps, state) == tick:
         return size
     set_word(normal.stamps, state, tick)
@@ -86,14 +86,14 @@ def _next_tick(normal):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def first_node(normal):  # type: ignore[no-untyped-def]
-    """Makes the node of the empty trace; gives DONE or why it could not."""
+    """Makes the node of the empty trace; returns DONE or why it could not."""
     tick = _next_tick(normal)
     return _close(normal, tick, _collect(normal, tick, 0, 0))[0]
 
 
 @njit(nogil=True, cache=True)
 def find_move(normal, node, event):  # type: ignore[no-untyped-def]
-    """Where the visible event leads from the node; with DONE, or why that is not known."""
+    """The target of the visible event from the node; with DONE, or why it is not known."""
     key = (node << 32) | event
     place = place_of(normal.moves, key)
     if word_at(normal.moves.keys, place) != 0:
@@ -113,7 +113,8 @@ def find_move(normal, node, event):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _collect_after(normal, tick, node, event):  # type: ignore[no-untyped-def]
-    """Puts into the queue where the event leads from the node's states; gives the queue's size."""
+    """Puts the targets of the event from the node's states into the queue; returns the size of the
+    queue."""
     system, nodes = normal.system, normal.nodes
     size = 0
     for k in range(word_at(nodes.first, node), word_at(nodes.first, node + 1)):
@@ -126,7 +127,7 @@ def _collect_after(normal, tick, node, event):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _close(normal, tick, size):  # type: ignore[no-untyped-def]
-    """The node of the queue's states and all that invisible steps lead to from them."""
+    """The node of the queue's states and all states that invisible steps lead to from them."""
     system = normal.system
     if not has_room(normal.nodes.counts, 1):
         return GROW, NOWHERE
@@ -161,7 +162,7 @@ def _close(normal, tick, size):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _describe(normal, node, members):  # type: ignore[no-untyped-def]
-    """Notes what is asked of a new node."""
+    """Computes what a search needs to know about a new node."""
     bits = np.int64(0)
     for state in members:
         bits |= np.int64(1) << (mix(state) & 63)
@@ -178,7 +179,7 @@ def _describe(normal, node, members):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add_least(normal, members, used):  # type: ignore[no-untyped-def]
-    """Appends the least of the sets that the stable states offer; gives where they end."""
+    """Appends the least of the sets that the stable states offer; returns where they end."""
     found = np.empty(members.size, np.int64)
     size = 0
     for state in members:
@@ -218,7 +219,7 @@ def is_subset(sequences, left, right):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def allows_offer(normal, node, offer):  # type: ignore[no-untyped-def]
-    """Whether some stable state of the node offers no more than that: it may refuse as much."""
+    """Whether some stable state of the node offers no more than that, and so may refuse as much."""
     for k in range(word_at(normal.least_first, node), word_at(normal.least_first, node + 1)):
         least = word_at(normal.least, k)
         if least == offer or is_subset(normal.offers, least, offer):
@@ -249,7 +250,7 @@ class NormalForm:
 
     @property
     def native(self) -> Normal:
-        """What loops take, as it is now."""
+        """The current form for native loops."""
         diverges, bits, least_first, least, stamps, queue = (part.address for part in self._reserves)
         return Normal(
             self.specification.native,
@@ -269,13 +270,13 @@ class NormalForm:
 
     @property
     def byte_count(self) -> int:
-        """Memory in use, the specification's own included."""
+        """Memory in use, including that of the specification."""
         own = self.nodes.byte_count + self.moves.byte_count + 20 * len(self.nodes)
         states = 16 * self.specification.state_count
         return own + states + 8 * int(self._counts[LEAST_USED]) + self.specification.byte_count
 
     def tend(self) -> None:
-        """Lets grow what is too small."""
+        """Enlarges what is too small."""
         if self.nodes.is_full or self.offers.is_full:
             raise OutOfMemoryError
         self.specification.tend()

@@ -1,9 +1,9 @@
 """Pairs of a state of the implementation and a node of the specification, explored breadth-first.
 
-A pair is reached by a trace that both can do. It breaks the refinement where the state does, refuses
-or diverges what no state of the node allows. A pair is left out where the same state was already seen
-with fewer states of the specification: whatever breaks there breaks here too, and no later (Wang,
-Song, Sun, Liu, Dong et al., "More Anti-chain Based Refinement Checking", ICFEM 2012).
+A pair is reached by a trace that both can do. It violates the refinement if the state can do or refuse
+something, or diverges, and no state of the node allows that. A pair is skipped if the same state was
+already seen with fewer states of the specification: every violation is found from there too, and no later
+(Wang, Song, Sun, Liu, Dong et al., "More Anti-chain Based Refinement Checking", ICFEM 2012).
 """
 
 from __future__ import annotations
@@ -45,21 +45,21 @@ from veristream.search.refine.tables import Map, MapTable, address_of, has_room,
 from veristream.verdict import Counts
 
 BROKEN, COMPLETE = 10, 11
-"""What the loop came back for, beside what expanding a state gives."""
+"""Why the loop returns, in addition to the reasons of expanding a state."""
 
-# How a pair breaks the refinement.
+# How a pair violates the refinement.
 NOT, CANNOT, REFUSES, ENDLESS = range(4)
 
-# What the loop keeps between calls. BROKEN_PAIR and BROKEN_EDGE belong to HOW.
+# The state of the loop between calls. BROKEN_PAIR and BROKEN_EDGE belong to HOW.
 PAIRS, CURSOR, LEVEL_END, DEPTH, TRANSITIONS, ROOM_FULL = range(6)
 HOW, BROKEN_PAIR, BROKEN_EDGE, SEEN_VISIBLE, SEEN_STABLE, PAIR_COUNTS = range(6, 12)
 ROOT = 0xFFFFFFFF
-WORK_LEAST = 1 << 14  # expansions between two looks at the limits
+WORK_LEAST = 1 << 14  # expansions between two checks of the limits
 LOOK_BACK = 32  # pairs of one state that a new one is compared with
 
 
 class Pairing(NamedTuple):
-    """What the native loop takes: addresses of half words, per pair but for `heads`, and of counts."""
+    """The memory of the native loop: addresses of half words, per pair except `heads`, and of counts."""
 
     system: System
     normal: Normal
@@ -89,7 +89,7 @@ def _is_covered(pairing, state, node):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
-    """Adds the pair unless it is known or covered; gives DONE or GROW."""
+    """Adds the pair unless it is known or covered; returns DONE or GROW."""
     key = (state << 32) | node
     place = place_of(pairing.known, key)
     if word_at(pairing.known.keys, place) != 0 or _is_covered(pairing, state, node):
@@ -113,7 +113,7 @@ def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _begin(pairing):  # type: ignore[no-untyped-def]
-    """Adds the first pair; gives DONE or why it could not."""
+    """Adds the first pair; returns DONE or why it could not."""
     code = first_node(pairing.normal)
     if code == DONE:
         code = _add(pairing, 0, 0, ROOT, TAU)
@@ -123,8 +123,8 @@ def _begin(pairing):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
-    """How the pair itself, whose state is expanded, breaks the refinement; with DONE, or why it is
-    not known."""
+    """How the pair itself, with an expanded state, violates the refinement; with DONE, or why it is not
+    known."""
     system, normal = pairing.system, pairing.normal
     if normal.depth == DIVERGENCES:
         code = diverge(system, normal.alphabet, state)
@@ -145,8 +145,8 @@ def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _follow(pairing, pair, state, node):  # type: ignore[no-untyped-def]
-    """Adds the pairs after this one, up to an edge that the specification cannot follow; gives DONE
-    or why it could not, and that edge or -1."""
+    """Adds the pairs after this one, up to an edge that the specification cannot follow; returns DONE or
+    why it could not, and that edge or -1."""
     system, normal = pairing.system, pairing.normal
     for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
         event = half_at(system.events, edge)
@@ -173,11 +173,11 @@ def _break(counts, how, pair, edge):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _look(pairing, pair):  # type: ignore[no-untyped-def]
-    """Looks at one pair; gives DONE, or why it could not, or BROKEN where nothing nearer can break."""
+    """Checks one pair; returns DONE, or why it could not, or BROKEN if no nearer violation is possible."""
     counts, system, normal = pairing.counts, pairing.system, pairing.normal
     state, node = half_at(pairing.states, pair), half_at(pairing.nodes, pair)
     if normal.depth == DIVERGENCES and half_at(normal.diverges, node):
-        return DONE  # from here on the specification allows all
+        return DONE  # from here on the specification allows everything
     code = expand_state(system, normal.alphabet, state)
     if code != DONE:
         return code
@@ -202,10 +202,10 @@ def _look(pairing, pair):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def explore_pairs(pairing, quantum):  # type: ignore[no-untyped-def]
-    """Looks at about `quantum` pairs; says why it came back.
+    """Checks about `quantum` pairs; returns why it stopped.
 
-    A step that the specification cannot do ends in the next level, so the rest of this one is looked
-    through first for a pair that breaks the refinement by itself.
+    A step that the specification cannot do ends in the next level, so the rest of this level is checked
+    first for a pair that violates the refinement by itself.
     """
     counts = pairing.counts
     if word_at(counts, PAIRS) == 0:
@@ -230,7 +230,8 @@ def explore_pairs(pairing, quantum):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """How the refinement breaks, and at which pair; `edge` is the step that the specification lacks."""
+    """How the refinement is violated, and at which pair; `edge` is the step that the specification
+    lacks."""
 
     how: int
     pair: int
@@ -238,12 +239,12 @@ class Break:
 
 
 class Pairs:
-    """A search under way; see `session.Advancing`."""
+    """An exploration in progress; see `session.Advancing`."""
 
     def __init__(self, implementation: Labelled, normal: NormalForm, budget: int) -> None:
         self.implementation, self.normal, self.budget = implementation, normal, budget
         self.complete = False
-        self.failed: Labelled | None = None  # whose action fails
+        self.failed: Labelled | None = None  # the network that has a failing action
         self.broken: Break | None = None
         room = min(budget // 28, ROOT - 1)
         self._reserves: list[Reserve] = [reserve(4 * room) for _ in range(5)]
@@ -254,7 +255,7 @@ class Pairs:
 
     @property
     def native(self) -> Pairing:
-        """What the loop takes, as it is now."""
+        """The current form for the native loop."""
         states, nodes, parents, events, others = (part.address for part in self._reserves)
         return Pairing(
             self.implementation.native,
@@ -302,7 +303,7 @@ class Pairs:
         return bool(self._tally[SEEN_STABLE])
 
     def advance(self, quantum: int) -> None:
-        """Looks at about `quantum` pairs, and expands about as many states of each side."""
+        """Checks about `quantum` pairs, and expands about as many states of each side."""
         for side in (self.implementation, self.normal.specification):
             side.counts[WORK] = max(quantum, WORK_LEAST)
         code = int(explore_pairs(self.native, quantum))
@@ -319,7 +320,7 @@ class Pairs:
         self.complete = code in (FAULT, BROKEN, COMPLETE)
 
     def close(self) -> None:
-        """Nothing runs beside the search."""
+        """Nothing to release."""
 
     def _tend(self) -> None:
         if self._tally[ROOM_FULL] or self.byte_count > self.budget:

@@ -1,7 +1,7 @@
-"""Refinement: whether a specification allows all that the network does, as CSP observes it.
+"""Refinement: whether a specification allows everything that the network does, as CSP observes it.
 
-The pairs of `pairs` decide it; here they become a verdict. A run that breaks the refinement is
-replayed by the interpreter, and so is the specification along it, as far as that is feasible.
+The search over pairs (`pairs`) decides it; this module makes the verdict. The interpreter replays a run
+that violates the refinement, and follows the specification along it, if that is feasible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from veristream.search.trace import action_fault, find_step, first_step
 from veristream.verdict import Holds, Result, Step, Trace, Unknown, Verdict, Violated
 
 DEPTHS = {"T": TRACES, "F": FAILURES, "FD": DIVERGENCES}
-CONFIRM_MAX = 2000  # states of the specification that the interpreter looks at to confirm a finding
+CONFIRM_MAX = 2000  # states of the specification that the interpreter visits to confirm a violation
 EVENTS_SHOWN = 8
 SETS_SHOWN = 3
 
@@ -60,7 +60,7 @@ class _Search:
         self.session = Session(self.pairs, limits, report, name, started)
 
     def run(self) -> Verdict:
-        """Explores until the refinement breaks or there is nothing left to compare."""
+        """Explores until the refinement is violated or everything is compared."""
         for _ in self.session.rounds():
             self._limit_states()
         pairs = self.pairs
@@ -73,14 +73,14 @@ class _Search:
         return Holds(vacuous=self._vacuity())
 
     def _limit_states(self) -> None:
-        """The states of either side count as much as the pairs: a few pairs may need many."""
+        """Applies the limit to the states of each side too: a few pairs may need many states."""
         most = self.limits.states_max
         found = max(self.implementation.state_count, self.specification.state_count)
         if most is not None and found >= most and not self.pairs.complete:
             self.session.stopped = f"the limit of {most} states was reached (--max-states)"
 
     def _failed(self, side: Labelled) -> Unknown:
-        """A fault of either network leaves nothing to rely on."""
+        """The verdict after a fault of either network, which leaves nothing to rely on."""
         assert side.failure is not None
         state, action = side.failure
         found = action_fault(side.interpreter, side.path_to(state), action)
@@ -91,7 +91,7 @@ class _Search:
         return replace(found, reason=where + found.reason, trace=replace(found.trace, shortest=False))
 
     def _vacuity(self) -> str | None:
-        """Why the refinement holds for a reason that says little, if so."""
+        """Why the refinement is vacuously true, if it is."""
         if self.claim.model == "FD":
             if self.normal.diverges(0):
                 return "the specification diverges from the start, so it allows everything"
@@ -100,7 +100,7 @@ class _Search:
             return "the network takes no visible action, so there is nothing to compare"
         return None
 
-    # What broke it.
+    # Violations.
 
     def _violated(self, broken: Break) -> Violated:
         run = self.pairs.path(broken.pair)
@@ -130,7 +130,7 @@ class _Search:
         return lambda taken: self.implementation.shown(taken) == wanted
 
     def _endless(self, run: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], int]:
-        """The run on along invisible steps, until a state comes again; and where it was before."""
+        """Extends the run along invisible steps until a state repeats; and where that state was before."""
         place = {run[-1][0]: len(run) - 1}
         while True:
             silent = [target for event, target in self.implementation.edges(run[-1][0]) if event == TAU]
@@ -151,7 +151,7 @@ class _Search:
         return f"{_after(events)} the network {does}, and the specification does not"
 
     def _refusal(self, state: int, node: int) -> str:
-        """What the state refuses and the specification does not."""
+        """What the state refuses although the specification must offer it, in words."""
         offered = set(self._offer(self.implementation.offer(state)))
         least = [self._offer(offer) for offer in self.normal.least_offers(node)]
         if not least:
@@ -165,7 +165,7 @@ class _Search:
     def _offer(self, offer: int) -> list[Event]:
         return [(int(event), self.alphabet.text(int(event))) for event in self.offers[offer]]
 
-    # The interpreter must agree before anybody is told.
+    # The interpreter must agree before a violation is reported.
 
     def _confirm(self, broken: Break, run: list[tuple[int, int]]) -> None:
         events = [self.alphabet.text(event) for _, event in run if event != TAU]
@@ -200,7 +200,7 @@ def _braces(texts: Iterable[str]) -> str:
 
 
 def _after_trace(side: Labelled, events: list[str]) -> set[State] | None:
-    """All states after the trace, by the interpreter; None where they are too many to look at."""
+    """All states after the trace, by the interpreter; None if there are too many."""
     after = _closure(side, {side.interpreter.initial()})
     looked_at = 0
     for event in events:
@@ -215,7 +215,7 @@ def _after_trace(side: Labelled, events: list[str]) -> set[State] | None:
 
 
 def _closure(side: Labelled, states: set[State]) -> set[State] | None:
-    """The states with all that invisible steps lead to."""
+    """The states with all states that invisible steps lead to; None if there are too many."""
     waiting = list(states)
     found = set(states)
     while waiting:
@@ -233,8 +233,8 @@ def _silent(interpreter: Interpreter, side: Labelled, state: State) -> list[Stat
 
 
 def _has_endless(side: Labelled, states: set[State]) -> bool:
-    """Whether invisible steps go round among the states: what has no way on is taken away again and
-    again, until nothing is left or only circles are."""
+    """Whether invisible steps form a cycle among the states: states without a successor are removed until
+    nothing is left, or only cycles and what leads to them."""
     ways = {state: set(_silent(side.interpreter, side, state)) for state in states}
     while True:
         ended = {state for state, targets in ways.items() if not targets & ways.keys()}

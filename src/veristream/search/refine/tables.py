@@ -1,8 +1,8 @@
 """Growing hash tables for native loops: sequences with numbers, and maps from number to number.
 
-A native loop asks for room first; where a table has none the loop goes back to its driver, which lets
-the table grow (`tend`) and calls the loop again. Pools are reserved once and never move. Loops know
-all memory by its address, for a tuple of arrays would cost them more than the work itself.
+A native loop asks for room first; if a table is full, the loop returns to its driver, which enlarges the
+table (`tend`) and calls the loop again. Pools are reserved once and never move. Loops know all memory by
+address, since passing tuples of arrays would cost more than the work itself.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _S32, _S29 = np.uint64(32), np.uint64(29)
 
 
 class Sequences(NamedTuple):
-    """Addresses: of the items of all sequences, where each begins in them, its hash, and the slots,
-    which are 0 or a sequence's number plus 1."""
+    """Addresses: of the items of all sequences, of where each begins, of its hash, and of the slots, which
+    are 0 or a sequence's number plus 1."""
 
     pool: int
     pool_size: int
@@ -50,7 +50,7 @@ class Map(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def mix(number):  # type: ignore[no-untyped-def]
-    """A number with its bits well stirred."""
+    """A number with its bits mixed, for hashing."""
     h = np.uint64(number) * _K1
     h ^= h >> _S32
     h *= _K2
@@ -60,12 +60,12 @@ def mix(number):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def make_set(items, size):  # type: ignore[no-untyped-def]
-    """Sorts the words at the address and leaves each once; gives how many are left.
+    """Sorts the words at the address and removes duplicates; returns how many are left.
 
-    A heap sort: Numba's own sorting takes seconds to compile.
+    A heap sort, since Numba's own sort takes seconds to compile.
     """
     for last in range(size // 2 + size - 1, 0, -1):
-        top = max(0, last - size)  # first a heap is made, then its greatest item goes to its end
+        top = max(0, last - size)  # first build a heap, then move its greatest item to its end
         end = min(last, size)
         if last < size:
             greatest = word_at(items, 0)
@@ -91,7 +91,7 @@ def make_set(items, size):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def has_room(counts, wanted):  # type: ignore[no-untyped-def]
-    """Whether so many more entries fit before the table has to grow."""
+    """Whether that many more entries fit before the table must grow."""
     return word_at(counts, COUNT) + wanted <= word_at(counts, LIMIT)
 
 
@@ -108,9 +108,9 @@ def _same_items(sequences, number, items, size):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def intern(sequences, items, size):  # type: ignore[no-untyped-def]
-    """The number of the sequence of `size` words at the address `items`, added where it is new.
+    """The number of the sequence of `size` words at the address `items`, which is added if it is new.
 
-    The caller has asked for room. MISSING where the pool itself is full.
+    The caller must have asked for room. Returns MISSING if the pool itself is full.
     """
     print_ = mix(size)
     for k in range(size):
@@ -140,7 +140,7 @@ def intern(sequences, items, size):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _enter_prints(sequences):  # type: ignore[no-untyped-def]
-    """Puts all sequences into slots that are all free."""
+    """Enters all sequences into empty slots."""
     mask = sequences.slot_count - 1
     for number in range(word_at(sequences.counts, COUNT)):
         position = word_at(sequences.prints, number) & mask
@@ -151,7 +151,7 @@ def _enter_prints(sequences):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def place_of(map_, key):  # type: ignore[no-untyped-def]
-    """The slot of the key, or the free one where it belongs."""
+    """The slot of the key, or the free slot for it."""
     mask = map_.slot_count - 1
     position = mix(key) & mask
     while True:
@@ -163,7 +163,7 @@ def place_of(map_, key):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def put(map_, place, key, value):  # type: ignore[no-untyped-def]
-    """Adds the key at the free place that `place_of` gave."""
+    """Adds the key in the free slot that `place_of` returned."""
     set_word(map_.keys, place, key + 1)
     set_word(map_.values, place, value)
     set_word(map_.counts, COUNT, word_at(map_.counts, COUNT) + 1)
@@ -180,7 +180,7 @@ def _enter_keys(old, new):  # type: ignore[no-untyped-def]
 
 
 def address_of(words: Words) -> int:
-    """Where an array that its owner keeps begins."""
+    """The address of an array, which its owner must keep alive."""
     return int(words.ctypes.data)
 
 
@@ -191,14 +191,14 @@ def _counts() -> Words:
 
 
 def _grown(slots: int, wanted: int) -> int:
-    """The least size, doubling, at which so many entries fill no more than half of the table."""
+    """The table size, by doubling, at which that many entries fill at most half of the table."""
     while wanted > slots // 2:
         slots *= 2
     return slots
 
 
 class SequenceTable:
-    """Owns a table of sequences; `native` is what loops take, and is to be asked for anew after `tend`."""
+    """Owns a table of sequences; `native` is its form for loops, and changes with `tend`."""
 
     def __init__(self, byte_max: int) -> None:
         self._pool, self._first, self._prints = (reserve(byte_max // part) for part in (2, 4, 4))
@@ -239,7 +239,7 @@ class SequenceTable:
         return 8 * int(self._first.words[len(self)]) + 16 * len(self) + 8 * self.native.slot_count
 
     def tend(self, wanted: int) -> None:
-        """Makes room for so many more sequences."""
+        """Makes room for that many more sequences."""
         size = _grown(self.native.slot_count, len(self) + wanted)
         if size > self.native.slot_count:
             self._slots = reserve(8 * size)
@@ -249,7 +249,7 @@ class SequenceTable:
 
 
 class MapTable:
-    """Owns a map; `native` is what loops take, and is to be asked for anew after `tend`."""
+    """Owns a map; `native` is its form for loops, and changes with `tend`."""
 
     def __init__(self) -> None:
         self._counts = _counts()
@@ -268,7 +268,7 @@ class MapTable:
         return 16 * self.native.slot_count
 
     def tend(self, wanted: int) -> None:
-        """Makes room for so many more keys."""
+        """Makes room for that many more keys."""
         old, kept = self.native, (self._keys, self._values)
         size = _grown(old.slot_count, len(self) + wanted)
         if size > old.slot_count:

@@ -2,13 +2,13 @@
 
 `translate` is the tableau of Couvreur, "On-the-fly verification of linear temporal logic" (FM 1999):
 a state is a set of formulas that the rest of the word must satisfy; a transition says what the next
-letter must show, what is then left to satisfy, and which eventualities it puts off. Acceptance lies
-on transitions: for each eventuality, those that do not put it off; a run is accepting when it takes
-transitions of each such set again and again. Untils with the same right side share their set, for a
-transition that puts off none of them grants that right side to all.
+letter must satisfy, what remains to be satisfied, and which eventualities it postpones. Acceptance is
+on transitions: each eventuality has the set of those that do not postpone it, and a run is accepting if
+it takes transitions of each such set infinitely often. Untils with the same right side share a set, since
+a transition that postpones none of them satisfies that right side for all.
 
 The tableau's alternatives are *cubes*: sets of demands on the letter, the rest and the promises, each
-one Python integer, so that the conjunction of two cubes is `|` and implication is a subset test.
+one Python integer, so the conjunction of two cubes is `|` and implication is a subset test.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Tableau:
         self._successors: dict[int, list[int]] = {0: [0]}
 
     def obligation(self, formula: Normal) -> int:
-        """The cube that leaves the formula to the rest of the word."""
+        """The cube that requires the formula of the rest of the word."""
         match formula:
             case Truth(value=True):
                 return 0
@@ -109,7 +109,7 @@ class _Tableau:
         return 1 << (self.rest + self._obligations[formula])
 
     def successors(self, obligations: int) -> list[int]:
-        """The cubes of all formulas in the set (the bits from `rest` on, shifted down) together."""
+        """The cubes of the conjunction of the set (the bits from `rest` on, shifted down)."""
         if obligations not in self._successors:
             latest = obligations.bit_length() - 1
             others = self.successors(obligations & ~(1 << latest))
@@ -164,7 +164,7 @@ def _subformulas(formula: Normal) -> Iterator[Normal]:
 
 
 def _product(left: list[int], right: list[int]) -> list[int]:
-    # a cube that already meets one of the right needs no more demands: common where []<>p meets <>p
+    # a cube that already implies one on the right needs no more demands: common if []<>p meets <>p
     open_cubes = [a for a in left if not any(b & a == b for b in right)]
     if not open_cubes:
         return left
@@ -173,7 +173,7 @@ def _product(left: list[int], right: list[int]) -> list[int]:
 
 
 def _weakest(cubes: Iterable[int]) -> list[int]:
-    """The cubes without those that demand all that another one does."""
+    """The cubes without those that imply another one."""
     kept: list[int] = []
     for cube in sorted(set(cubes), key=lambda c: (c.bit_count(), c)):
         if not any(other & cube == other for other in kept):
@@ -230,7 +230,7 @@ def _reduce(graph: Graph, acceptance_count: int) -> tuple[Graph, int]:
 
 
 def _trim(graph: Graph, acceptance_count: int) -> Graph:
-    """Keeps what lies on accepting runs; marks count only inside components that can accept."""
+    """Keeps the states on accepting runs; marks count only inside components that can accept."""
     component = _components(graph)
     accepting = _accepting(graph, component, (1 << acceptance_count) - 1)
     alive = _reaching(graph, {s for s in range(len(graph)) if component[s] in accepting})
@@ -250,7 +250,7 @@ def _trim(graph: Graph, acceptance_count: int) -> Graph:
 
 
 def _accepting(graph: Graph, component: Sequence[int], every: int) -> set[int]:
-    """The components with a transition inside and all marks of `every` on those."""
+    """The components that have an inner transition and all marks of `every` on such transitions."""
     marks: dict[int, int] = {}
     for state, row in enumerate(graph):
         for t in row:
@@ -274,7 +274,7 @@ def _reaching(graph: Graph, goals: set[int]) -> set[int]:
 
 
 def _drop_acceptance(graph: Graph, acceptance_count: int) -> tuple[Graph, int]:
-    """Without the sets that every run which is accepting for the others is accepting for too."""
+    """Drops the acceptance sets that follow from the others."""
     needed = list(range(acceptance_count))
     for bit in range(acceptance_count):
         others = sum(1 << other for other in needed if other != bit)
@@ -290,7 +290,7 @@ def _gather(mask: int, bits: Sequence[int]) -> int:
 
 
 def _undominated(row: list[Transition]) -> list[Transition]:
-    """Without the transitions beside which another to the same target asks less and marks more."""
+    """Drops each transition for which another to the same target requires less and marks more."""
     kept: list[Transition] = []
     for t in sorted(set(row), key=_strictness):
         if not any(_dominates(other, t) for other in kept):
@@ -312,7 +312,7 @@ def _dominates(one: Transition, other: Transition) -> bool:
 
 
 def _merge(graph: Graph) -> Graph:
-    """One state for each class of the coarsest bisimulation."""
+    """Merges each class of the coarsest bisimulation into one state."""
     classes, class_count = [0] * len(graph), 1
     while True:
         numbers: dict[frozenset[Transition], int] = {}
@@ -326,7 +326,7 @@ def _merge(graph: Graph) -> Graph:
 
 
 def _renumber(graph: Graph, classes: Sequence[int]) -> Graph:
-    """One state a class, those that the initial state reaches, in the order they are met."""
+    """Makes one state of each reachable class, numbered in the order in which they are reached."""
     member: dict[int, int] = {}
     for state, number_of_class in enumerate(classes):
         member.setdefault(number_of_class, state)

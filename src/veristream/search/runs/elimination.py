@@ -1,13 +1,13 @@
-"""Which states of a shared graph a fair accepting run can go on from for ever, in native code.
+"""Finds the states of a shared graph from which a fair accepting run can continue for ever, in native code.
 
-States are taken away until none can be: those without a step to one that is left, and those from which
-something that a run must do again and again cannot be done by steps among those that are left. What is
-left in the end holds a fair accepting cycle, if anything is left at all: its terminal components are such
+States are removed until a fixed point is reached: those without a step to a remaining state, and those from
+which something that a run must do infinitely often cannot be reached by steps among remaining states. If
+any state remains, there is a fair accepting cycle, since the terminal components of the remainder are such
 cycles (Emerson and Lei, "Modalities for model checking", 1987; on shared graphs known as OWCTY, "one way
 catch them young": Fisler, Fraer, Kamhi, Vardi, Yang, 2001; Černá and Pelánek, 2003).
 
-Edges are with their targets, so both kinds of work go backwards. A part works off its queue and tells
-other parts what concerns their states, one word each; a wave is over when all queues are empty.
+Edges are stored with their targets, so both kinds of work go backwards. A part processes its queue and
+sends other parts one word for each of their states that is affected; a wave ends when all queues are empty.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 
 from veristream.kernel.native import load_short, load_word
 
-# What is done to the source of an edge.
+# What a wave does to the source of an edge.
 TRIM, REACH = range(2)
 
-# Where a wave is: what it does, the next of the queue and its end, the next edge of the state in hand, the
-# next state whose edges are looked through for a goal.
+# The progress of a wave: what it does, the next entry of the queue and its end, the next edge of the
+# state in
+# hand, the next state whose edges are searched for a goal.
 MODE, HEAD, TAIL, EDGE, SEEDED, WAVE_CONTROL = range(6)
 
 WAVE_OVER, WAVE_FULL = range(2)
 
 
 class Backward(NamedTuple):
-    """The edges of a part by their targets: state v has the edges first[v]..first[v + 1] - 1."""
+    """The edges of a part, sorted by target: state v has the edges first[v]..first[v + 1] - 1."""
 
     first: NDArray[np.int64]
     sources: NDArray[np.uint32]
@@ -40,34 +41,34 @@ class Backward(NamedTuple):
 
 
 class Wave(NamedTuple):
-    """What is known of each state, the queue, and what waits for other parts."""
+    """The knowledge about each state, the queue, and the words that wait for other parts."""
 
     part: int
     left: NDArray[np.bool_]
     reached: NDArray[np.bool_]
-    outs: NDArray[np.uint32]  # steps to states that are left
+    outs: NDArray[np.uint32]  # steps to remaining states
     queue: NDArray[np.uint32]
     control: NDArray[np.int64]
-    outboxes: NDArray[np.int64]  # one row a part
+    outboxes: NDArray[np.int64]  # one row for each part
     used: NDArray[np.int64]
 
 
 class Goal(NamedTuple):
-    """What is to be reached: an edge with a mark, or with an action of a unit of fairness."""
+    """The goal of a search: an edge with a mark, or with an action of a fairness unit."""
 
-    mark: int  # a bit of the entry's upper half; 0 where a unit is meant
+    mark: int  # a bit of the entry's upper half; 0 if a unit is meant
     of_action: NDArray[np.int64]  # per action: units as bit words
     word: int
     bit: int
 
 
 NOWHERE = Goal(0, np.zeros((1, 1), np.int64), 0, 0)
-"""A goal that no edge meets."""
+"""A goal that no edge satisfies."""
 
 
 @njit(nogil=True, cache=True)
 def sort_edges(words, owners, count, backward):  # type: ignore[no-untyped-def]
-    """Puts `count` edges, as `partition` keeps them, in the order of their targets."""
+    """Sorts `count` edges, stored as in `partition`, by target."""
     first = backward.first
     first[:] = 0
     for k in range(count):
@@ -93,14 +94,14 @@ def _push(wave, state):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def drop(wave, state):  # type: ignore[no-untyped-def]
-    """Takes a state away; its sources are told when its turn comes."""
+    """Removes a state and queues it, so that its predecessors are told."""
     wave.left[state] = False
     _push(wave, state)
 
 
 @njit(nogil=True, cache=True)
 def touch(wave, state):  # type: ignore[no-untyped-def]
-    """Does to a state of this part what the wave does to the sources of edges."""
+    """Applies the wave to a state of this part."""
     if wave.control[MODE] == TRIM:
         wave.outs[state] -= np.uint32(1)
         if wave.outs[state] == 0 and wave.left[state]:
@@ -112,14 +113,15 @@ def touch(wave, state):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def touch_all(wave, states):  # type: ignore[no-untyped-def]
-    """The same for states that other parts told."""
+    """Applies the wave to states that other parts sent."""
     for k in range(states.size):
         touch(wave, states[k])
 
 
 @njit(nogil=True, cache=True)
 def _touch_source(backward, wave, edge):  # type: ignore[no-untyped-def]
-    """The same for the source of an edge, wherever it is; False where its part's outbox is full."""
+    """Applies the wave to the source of an edge in any part; returns False if that part's outbox is
+    full."""
     owner = backward.owners[edge]
     if owner == wave.part:
         touch(wave, backward.sources[edge])
@@ -133,7 +135,7 @@ def _touch_source(backward, wave, edge):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def begin_trim(wave):  # type: ignore[no-untyped-def]
-    """Every state is there; those without a step are the first to go."""
+    """Begins with all states; those without a step are removed first."""
     wave.left[:] = True
     wave.control[:] = 0
     wave.control[MODE] = TRIM
@@ -146,7 +148,7 @@ def begin_trim(wave):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def begin_reach(wave):  # type: ignore[no-untyped-def]
-    """Nothing is reached yet; the goal is looked for by `run_wave`."""
+    """Begins with no state reached; `run_wave` searches for the goal."""
     wave.reached[:] = False
     wave.control[MODE] = REACH
     wave.control[HEAD] = wave.control[TAIL] = wave.control[SEEDED] = 0
@@ -155,7 +157,7 @@ def begin_reach(wave):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def begin_cut(wave, spared):  # type: ignore[no-untyped-def]
-    """Takes away what was not reached and is not spared; gives how many that are."""
+    """Removes the states that were not reached and are not spared; returns how many."""
     wave.control[MODE] = TRIM
     wave.control[HEAD] = wave.control[TAIL] = 0
     wave.control[SEEDED] = wave.left.size
@@ -177,7 +179,7 @@ def _meets(backward, goal, edge):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _look_through(backward, wave, goal, quantum):  # type: ignore[no-untyped-def]
-    """Looks for edges of the goal; gives WAVE_FULL where an outbox is, or the quantum is used up."""
+    """Searches for goal edges; returns WAVE_FULL if an outbox is full or the quantum is used up."""
     control = wave.control
     end = min(wave.left.size, control[SEEDED] + quantum)
     while control[SEEDED] < end:
@@ -196,7 +198,7 @@ def _look_through(backward, wave, goal, quantum):  # type: ignore[no-untyped-def
 
 @njit(nogil=True, cache=True)
 def run_wave(backward: Backward, wave: Wave, goal: Goal, quantum: int) -> int:
-    """Goes on with the wave; gives WAVE_FULL where there is more to do once outboxes are empty."""
+    """Continues the wave; returns WAVE_FULL if there is more to do once the outboxes are empty."""
     control = wave.control
     if control[SEEDED] < wave.left.size:
         if _look_through(backward, wave, goal, quantum) == WAVE_FULL:

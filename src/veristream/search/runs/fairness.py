@@ -1,13 +1,13 @@
 """Fair components: which strongly connected components hold a fair accepting run.
 
-A component is fair when a run that visits all of it for ever is. Weak fairness of a unit fails only
-if the unit is enabled in every state and never taken, and then it fails for every part of the
-component too. Strong fairness fails if the unit is enabled somewhere and never taken; a fair run must
-then avoid the states that enable it, so they are removed and what remains is taken apart again
+A component is fair if a run that visits all of it infinitely often is. Weak fairness of a unit fails only
+if the unit is enabled in every state and never taken, and then it also fails for every part of the
+component. Strong fairness fails if the unit is enabled in some state and never taken; a fair run must
+then avoid the states that enable it, so they are removed and the rest is decomposed again
 (Emerson and Lei, "Modalities for model checking", 1987; Streett acceptance).
 
 Strong global fairness fails if some step of a state of the component is on none of its edges, and
-then it fails for every part too: the states of a fair run that come again and again are closed under
+then it also fails for every part: the states that a fair run visits infinitely often are closed under
 the system's steps (Sun, Liu, Dong, Pang, "PAT: Towards Flexible Verification under Fairness", 2009).
 """
 
@@ -39,22 +39,22 @@ Words = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Fairness units as bits: those of each action, and which units are weak and which strong."""
+    """Fairness units as bits: the units of each action, and which units are weak and which strong."""
 
-    of_action: Words  # one row of bit words an action
+    of_action: Words  # one row of bit words for each action
     weak: Words
     strong: Words
 
     @property
     def exist(self) -> bool:
-        """Whether runs owe anything."""
+        """Whether there are fairness requirements."""
         return bool(self.weak.any() or self.strong.any())
 
 
 def list_units(actions: tuple[Action, ...], fairness: Fairness) -> Units:
     """The units of a fairness assumption, and of the edges' own marks.
 
-    Strong global fairness has none: it is about single steps, and pays every mark as well.
+    Strong global fairness has none: it concerns single steps, and implies the marks.
     """
     if fairness is Fairness.STRONG_GLOBAL:
         actions = tuple(replace(action, fairness=FairnessMark.NONE) for action in actions)
@@ -88,7 +88,7 @@ def list_units(actions: tuple[Action, ...], fairness: Fairness) -> Units:
 
 
 def _name(label: Label) -> tuple[object, ...]:
-    """A label's name with those of its arguments that are fixed."""
+    """A label's name with its constant arguments."""
     fixed = [part.value if isinstance(part, Const) else None for part in label.arguments]
     return (label.name, *fixed)
 
@@ -102,9 +102,9 @@ def _words(bits: set[int], width: int) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """What is needed to ask a state for its enabled actions: code, rows, words a row and a product row.
+    """What it takes to compute the enabled actions of a state: code, rows, and words per row.
 
-    `letters` are given where fairness is of single steps.
+    `letters` are given if fairness concerns single steps.
     """
 
     successors: int
@@ -116,22 +116,22 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class FairComponent:
-    """A component with a fair accepting run: its number in `found`, its nodes, what they enable.
+    """A component with a fair accepting run: its number in `found`, its nodes, the units they enable.
 
-    Where fairness is of single steps: how many there are, and which one an inner edge stands for.
+    If fairness concerns single steps: how many there are, and which one each inner edge represents.
     """
 
     component: int
     nodes: Words
     found: NDArray[np.int64]
     taken: Words
-    enabled: Words  # one row of bit words a node
+    enabled: Words  # one row of bit words for each node
     step_count: int = 0
     step_of: Words | None = None  # per edge, NONE for others
 
 
 def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> FairComponent | None:
-    """A fair accepting component, the one nearest to the initial state of those tried first."""
+    """A fair accepting component; of the candidates, those nearest to the initial state are tried first."""
     node_count = graph.first.size - 1
     region = np.zeros(node_count, np.int32)
     pending: list[tuple[int, Words]] = [(0, np.arange(node_count, dtype=np.int64))]
@@ -162,7 +162,7 @@ def _no_bits(nodes: Words, units: Units) -> Words:
 
 
 def _members(nodes: Words, found: NDArray[np.int64], candidates: NDArray[np.int64]) -> dict[int, Words]:
-    """The nodes of each candidate, each list in ascending order."""
+    """The nodes of each candidate, in ascending order."""
     if candidates.size == 0:
         return {}
     wanted = np.zeros(int(found.max()) + 1, np.bool_)
@@ -178,7 +178,7 @@ def _members(nodes: Words, found: NDArray[np.int64], candidates: NDArray[np.int6
 def _judge(
     graph: Graph, units: Units, system: System, candidate: FairComponent
 ) -> tuple[FairComponent | None, Words]:
-    """The candidate itself if it is fair, else the nodes in which a fair run might still be."""
+    """The candidate itself if it is fair, else the nodes that a fair run might still visit."""
     nothing = np.empty(0, np.int64)
     if system.letters is not None:
         return _judge_steps(graph, system, candidate), nothing
@@ -215,7 +215,7 @@ def _judge_steps(graph: Graph, system: System, candidate: FairComponent) -> Fair
 
 
 def enabled_of(units: Units, successors: int, rows: int, width: int, nodes: Words) -> Words:
-    """The units with an enabled action in each of the nodes' states, one row of bit words a node."""
+    """The units that each node enables, one row of bit words per node."""
     capacity = 1024
     while True:
         enabled = np.zeros((nodes.size, units.weak.size), np.int64)

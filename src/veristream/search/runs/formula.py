@@ -1,11 +1,11 @@
 """Temporal formulas in a small normal form: negation only at atoms, propositions numbered as bits.
 
-A letter is what a run shows at one moment, as one 64-bit number: the state propositions in bits 0 to
-31, the action propositions in bits 32 to 62. The constructors `conjoin`, `disjoin`, `next_`, `until`
-and `release` rewrite what they are given into something equivalent and no larger, after Somenzi and
-Bloem, "Efficient Büchi automata from LTL formulae" (CAV 2000), and Etessami and Holzmann, "Optimizing
-Büchi automata" (CONCUR 2000). Only conjunction and until have rules of their own: the other two
-connectives are their duals, and every rule is dualised with them.
+A letter is the propositions that hold at one moment of a run, as one 64-bit number: the state propositions
+in bits 0 to 31, the action propositions in bits 32 to 62. The constructors `conjoin`, `disjoin`, `next_`,
+`until` and `release` rewrite what they are given into something equivalent and no larger, after Somenzi and
+Bloem, "Efficient Büchi automata from LTL formulae" (CAV 2000), and Etessami and Holzmann, "Optimizing Büchi
+automata" (CONCUR 2000). Only conjunction and until have rules of their own: the other two connectives are
+their duals, and every rule is dualised with them.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from veristream.source import NOWHERE
 STATE_PROPOSITIONS_MAX = 32
 ACTION_PROPOSITIONS_MAX = 31
 ACTION_SHIFT = 32
-"""The bit of a letter where the action mask begins."""
+"""The first bit of the action propositions in a letter."""
 
 _CACHE_SIZE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """State propositions are bits 0, 1, ... of the state mask, action propositions of the other."""
+    """Numbers state propositions by bits of the state mask, action propositions by bits of the other."""
 
     states: tuple[Holds, ...]
     actions: tuple[Occurs | Silent, ...]
 
     def bits(self) -> dict[Proposition, int]:
-        """The bit of a letter that each proposition is."""
+        """The bit of each proposition in a letter."""
         places: dict[Proposition, int] = {p: bit for bit, p in enumerate(self.states)}
         places.update({p: bit for bit, p in enumerate(self.actions, ACTION_SHIFT)})
         return places
@@ -53,14 +53,14 @@ class Numbering:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """True or false, of every word."""
+    """The constant true or false."""
 
     value: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """The bit of the first letter is set, or is not."""
+    """The bit is set, or is not set, in the first letter."""
 
     bit: int
     positive: bool
@@ -68,7 +68,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """The operand, of the word without its first letter."""
+    """The operand holds for the word without its first letter."""
 
     operand: Normal
 
@@ -89,7 +89,7 @@ class Or:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """The right side comes to hold, and the left one does up to there."""
+    """The right side holds eventually, and the left side holds until then."""
 
     left: Normal
     right: Normal
@@ -97,7 +97,7 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The right side holds up to and including the moment that the left one does, if it ever does."""
+    """The right side holds up to and including the moment at which the left one holds, if it ever does."""
 
     left: Normal
     right: Normal
@@ -110,23 +110,23 @@ FALSE = Truth(False)
 
 
 def propositions(formula: Formula) -> tuple[Proposition, ...]:
-    """The formula's propositions in the order of their first appearance; a constant is none."""
+    """The formula's propositions in the order of their first appearance, without constants."""
     found = dict.fromkeys(propositions_of(formula))
     return tuple(p for p in found if not (isinstance(p, Holds) and isinstance(p.condition, Const)))
 
 
 def number(formula: Formula) -> Numbering:
-    """Numbers the formula's propositions; raises ModelError where a letter has too few bits."""
+    """Numbers the formula's propositions; raises ModelError if a letter has too few bits."""
     found = propositions(formula)
     states = tuple(p for p in found if isinstance(p, Holds))
     actions = tuple(p for p in found if not isinstance(p, Holds))
     if len(states) > STATE_PROPOSITIONS_MAX:
         message = f"the formula has {len(states)} different conditions"
-        hint = f"at most {STATE_PROPOSITIONS_MAX} fit: join some into one condition, or split it"
+        hint = f"at most {STATE_PROPOSITIONS_MAX} are supported; combine some of them, or split the formula"
         raise ModelError(message, states[STATE_PROPOSITIONS_MAX].span, hint)
     if len(actions) > ACTION_PROPOSITIONS_MAX:
-        message = f"the formula speaks of {len(actions)} different actions"
-        hint = f"at most {ACTION_PROPOSITIONS_MAX} fit: split the formula"
+        message = f"the formula mentions {len(actions)} different actions"
+        hint = f"at most {ACTION_PROPOSITIONS_MAX} are supported; split the formula"
         last = actions[ACTION_PROPOSITIONS_MAX]
         raise ModelError(message, NOWHERE if isinstance(last, Silent) else last.span, hint)
     return Numbering(states, actions)
@@ -187,7 +187,7 @@ def _normalise_binary(formula: TemporalBinary, bits: Mapping[Proposition, int]) 
 
 @lru_cache(_CACHE_SIZE)
 def negate(formula: Normal) -> Normal:
-    """The dual: what holds of exactly the other words."""
+    """The negation, in normal form."""
     match formula:
         case Truth(value=value):
             return Truth(not value)
@@ -208,7 +208,7 @@ def negate(formula: Normal) -> Normal:
 
 
 def next_(operand: Normal) -> Normal:
-    """The operand one moment later; a formula that cares only about the far future is left as is."""
+    """The operand one moment later; a formula that depends only on the far future is left as is."""
     if is_eventual(operand) and is_universal(operand):
         return operand
     return Next(operand)
@@ -220,7 +220,7 @@ def disjoin(parts: Iterable[Normal]) -> Normal:
 
 
 def release(left: Normal, right: Normal) -> Normal:
-    """Release; with FALSE on the left it is always."""
+    """Release; with FALSE on the left it means always."""
     return negate(until(negate(left), negate(right)))
 
 
@@ -229,7 +229,7 @@ def conjoin(parts: Iterable[Normal]) -> Normal:
     flat = list(dict.fromkeys(_conjuncts(parts)))
     if any(implies(a, negate(b)) for a in flat for b in flat):
         return FALSE
-    # sorting first settles which of two that imply each other stays
+    # sorting first decides which of two equivalent parts stays
     flat.sort(key=_rank)
     flat = _strongest(flat)
     changed = _resolve(flat) or _merge(flat)
@@ -264,7 +264,7 @@ def _strongest(parts: list[Normal]) -> list[Normal]:
 
 
 def _resolve(parts: list[Normal]) -> list[Normal] | None:
-    """The parts with one disjunction freed of what another part rules out; None if there is none."""
+    """The parts with one disjunction stripped of what another part rules out; None if there is none."""
     for place, part in enumerate(parts):
         if not isinstance(part, Or):
             continue
@@ -298,7 +298,7 @@ def _merge(parts: list[Normal]) -> list[Normal] | None:
             case "R":
                 rights = conjoin(p.right for p in group if isinstance(p, Release))
                 return [*rest, release(side, rights)]
-            case "F":  # what holds for ever from somewhere on does so together
+            case "F":  # formulas that hold for ever from some point on can be merged
                 rights = conjoin(p.right for p in group if isinstance(p, Until))
                 return [*rest, until(TRUE, rights)]
             case _:
@@ -308,7 +308,7 @@ def _merge(parts: list[Normal]) -> list[Normal] | None:
 
 
 def until(left: Normal, right: Normal) -> Normal:
-    """Until; with TRUE on the left it is eventually."""
+    """Until; with TRUE on the left it means eventually."""
     if is_eventual(right) or left == FALSE or implies(left, right):
         return right
     match left, right:
@@ -338,7 +338,7 @@ def until(left: Normal, right: Normal) -> Normal:
 
 @lru_cache(_CACHE_SIZE)
 def is_eventual(formula: Normal) -> bool:
-    """Whether the shape shows that the formula holds of a word if it holds of one of its suffixes."""
+    """Whether, by its shape, the formula holds for a word if it holds for one of its suffixes."""
     match formula:
         case Truth():
             return True
@@ -357,7 +357,7 @@ def is_eventual(formula: Normal) -> bool:
 
 
 def is_universal(formula: Normal) -> bool:
-    """Whether the shape shows that the formula holds of all suffixes of a word it holds of."""
+    """Whether, by its shape, the formula holds for all suffixes of a word that it holds for."""
     return is_eventual(negate(formula))
 
 
@@ -367,7 +367,7 @@ def _is_suspendable(formula: Normal) -> bool:
 
 @lru_cache(_CACHE_SIZE)
 def implies(strong: Normal, weak: Normal) -> bool:
-    """Whether the shapes alone show that every word of the first is one of the second."""
+    """Whether, by their shapes alone, the first formula implies the second."""
     if strong in (weak, FALSE) or weak == TRUE:
         return True
     if isinstance(strong, Or):
@@ -419,7 +419,7 @@ def _same_shape(strong: Normal, weak: Normal) -> bool:
 
 @lru_cache(_CACHE_SIZE)
 def _rank(formula: Normal) -> tuple[Any, ...]:
-    """A key that sorts formulas the same way in every process, which hashes need not."""
+    """A key that sorts formulas the same way in every process, unlike hashes."""
     match formula:
         case Truth(value=value):
             return (0, value)

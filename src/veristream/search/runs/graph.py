@@ -1,8 +1,8 @@
 """Strongly connected components and paths in an explored graph, in native code.
 
 The graph is in compressed rows: node v has the edges first[v]..first[v + 1] - 1, each with a target
-and an entry (the action's index below, acceptance marks above). Only nodes of one *region* are looked
-at, so that a component from which nodes were removed can be taken apart again.
+and an entry (the action's index below, acceptance marks above). Only nodes of one *region* are considered,
+so that a component can be decomposed again after nodes were removed from it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Graph(NamedTuple):
 def components(graph, nodes, region, mine, found):  # type: ignore[no-untyped-def]
     """Tarjan's algorithm over the nodes v with region[v] == mine, starting from each of `nodes`.
 
-    Writes into `found` for each such node the number of its component, counted from 0 in the order
-    in which they are completed; gives how many there are. No recursion: the path is a stack.
+    Writes the number of each node's component into `found`, counted from 0 in the order in which they are
+    completed; returns how many there are. The path is an explicit stack, without recursion.
     """
     size = nodes.size
     order = np.full(graph.first.size - 1, -1, np.int64)  # when a node was reached
@@ -85,7 +85,7 @@ def components(graph, nodes, region, mine, found):  # type: ignore[no-untyped-de
 
 @njit(nogil=True, cache=True)
 def summarise(graph, nodes, found, count):  # type: ignore[no-untyped-def]
-    """Per component: the marks on its inner edges, whether it has an inner edge, its least node."""
+    """For each component: the marks on its inner edges, whether it has an inner edge, its least node."""
     marks = np.zeros(count, np.int64)
     cyclic = np.zeros(count, np.bool_)
     least = np.full(count, np.int64(1) << 62, np.int64)
@@ -102,9 +102,9 @@ def summarise(graph, nodes, found, count):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def enabled_units(successors, rows, width, nodes, units, scratch, enabled):  # type: ignore[no-untyped-def]
-    """Per node of `nodes`, into `enabled`: the fairness units with an enabled action in its state.
+    """Writes the fairness units that each of `nodes` enables into `enabled`.
 
-    `units` has a row of bit words for each action. Gives False where the scratch is too small.
+    `units` has a row of bit words for each action. Returns False if the scratch is too small.
     """
     capacity = scratch.shape[0] // width
     actions = np.empty(capacity, np.int64)
@@ -121,7 +121,7 @@ def enabled_units(successors, rows, width, nodes, units, scratch, enabled):  # t
 
 @njit(nogil=True, cache=True)
 def taken_units(graph, nodes, found, component, units, taken):  # type: ignore[no-untyped-def]
-    """Into `taken`: the fairness units with an action on an inner edge of the component."""
+    """Writes the fairness units with an action on an inner edge of the component into `taken`."""
     for node in nodes:
         for edge in range(graph.first[node], graph.first[node + 1]):
             target = np.int64(graph.targets[edge])
@@ -132,7 +132,7 @@ def taken_units(graph, nodes, found, component, units, taken):  # type: ignore[n
 
 
 class Letters(NamedTuple):
-    """How the product was made, to find out which step an edge stands for: the code of steps and of
+    """How the product is computed, to find out which step an edge represents: the code of steps and of
     state propositions, the rows and their width, and the automaton (see `kernel.product`)."""
 
     successors: int
@@ -146,11 +146,11 @@ class Letters(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def name_steps(graph, letters, nodes, groups, found, component, scratch, named):  # type: ignore[no-untyped-def]
-    """Into `named`, per inner edge of the component: the number of the step that it stands for.
+    """Writes the number of the step that each inner edge of the component represents into `named`.
 
-    `nodes` come in groups of one state of the system each. Steps are numbered from 0, those of one
-    state in a row. Gives how many there are; NONE where one is on no inner edge, so that the
-    component is not closed; TOO_SMALL where the scratch is.
+    `nodes` come in groups of one state of the system each. Steps are numbered from 0, consecutively for
+    each state. Returns how many there are; NONE if one is on no inner edge, so that the component is not
+    closed; TOO_SMALL if the scratch is too small.
     """
     capacity = scratch.shape[0] // letters.width
     actions = np.empty(capacity, np.int64)
@@ -187,7 +187,7 @@ def name_steps(graph, letters, nodes, groups, found, component, scratch, named):
 def nearest(graph, found, component, start, goal, came):  # type: ignore[no-untyped-def]
     """Breadth-first inside the component from `start` to the nearest edge with goal[edge].
 
-    Gives that edge, or NONE; came[v] is the edge by which v was reached, NONE for `start`.
+    Returns that edge, or NONE; came[v] is the edge by which v was reached, NONE for `start`.
     """
     queue = [start]
     came[start] = NONE
@@ -209,7 +209,7 @@ def nearest(graph, found, component, start, goal, came):  # type: ignore[no-unty
 
 @njit(nogil=True, cache=True)
 def source_of(graph, edge):  # type: ignore[no-untyped-def]
-    """The node that the edge leaves, by bisection."""
+    """The source of the edge, by bisection."""
     low, high = 0, graph.first.size - 1
     while high - low > 1:
         middle = (low + high) // 2

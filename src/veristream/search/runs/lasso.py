@@ -1,4 +1,4 @@
-"""Runs of the form stem and loop: built from a fair component, and judged by the formula itself."""
+"""Lassos, runs of a stem and a loop: built from a fair component, and checked against the formula."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from veristream.search.runs.graph import NONE, Graph, nearest, source_of
 EdgeSet = NDArray[np.bool_]
 
 STEPS_SHOWN = 256
-"""A loop that must take every single step takes them all only if they are not more."""
+"""A loop that must take every single step takes all of them only if there are at most this many."""
 
 
 def loop_edges(graph: Graph, fair: FairComponent, marks: int, units: Units, start: int) -> list[int]:
-    """The edges of a cycle from `start` that meets every acceptance mark and every debt of fairness."""
+    """The edges of a cycle from `start` that meets every acceptance mark and every fairness requirement."""
     path: list[int] = []
     here = start
     entries, targets = graph.entries, graph.targets
@@ -43,9 +43,9 @@ def loop_edges(graph: Graph, fair: FairComponent, marks: int, units: Units, star
 def _take_all(
     graph: Graph, fair: FairComponent, step_of: NDArray[np.int64], before: tuple[list[int], int]
 ) -> list[int]:
-    """The edges of a walk that, with the path before it, takes every step of the component."""
+    """The edges of a walk that, together with the path before it, takes every step of the component."""
     path, here = before
-    owed = np.ones(fair.step_count + 1, np.bool_)  # the last one for NONE, which nobody owes
+    owed = np.ones(fair.step_count + 1, np.bool_)  # the last one is for NONE, which is not required
     owed[[*step_of[path], NONE]] = False
     added: list[int] = []
     while owed.any():
@@ -57,7 +57,7 @@ def _take_all(
 
 
 def _walk(graph: Graph, fair: FairComponent, start: int, goal: EdgeSet) -> list[int]:
-    """The edges from `start` to the nearest goal edge, that edge included."""
+    """The edges from `start` to the nearest goal edge, including that edge."""
     came = np.full(graph.first.size - 1, -2, np.int64)
     edge = int(nearest(graph, fair.found, fair.component, start, goal, came))
     assert edge != NONE, "a component reaches all its own edges"
@@ -70,7 +70,7 @@ def _walk(graph: Graph, fair: FairComponent, start: int, goal: EdgeSet) -> list[
 
 
 def _debts(graph: Graph, fair: FairComponent, units: Units) -> Iterator[EdgeSet]:
-    """Per unit that the component owes something: which edges pay it."""
+    """For each unit that the loop must take: the edges that take it."""
     if not units.exist:
         return
     actions = np.minimum(graph.entries & 0xFFFFFFFF, units.of_action.shape[0] - 1)
@@ -84,7 +84,7 @@ def _debts(graph: Graph, fair: FairComponent, units: Units) -> Iterator[EdgeSet]
                 continue
             pays = is_step & (units.of_action[actions, word] & unit != 0)
             if not fair.taken[word] & unit:
-                # Only a weak unit may stay untaken, and then some node does not enable it.
+                # Only a weak unit may remain untaken, and then some node does not enable it.
                 disabled = np.zeros(graph.first.size - 1, np.bool_)
                 disabled[fair.nodes[fair.enabled[:, word] & unit == 0]] = True
                 known = graph.targets < disabled.size
@@ -93,9 +93,9 @@ def _debts(graph: Graph, fair: FairComponent, units: Units) -> Iterator[EdgeSet]
 
 
 def satisfies(formula: Formula, letters: Sequence[frozenset[Holds | Occurs | Silent]], loop: int) -> bool:
-    """Whether the run letters[0], letters[1], ... that goes back to `loop` satisfies the formula.
+    """Whether the run letters[0], letters[1], ... that returns to `loop` satisfies the formula.
 
-    An obvious evaluation, position by position, so that it can vouch for what the automaton found.
+    A direct evaluation, position by position, which confirms what the automaton found.
     """
     return _positions(formula, letters, loop)[0]
 
@@ -106,7 +106,7 @@ def _positions(
     size = len(letters)
     after = [*range(1, size), loop]
     match formula:
-        case Holds(condition=Const(value=value)):  # no proposition: it is in no letter
+        case Holds(condition=Const(value=value)):  # a constant is in no letter
             return [value != 0] * size
         case Holds() | Occurs() | Silent():
             return [formula in letter for letter in letters]
@@ -140,7 +140,7 @@ def _positions(
 
 
 def _until(left: list[bool], right: list[bool], after: list[int]) -> list[bool]:
-    """The least fixpoint of: right, or left and the same at the next position."""
+    """The least fixed point of: right, or left and the same at the next position."""
 
     def step(value: list[bool], _: int) -> list[bool]:
         return [right[i] or (left[i] and value[after[i]]) for i in range(len(value))]

@@ -1,9 +1,9 @@
 """Liveness: properties of infinite runs, by the product with a Büchi automaton.
 
-The automaton accepts the runs that break the property. The product is explored breadth-first, with
-its edges kept; whenever it has doubled, and at the end, its strongly connected components are
-searched for a fair accepting one. A component of the part explored so far is one of the whole, so a
-violation is often found long before the product is complete.
+The automaton accepts the runs that violate the property. The product is explored breadth-first, with its
+edges kept; whenever it has doubled, and at the end, its strongly connected components are searched for a
+fair accepting one. A cycle in the part explored so far is a cycle of the whole, so a violation is often
+found long before the product is complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from veristream.search.session import Advancing, Hit, Session
 from veristream.verdict import Holds, Result, Unknown, Verdict, Violated
 
 FIRST_LOOK = 1 << 15  # states before the first search for components
-NEAR = 1 << 10  # the same where it is known that there are some
+NEAR = 1 << 10  # the same if it is known that there are some
 
 
 def check_liveness(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
@@ -59,7 +59,7 @@ class ExploringRuns(Advancing, Protocol):
 Runs = TypeVar("Runs", bound=ExploringRuns)
 
 Look = Callable[[bool], Violated | None]
-"""Looks for a run that breaks the property in what is explored; told whether that is all there is."""
+"""Looks for a violating run in the explored part; the argument says whether that is everything."""
 
 
 def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
@@ -87,27 +87,27 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
 
 
 class LocalRuns:
-    """The runs from a state of the product, explored here.
+    """The runs from a state of the product, explored in this process.
 
-    `prefix` leads from the initial state to that one.
+    `prefix` leads from the initial state to that state.
     """
 
     def __init__(
         self, product: Product, start: Row, memory_max_mib: int | None, prefix: Sequence[Edge] = ()
     ) -> None:
         self.product, self.prefix = product, list(prefix)
-        # Edges are numbered in the order of their states, so one worker explores.
+        # Edges are numbered in the order of their states, so there is only one worker.
         plan = Plan(observes=True, keeps_edges=True)
         self.exploration: Exploration = begin(product.code, start, plan, 1, memory_max_mib)
 
     def look(self) -> Violated | None:
-        """A run that breaks the property, in what is explored so far."""
+        """A violating run in the explored part, if there is one."""
         product, graph = self.product, self._graph()
         fair = find_fair(graph, product.all_marks, product.units, self._system())
         return None if fair is None else product.violated(self._lasso(graph, fair))
 
     def search(self) -> Violated | None:
-        """A run that breaks the property; None once all is explored. Raises OutOfMemoryError."""
+        """A violating run; None once everything is explored. Raises OutOfMemoryError."""
         exploration = self.exploration
         while not exploration.complete:
             exploration.advance(max(NEAR, exploration.state_count))
@@ -153,8 +153,8 @@ class LocalRuns:
         )
 
     def _alike(self, graph: Graph, fair: FairComponent) -> dict[int, int]:
-        """Of edges whose single steps a fair run owes: how many steps before an edge's own have the
-        same states and action, so that the replay takes each of them and not one for all."""
+        """For each edge whose step a fair run must take: how many steps before its own have the same states
+        and action, so that the replay takes each of them and not one for all."""
         if fair.step_of is None or fair.step_count > STEPS_SHOWN:
             return {}
         inner = [int(edge) for edge in np.nonzero(fair.step_of != NONE)[0]]

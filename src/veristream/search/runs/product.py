@@ -1,4 +1,4 @@
-"""The product of a network with the Büchi automaton of the runs that break a property."""
+"""The product of a network with the Büchi automaton of the runs that violate a property."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def formula_of(property_: Property) -> Formula:
 class Edge:
     """A step of the product: states of the Network, states of the automaton, action, acceptance.
 
-    `number` tells which of the steps with the same states and action is meant, where it matters.
+    `number` distinguishes steps with the same states and action, if that matters.
     """
 
     before: State
@@ -77,7 +77,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Lasso:
-    """A run that breaks the property: a stem, then a loop for ever; how many steps a fair run owes."""
+    """A violating run: a stem, then a loop for ever; and how many steps a fair run must take."""
 
     stem: list[Edge]
     loop: list[Edge]
@@ -85,7 +85,7 @@ class Lasso:
 
 
 def watch_of(automaton: Automaton, property_: Property) -> Watch:
-    """What the kernel has to tell of the states and steps."""
+    """The propositions that the kernel evaluates."""
     conditions = tuple(atom.condition for atom in automaton.states)
     premises = antecedents(property_)[: 62 - len(conditions)]
     monitor = Monitor(
@@ -95,7 +95,7 @@ def watch_of(automaton: Automaton, property_: Property) -> Watch:
 
 
 class Product:
-    """The product as something to explore, and to tell runs of."""
+    """The product: its code to explore it, and its runs as traces."""
 
     plan = Plan(observes=True)
 
@@ -118,7 +118,7 @@ class Product:
         return len(self.initial)
 
     def letters(self, rows: int) -> Letters:
-        """What tells which step an edge stands for, of states whose rows are at the address."""
+        """How to find the step that an edge represents, for states with rows at the address."""
         return Letters(
             self.kernel.successors,
             self.kernel.propositions,
@@ -130,7 +130,7 @@ class Product:
         )
 
     def state(self, row: Row) -> tuple[State, int]:
-        """A product state: the Network's state and the automaton's."""
+        """A product state: a state of the Network and a state of the automaton."""
         return decode(self.kernel.layout, self.network, row[:-1]), int(row[-1])
 
     def edge(self, before: Row, after: Row, entry: int, number: int | None = None) -> Edge:
@@ -139,13 +139,13 @@ class Product:
         return Edge(source, target, from_state, to_state, entry & 0xFFFFFFFF, entry >> 32, number)
 
     def edges_along(self, rows: Sequence[Row]) -> list[Edge]:
-        """The steps along a path of which only the states are known."""
+        """The steps along a path that is given by its states."""
         return [self._edge_between(before, after) for before, after in pairwise(rows)]
 
     def _edge_between(self, before: Row, after: Row) -> Edge:
         """Some step from one state to the other."""
         looking = begin(self.code, before, Plan(keeps_edges=True), 1, 64)
-        while looking.expanded == 0:  # more than once where its buffers are too small
+        while looking.expanded == 0:  # more than once if its buffers are too small
             looking.advance(1)
         _, targets, entries = (part.words for part in looking.memory.edges)
         for k in range(looking.edge_count):
@@ -154,7 +154,7 @@ class Product:
         raise AssertionError("the kernel knows no such step")
 
     def violated(self, lasso: Lasso) -> Violated:
-        """The finding that the run breaks the property, after the interpreter has taken it."""
+        """The verdict of a violating run, after the interpreter has replayed it."""
         steps = [first_step(self.interpreter, self.interpreter.initial())]
         letters = []
         for edge in lasso.stem + lasso.loop:
@@ -165,8 +165,8 @@ class Product:
         assert not satisfies(self.formula, letters, turn), "the lasso keeps the property"
         reason = f"the run repeats for ever: step {len(steps) - 1} leads back to step {turn}"
         if lasso.step_count > STEPS_SHOWN:
-            also = f"all {lasso.step_count} steps of the states that it does not leave any more"
-            reason += f"; a fair run also takes, again and again, {also}"
+            also = f"all {lasso.step_count} steps of the states that it stays in"
+            reason += f"; a fair run also takes infinitely often {also}"
         return Violated(reason, Trace(tuple(steps), loop=turn))
 
     def _replay(self, edge: Edge) -> tuple[Step, Letter]:
@@ -209,7 +209,7 @@ class Product:
         )
 
     def failed(self, hit: Hit, path: Sequence[Row]) -> Unknown:
-        """The finding that the model, or the property, fails at the end of a path."""
+        """The verdict if the model, or the property, fails at the end of a path."""
         states = [self.state(row)[0] for row in path]
         states = [s for i, s in enumerate(states) if i == 0 or s != states[i - 1]]
         if hit.kind == native.FAULT and hit.other != WATCH_FAILED:
@@ -220,6 +220,6 @@ class Product:
         return property_fault(self.interpreter, states, conditions)
 
     def vacuity(self, seen: int) -> str | None:
-        """Why the property holds for a reason that says little, if so."""
+        """Why the property is vacuously true, if it is."""
         premises = list(enumerate(self.watch.premises, len(self.automaton.states)))
         return true_from_the_start(self.interpreter, self.property) or unmet_premise(seen, premises)

@@ -1,9 +1,9 @@
 """Breadth-first search of zones, in native code.
 
-A *node* is a zone together with a discrete state. Discrete states are kept once, in the visited set; each
-has a chain of its nodes. A new zone that one of the chain includes is dropped; those of the chain that
-it includes are taken out, and are not expanded if they have not been yet. Nodes stay where they are, so
-that the way to each can be told.
+A *node* is a zone together with a discrete state. Discrete states are stored once, in the visited set; each
+has a chain of its nodes. A new zone is dropped if a node of the chain includes it; the nodes of the chain
+that it includes are removed from the chain, and are not expanded any more. The nodes themselves stay in
+memory, so that the path to each can be reconstructed.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from veristream.search.zones.steps import (
     tested,
 )
 
-# What `expand_zones` and `scatter_zones` came back for; COMPLETE may be of a level.
+# Why `expand_zones` and `scatter_zones` return; COMPLETE may refer to a level.
 QUANTUM, COMPLETE, HIT, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, NEED_OUTBOX, FAULT = range(9)
 
-# Counters of a search; LEVEL is the depth of the node that was expanded last, -1 before the first.
+# Counters of a search; LEVEL is the depth of the node expanded last, -1 before the first.
 NODES, EXPANDED, TRANSITIONS, DISCRETE, DEPTH, SKEWED, TABLE_LIMIT, NODE_LIMIT, LEVEL = range(9)
 TALLY_COUNT = 9
 
 BEYOND = INFINITY - 1
-"""The measure of a clock beyond what zones tell apart, which perhaps is not without bound."""
+"""The measure of a clock that exceeds what zones distinguish, but may be bounded."""
 
 COVERED = 1
 NONE = 0xFFFFFFFF
 
-# What a watched part may say of deadlocks.
+# What a watched part may require of deadlocks.
 NOT_ASKED, ALIVE, DEAD = -1, 0, 1
 
 
 class Nodes(NamedTuple):
-    """All nodes, by number; `entries` tell the step that led to one: its action, and above 32 bits its
+    """All nodes, by number; an entry is the step that led to the node: its action, and above 32 bits its
     place among the successors of the parent."""
 
     zones: NDArray[np.int32]
@@ -76,23 +76,23 @@ class Nodes(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """The convex parts of the conditions that are asked of every node; see `ir.disjuncts`.
+    """The convex parts of the conditions that are tested in every node; see `ir.disjuncts`.
 
-    A part belongs to a case; a case that is open and of which a part is found becomes a hit, or where it
-    has a measure, its best value is noted.
+    A part belongs to a case. If a part of an open case is found, the case becomes a hit, or its best value
+    is noted if it has a measure.
     """
 
     cases: NDArray[np.int64]  # per part: its case
     bits: NDArray[np.int64]  # per part: the bit of its condition
-    timed: NDArray[np.int64]  # per part: 1 where it has clock constraints, numbered as the part
+    timed: NDArray[np.int64]  # per part: 1 if it has clock constraints, numbered as the part
     deadlocks: NDArray[np.int64]  # per part
     measures: NDArray[np.int64]  # per case: its measure or -1
-    clocks: NDArray[np.int64]  # per measure: the clock, 0 where it is a value
+    clocks: NDArray[np.int64]  # per measure: the clock, 0 if it is a value
     signs: NDArray[np.int64]  # per measure: 1 for the greatest, -1 for the least
     open: NDArray[np.int64]  # per case: 1 while it is not decided
-    hits: NDArray[np.int64]  # per case: node, part; -1 where there is none
-    best: NDArray[np.int64]  # per measure: value, node, part; node -1 where there is none
-    fault: NDArray[np.int64]  # node, and the action where one failed
+    hits: NDArray[np.int64]  # per case: node, part; -1 if there is none
+    best: NDArray[np.int64]  # per measure: value, node, part; node -1 if there is none
+    fault: NDArray[np.int64]  # node, and the action if one failed
 
 
 @njit(nogil=True, cache=True)
@@ -139,7 +139,7 @@ def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
 
 @inlined
 def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-untyped-def]
-    """Whether a node of the chain includes the zone; takes out those that the zone includes."""
+    """Whether a node of the chain includes the zone; removes the nodes that the zone includes."""
     before = NONE
     node = load_half(head_address)
     while node != NONE:
@@ -162,7 +162,7 @@ def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-unt
 
 @inlined
 def add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
-    """The node of the zone in the state at `row`; -1 where one that includes it is there."""
+    """The node of the zone in the state at `row`; -1 if another node includes it."""
     fresh = tally[DISCRETE]
     state = find_or_add(store, row, print_, fresh, ROOT)
     if state == fresh:
@@ -186,7 +186,7 @@ def add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth):  
 
 @njit(nogil=True, cache=True)
 def _note(code, shape, watched, row, node, part, zone, still):  # type: ignore[no-untyped-def]
-    """Notes that a part was found, in the given clock values; False where its measure fails."""
+    """Notes that a part was found with the given clock values; returns False if its measure fails."""
     case = watched.cases[part]
     measure = watched.measures[case]
     if measure < 0:
@@ -223,7 +223,7 @@ def _blame(watched, node, action):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _observe_zone(code, shape, scratch, watched, row, node, zone):  # type: ignore[no-untyped-def]
-    """Notes which parts that do not ask for deadlocks are found in a new node."""
+    """Notes which parts hold in a new node, except those that mention deadlocks."""
     if watched.cases.size == 0:
         return
     bits = call_1(code.propositions, row)
@@ -251,7 +251,8 @@ def _observe_zone(code, shape, scratch, watched, row, node, zone):  # type: igno
 
 @njit(nogil=True, cache=True)
 def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # type: ignore[no-untyped-def]
-    """Notes the parts that ask for deadlocks, once the `count` steps are known; False for no room."""
+    """Notes the parts that mention deadlocks, once the `count` steps are known; False if there is no
+    room."""
     bits = call_1(code.propositions, row)
     still = is_still(code, scratch, row)
     if bits < 0 or still < 0:
@@ -274,7 +275,7 @@ def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # ty
         if left < 0:
             return False
         if asked == ALIVE:
-            # What is left when all that is stuck is taken away is alive.
+            # Whatever is not stuck is alive.
             left = _alive(shape, scratch, left)
             if left < 0:
                 return False
@@ -285,7 +286,7 @@ def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # ty
 
 @njit(nogil=True, cache=True)
 def _alive(shape, scratch, dead):  # type: ignore[no-untyped-def]
-    """What of the scratch's zone is in none of its `dead` pieces, as pieces; their number, or -1."""
+    """The scratch's zone without its `dead` pieces, as pieces; their number, or -1."""
     saved = scratch.pieces[:dead].copy()
     copy(scratch.zone, scratch.pieces[0], shape.n)
     left = 1
@@ -299,8 +300,8 @@ def _alive(shape, scratch, dead):  # type: ignore[no-untyped-def]
 
 @inlined
 def keep_zone(code, shape, store, nodes, tally, scratch, watched, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
-    """The node of the zone in the state at `row`, asked for all that is watched; -1 where one that includes
-    it is there."""
+    """The node of the zone in the state at `row`, with all watched parts tested; -1 if another node
+    includes it."""
     node = add_zone(store, nodes, tally, shape.n, row, print_, zone, parent, entry, depth)
     if node >= 0:
         _observe_zone(code, shape, scratch, watched, row, node, zone)
@@ -309,8 +310,8 @@ def keep_zone(code, shape, store, nodes, tally, scratch, watched, row, print_, z
 
 @inlined
 def _take_step(code, shape, store, nodes, tally, scratch, watched, sharing, node, k):  # type: ignore[no-untyped-def]
-    """Keeps, or sends to its owner, what step k makes of the scratch's zone, its bounds already applied;
-    gives what is missing, FAULT where the step fails, else QUANTUM."""
+    """Keeps the result of step k from the scratch's zone, which satisfies its bounds, or sends it to its
+    owner; returns what is missing, FAULT if the step fails, else QUANTUM."""
     row = scratch.out_rows.ctypes.data + 8 * shape.stride * k
     set_clocks(scratch.zone, shape, row)
     found = enter(code, shape, scratch, row, scratch.zone)
@@ -345,7 +346,7 @@ def _take_step(code, shape, store, nodes, tally, scratch, watched, sharing, node
 
 @inlined
 def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, node):  # type: ignore[no-untyped-def]
-    """Finds all successors of a node; gives what is missing, or QUANTUM."""
+    """Finds all successors of a node; returns what is missing, or QUANTUM."""
     row = _row_of(store, nodes, node)
     actions = scratch.out_actions
     count = call_4(code.successors, row, scratch.out_rows.ctypes.data, actions.ctypes.data, actions.size)
@@ -359,7 +360,7 @@ def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, no
             return NEED_PIECES
         if left > 0 and actions[k] < 0:
             _blame(watched, node, actions[k] & 0xFFFFFFFF)
-            asks = False  # where a step fails, it cannot be told whether one is possible
+            asks = False  # if a step fails, it is not known whether one is possible
             continue
         for piece in range(left):
             copy(scratch.ready[piece], scratch.zone, shape.n)
@@ -375,10 +376,10 @@ def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, no
 
 @inlined
 def _expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum):  # type: ignore[no-untyped-def]
-    """Expands at most `quantum` nodes, of the level where zones are shared; says why it came back.
+    """Expands at most `quantum` nodes, of one level if zones are shared; returns why it stopped.
 
-    A failure of the model counts at the end of its level, in whatever order nodes are expanded: what else
-    is found in the level is found.
+    A failure of the model takes effect at the end of its level, so that other hits of the level count
+    independently of the order in which nodes are expanded.
     """
     for _ in range(quantum):
         last = tally[NODES]
@@ -417,7 +418,7 @@ def expand_zones(
     watched: Watched,
     quantum: int,
 ) -> int:
-    """Expands at most `quantum` nodes; says why it came back."""
+    """Expands at most `quantum` nodes; returns why it stopped."""
     shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
     nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
     return int(_expand(code, shape, store, nodes, tally, scratch, watched, None, quantum))
@@ -435,7 +436,7 @@ def scatter_zones(
     sharing: ZoneSharing,
     quantum: int,
 ) -> int:
-    """Expands at most `quantum` nodes of a part's level; says why it came back."""
+    """Expands at most `quantum` nodes of a part's level; returns why it stopped."""
     shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
     nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
     sharing = borrow_sharing(sharing)
@@ -457,8 +458,8 @@ def absorb_zones(
     taken: int,
     sender: int,
 ) -> int:
-    """Keeps the zones of another part's records that are new, as far as there is room; `words` and
-    `bounds` are the same memory, of which `taken` records were kept before. Gives how many are now."""
+    """Keeps the new ones of the zones that another part sent, while there is room; returns how many records
+    are processed. `words` and `bounds` are the same memory, and `taken` records were processed before."""
     shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
     nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
     n, word_count = shape.n, store.word_count

@@ -1,4 +1,4 @@
-"""A search of zones under way: its memory, and what of a network and its properties it needs."""
+"""Breadth-first exploration of zones: drives the native loop, within a memory budget."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ PACE_SECONDS = 0.2
 _PER_NODE = 4 + 4 + 4 + 8 + 4 + 1
 
 MODEL_FAILS = -1
-"""The kind of a hit that is a failure of the model: its source is the node, its other the action."""
+"""The kind of a hit that is a failure of the model; `source` is the node, `other` the action."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The discrete state of a node, the node before it, and the step that led from there: its action, and
-    above 32 bits its place among the successors."""
+    """The discrete state of a node, its parent, and the step from there: its action, and above 32 bits its
+    place among the successors."""
 
     row: Row
     parent: int | None
@@ -49,20 +49,20 @@ class Origin:
 
 @dataclass(slots=True)
 class Pace:
-    """How many nodes to look at in one go: as many as a short while is enough for. What one node takes
-    grows with the number of zones that it is compared with."""
+    """How many nodes to expand in one call: as many as take a short time. The cost of a node grows with the
+    number of zones that it is compared with."""
 
     count: int = 1 << 10
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Becomes faster or slower after what is done within."""
+        """Adapts the number to the time that the body takes."""
         started = time.monotonic()
         yield
         self.adapt(time.monotonic() - started)
 
     def adapt(self, seconds: float) -> None:
-        """Becomes faster or slower after a go that took so long."""
+        """Adapts the number to a call that took this long."""
         if seconds < PACE_SECONDS / 4:
             self.count = min(2 * self.count, 1 << 20)
         elif seconds > PACE_SECONDS:
@@ -99,7 +99,8 @@ def shape_of(network: Network, kernel: Kernel, bounds: ClockBounds) -> Shape:
 
 
 def _by_location(bounds: ClockBounds) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """The bounds of the clocks that each location still compares, and where those of each begin."""
+    """The bounds of the clocks that each location still compares, and where those of each location
+    begin."""
     compared = np.maximum(bounds.lower, bounds.upper) > NEVER
     places, clocks = np.nonzero(compared)
     rows = np.stack([clocks, bounds.lower[places, clocks], bounds.upper[places, clocks]], axis=1)
@@ -108,7 +109,7 @@ def _by_location(bounds: ClockBounds) -> tuple[NDArray[np.int64], NDArray[np.int
 
 
 def _priorities(network: Network) -> NDArray[np.int64]:
-    """A number for each action, greater ones going first; empty where all are alike."""
+    """The priority of each action, greater ones first; empty if all are the same."""
     ranks = [_rank(network, action) for action in list_actions(network)]
     order = sorted(set(ranks))
     if len(order) < 2:
@@ -117,7 +118,7 @@ def _priorities(network: Network) -> NDArray[np.int64]:
 
 
 def _rank(network: Network, action: Action) -> tuple[int, int]:
-    """The priority of the channel, then the greatest of the movers'."""
+    """The priority of the channel, then the greatest priority of the components that move."""
     leader = network.components[action.leader]
     sync = leader.edges[action.edge].sync
     channels = {channel.name: channel.priority for channel in network.channels}
@@ -128,7 +129,7 @@ def _rank(network: Network, action: Action) -> tuple[int, int]:
 
 
 def scratch_of(shape: Shape, network: Network, watch: Watch, capacity: int, pieces: int) -> Scratch:
-    """Room to work in, for states of up to `capacity` successors."""
+    """Working memory for states with up to `capacity` successors."""
     n = shape.n
     words = 1 + max([invariant_count_max(network), *map(bound_count, watch.tests)])
     cuts = pieces if len(shape.differences) else 1
@@ -152,7 +153,7 @@ def scratch_of(shape: Shape, network: Network, watch: Watch, capacity: int, piec
 
 
 class NodeMemory:
-    """Room for nodes and their discrete states, lent as it is needed; the table grows with the states."""
+    """Memory for nodes and their discrete states, allocated on demand; the table grows with the states."""
 
     def __init__(self, word_count: int, n: int, budget: int) -> None:
         self.word_count, self.budget = word_count, budget
@@ -190,11 +191,11 @@ class NodeMemory:
         return int(LOAD_MAX * self.slot_count)
 
     def byte_count(self, nodes: int, states: int) -> int:
-        """Memory in use for so many."""
+        """Memory in use for that many nodes and states."""
         return nodes * self.per_node + states * (8 * self.word_count + 4) + 8 * self.slot_count
 
     def grow_table(self, nodes: int, states: int) -> None:
-        """A larger table for the states there are; raises OutOfMemoryError."""
+        """Enlarges the table and enters the states again; raises OutOfMemoryError."""
         slots = self.slot_count * 4
         if slots > SLOTS_MAX or self.byte_count(nodes, states) + 8 * slots > self.budget:
             raise OutOfMemoryError
@@ -209,7 +210,7 @@ class NodeMemory:
 
 
 class ZoneExploration:
-    """A breadth-first search of zones; `advance` goes on for a while, the rest is there to look at."""
+    """An exploration of zones in progress: `advance` continues it, everything else inspects it."""
 
     def __init__(
         self,
@@ -241,7 +242,7 @@ class ZoneExploration:
         return self.memory.store()
 
     def begin(self, initial: Row) -> None:
-        """Enters the initial state, all clocks 0; nothing is found where its invariants forbid it."""
+        """Enters the initial state with all clocks 0, unless its invariants forbid it."""
         row = initial.view(np.int64).copy()
         address = int(row.ctypes.data)
         zone = self.scratch.zone
@@ -258,12 +259,12 @@ class ZoneExploration:
             keep_zone(*self.native(), address, print_, self.scratch.cuts[piece], native.NONE, 0, 0)
 
     def native(self) -> tuple[TimedCode, Shape, Store, Nodes, NDArray[np.int64], Scratch, Watched]:
-        """What the native loops work on."""
+        """The arguments of the native loops."""
         store = self.store()
         return self.code, self.shape, store, self.nodes, self.tally, self.scratch, self.watched
 
     def advance(self, quantum: int) -> None:
-        """Expands at most `quantum` nodes; raises OutOfMemoryError where the budget is used up."""
+        """Expands at most `quantum` nodes; raises OutOfMemoryError if the budget is used up."""
         self.watched.hits[:] = -1
         with self.pace.kept():
             reason = expand_zones(*self.native(), min(quantum, self.pace.count))
@@ -278,7 +279,7 @@ class ZoneExploration:
         self.check_budget()
 
     def make_room(self, reason: int) -> None:
-        """Gives a native loop what it came back for; raises OutOfMemoryError."""
+        """Makes the room that a native loop returned for; raises OutOfMemoryError."""
         match reason:
             case native.NEED_BUFFER | native.NEED_PIECES:
                 self.enlarge()
@@ -290,17 +291,17 @@ class ZoneExploration:
                 raise AssertionError(f"the loop came back for {reason}")
 
     def check_budget(self) -> None:
-        """Raises OutOfMemoryError where the budget is used up."""
+        """Raises OutOfMemoryError if the budget is used up."""
         if self.byte_count > self.budget:
             raise OutOfMemoryError
 
     def make_room_for_one(self) -> None:
-        """Room for one more node; raises OutOfMemoryError."""
+        """Makes room for one more node; raises OutOfMemoryError."""
         lacks_nodes = self.state_count + 1 > self.tally[native.NODE_LIMIT]
         self.make_room(native.NEED_NODES if lacks_nodes else native.NEED_TABLE)
 
     def enlarge(self) -> None:
-        """More room to work in."""
+        """Enlarges the working memory; raises OutOfMemoryError."""
         self.capacity, self.pieces = 2 * self.capacity, 2 * self.pieces
         if self.pieces * self.shape.n**2 * 12 > self.budget:
             raise OutOfMemoryError
@@ -311,7 +312,7 @@ class ZoneExploration:
         self.tally[native.TABLE_LIMIT] = self.memory.table_limit
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to release."""
 
     @property
     def state_count(self) -> int:
@@ -334,7 +335,7 @@ class ZoneExploration:
 
     @property
     def is_shortest(self) -> bool:
-        """Whether the first way found to each zone so far has the fewest steps."""
+        """Whether the first path found to each zone so far is a shortest one."""
         return not self.tally[native.SKEWED]
 
     @property
@@ -344,13 +345,13 @@ class ZoneExploration:
 
     @property
     def room(self) -> tuple[int, int]:
-        """How many successors, and how many pieces of a zone, there was room for in the end."""
+        """How many successors, and how many pieces of a zone, the working memory holds."""
         return self.capacity, self.pieces
 
     @property
     def hits(self) -> list[Hit]:
-        """The parts of open cases that were found lately, each with its node and how many steps lead there,
-        and at the end of a level what failed in it."""
+        """The parts of open cases found in the last round, each with its node and depth, and at the end of
+        a level what failed in it."""
         depths = self.nodes.depths
         noted = self.watched.hits.tolist()
         found = [Hit(part, node, int(depths[node])) for node, part in noted if node >= 0]
@@ -360,11 +361,11 @@ class ZoneExploration:
         return found
 
     def unwatch(self, hit: Hit) -> None:
-        """Stops asking for the case of which a part was found."""
+        """Stops watching for the case that the part found belongs to."""
         self.watched.open[self.watched.cases[hit.kind]] = 0
 
     def extreme(self, measure: int) -> tuple[int, int, int] | None:
-        """The best value of a measure, the node that has it, and in which part of the case."""
+        """The best value of a measure, the node that has it, and the part of the case."""
         value, node, part = self.watched.best[measure].tolist()
         return None if node < 0 else (value, node, part)
 

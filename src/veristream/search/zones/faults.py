@@ -1,7 +1,7 @@
-"""What fails in a timed model, and the run to it.
+"""Failures of timed models, and the runs to them.
 
-A search only notes the node and the action at which something could not be evaluated; here the
-interpreter says what that was, and the clock values in which it happens lead to the run.
+A search only notes the node and the action at which something could not be evaluated. Here the interpreter
+determines what that was, and the clock values for which it happens determine the run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from veristream.search.zones.watch import Questions
 from veristream.verdict import Fault, Step, Trace, Unknown
 
 NO_ACTION = -1
-"""Stands for a failure in the state of the node itself, not of an action that is possible there."""
+"""In place of an action: the failure is in the state of the node itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What fails, and what the clocks must satisfy for it to."""
+    """A failure, and the bounds on clocks under which it happens."""
 
     reason: str
     fault: Fault
@@ -40,14 +40,14 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True)
 class FaultTeller:
-    """Tells of the failures of one search."""
+    """Explains the failures of one search."""
 
     teller: Teller
     walker: Walker
     questions: Questions
 
     def tell(self, way: Sequence[Hop], action: int) -> Unknown:
-        """The verdict where the action, or the state itself, fails at the end of the way."""
+        """The verdict if the action, or the state itself, fails at the end of the path."""
         state = self.teller.state(way[-1].row)
         for failure in self._failures(state, action):
             found = self.walker.walk(way, self._happening(action, failure.bounds))
@@ -58,7 +58,7 @@ class FaultTeller:
         raise AssertionError(f"the interpreter knows no failure of action {action} in {state}")
 
     def _happening(self, action: int, bounds: Sequence[Bound]) -> Finish:
-        """What of a zone lets the action happen, within the bounds."""
+        """The part of a zone in which the action is possible, within the bounds."""
         walker, n = self.walker, self.walker.shape.n
         possible = walker.anywhere if action == NO_ACTION else walker.departing(action)
 
@@ -89,7 +89,7 @@ class FaultTeller:
                     yield _Failure(failure.reason, failure.fault, taken.clocks.bounds)
 
     def _of_state(self, state: State, when: str) -> Iterator[_Failure]:
-        """What cannot be evaluated in the state; `when` begins the sentence."""
+        """The conditions that cannot be evaluated in the state; `when` begins the message."""
         untimed = self.teller.interpreter.untimed
         what = "an invariant"
         try:
@@ -108,7 +108,7 @@ class FaultTeller:
 
 
 def failure_at_first(interpreter: TimedInterpreter) -> Unknown | None:
-    """The verdict where an invariant of the initial locations cannot be evaluated; None where all can."""
+    """The verdict if an invariant of the initial locations cannot be evaluated; None if all can."""
     try:
         interpreter.untimed.invariant_bounds(interpreter.untimed.initial())
     except ModelFault as found:

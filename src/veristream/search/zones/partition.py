@@ -1,7 +1,8 @@
-"""How the zones of a timed network are shared out between workers, in native code.
+"""How workers divide the zones of a timed network, in native code.
 
-A discrete state belongs to one part, by its fingerprint, and all its zones with it, so that the owner alone
-decides which zone includes which. What a worker finds for others waits in an outbox for each.
+The fingerprint of a discrete state decides which part it belongs to, together with all its zones, so that
+the owner alone compares zones of a state. Zones that a worker finds for other parts wait in one outbox
+each.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from veristream.kernel.native import borrowed, load_word
 from veristream.kernel.zones import includes
 from veristream.search.reach.visited import same_row
 
-# Counters of a part: the last two tell where its level ends, and how many steps lead to what arrives.
+# Counters of a part; the last two are the end of its level, and the depth of the zones that arrive.
 SENT, SPARED, LEVEL_END, COMING, SHARING_TALLY = range(5)
 
 
 class ZoneSharing(NamedTuple):
-    """How zones are shared out, and what waits for other parts.
+    """How zones are divided, and the records that wait for other parts.
 
-    A record is a row, a zone in whole words, its parent's number and the entry that led to it. `lately`
-    remembers zones that were sent not long ago: what one of them includes need not be sent.
+    A record is a row, a zone in whole words, the number of its parent and the entry that led to it.
+    `lately` remembers zones that were sent recently: a zone that one of them includes is not sent.
     """
 
     part: int
     part_count: int
     owners: NDArray[np.uint16]  # the part of each own node's parent
-    outboxes: NDArray[np.int64]  # per part its records, one after the other
+    outboxes: NDArray[np.int64]  # the records of each part, one after the other
     outbox_bounds: NDArray[np.int32]  # the same memory, to write zones into
     used: NDArray[np.int64]  # per part: records in its outbox
     lately: NDArray[np.int64]  # rows with a zone each, by fingerprint
@@ -78,7 +79,7 @@ def _write(words, bounds, at, word_count, n, row, zone):  # type: ignore[no-unty
 
 @njit(nogil=True, cache=True)
 def _is_known(sharing, word_count, n, row, print_, zone):  # type: ignore[no-untyped-def]
-    """Whether a zone that includes this one was sent lately; remembers this one where not."""
+    """Whether a zone that includes this one was sent recently; remembers this one if not."""
     size = word_count + zone_words(n) + 1  # the last word says that something is there
     places = sharing.lately.size // size
     at = size * ((print_ & 0xFFFFFFFF) * places >> 32)
@@ -95,8 +96,8 @@ def _is_known(sharing, word_count, n, row, print_, zone):  # type: ignore[no-unt
 
 @njit(nogil=True, cache=True)
 def send_zone(sharing, word_count, n, row, print_, zone, parent, entry, owner):  # type: ignore[no-untyped-def]
-    """Puts the zone into its owner's outbox, unless one that includes it was there lately; False for no
-    room."""
+    """Puts the zone into its owner's outbox, unless one that includes it was sent recently; returns False
+    if there is no room."""
     size = record_words(word_count, n)
     room = sharing.outboxes.size // sharing.part_count
     if (sharing.used[owner] + 1) * size > room:

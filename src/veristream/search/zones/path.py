@@ -1,7 +1,7 @@
-"""A way of zones gone once more, exactly, to see in which clock values it ends.
+"""Replays a zone path without extrapolation, to compute the clock values in which it ends.
 
-Where steps of greater priority take away part of a zone, or waiting leads from one part of a condition to
-another, there are several ways to go on; all are tried until one comes to the end.
+If steps of greater priority remove part of a zone, or waiting leads from one part of a condition to
+another, there are several ways to continue; they are tried until one reaches the end.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _PROPOSITIONS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 Zone = NDArray[np.int32]
 Finish = Callable[[int, Zone], Iterator[Zone]]
-"""What of a zone may be the end of the way, given the address of its row."""
+"""The parts of a zone in which the path may end, given the address of its row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Walker:
-    """Goes ways of zones; `parts` where runs stay in the parts of a condition."""
+    """Replays zone paths; `parts` is given if runs stay in the parts of a condition."""
 
     code: TimedCode
     shape: Shape
@@ -51,7 +51,8 @@ class Walker:
     parts: Parts | None = None
 
     def walk(self, way: Sequence[Hop], finish: Finish) -> tuple[list[Hop], Zone] | None:
-        """The way, with what to leave each state in where that matters, and where it ends."""
+        """The path, with the clock values to leave each state in if they matter, and the zone in which it
+        ends."""
         begin = np.zeros(self.shape.n**2, np.int32)
         set_zero(begin, self.shape.n)
         open_ = [self._enter(way[0], begin)]
@@ -77,7 +78,7 @@ class Walker:
         return None
 
     def _enter(self, hop: Hop, zone: Zone) -> Iterator[tuple[Zone, Zone | None]]:
-        """The zone in the hop's state and part, waiting included."""
+        """The zone in the hop's state and part, including delays."""
         row = hop.row.view(np.int64).copy()
         found = self._settle(int(row.ctypes.data), hop.part, zone)
         if found == ENTERED:
@@ -89,7 +90,8 @@ class Walker:
         return int(settle(self.code, self.shape, self.scratch, self.parts, row, part, zone, False))
 
     def _go(self, here: Hop, there: Hop, zone: Zone) -> Iterator[tuple[Zone, Zone | None]]:
-        """Each way on from the zone, with the part of it that is left from where not all is."""
+        """Each continuation from the zone, with the part of the zone that it leaves from, if not all of
+        it."""
         scratch, shape = self.scratch, self.shape
         if there.cause is not None:
             after = zone.copy()
@@ -125,8 +127,8 @@ class Walker:
         )
 
     def part_of(self, row: Row, zone: Zone, part: int, bit: int) -> tuple[int, Zone]:
-        """What of a zone in the row's state is in a part, if the bit of its condition is set: EMPTY,
-        ENTERED or FAILED."""
+        """The subset of a zone, in the row's state, that is in a part if the bit of its condition is set,
+        with EMPTY, ENTERED or FAILED."""
         words = row.view(np.int64).copy()
         address = int(words.ctypes.data)
         kept = zone.copy()
@@ -139,7 +141,7 @@ class Walker:
         yield zone
 
     def departing(self, action: int) -> Finish:
-        """Where the action is possible, were it only to fail."""
+        """Where the action is possible, even if it fails."""
 
         def finish(row: int, zone: Zone) -> Iterator[Zone]:
             scratch = self.scratch
@@ -152,7 +154,7 @@ class Walker:
         return finish
 
     def ending(self, row: int, zone: Zone) -> Iterator[Zone]:
-        """Where neither a step nor the end of the condition can come."""
+        """Where no step is possible and the condition never ends."""
         assert self.parts is not None
         scratch = self.scratch
         count = list_successors(self.kernel, row, scratch.out_rows, scratch.out_actions)
@@ -163,7 +165,7 @@ class Walker:
             yield scratch.pieces[0].copy()
 
     def satisfying(self, part: int, deadlock: bool | None) -> Finish:
-        """Where a watched part holds, and whether a deadlock is there or not."""
+        """Where a watched part holds, with or without a deadlock if it mentions deadlocks."""
 
         def finish(row: int, zone: Zone) -> Iterator[Zone]:
             scratch, shape = self.scratch, self.shape
@@ -181,7 +183,7 @@ class Walker:
         return finish
 
     def _without(self, zone: Zone, dead: Sequence[Zone]) -> Iterator[Zone]:
-        """The zone less the dead pieces."""
+        """The zone without the dead pieces."""
         pieces = [zone]
         room = np.zeros((self.shape.n**2, self.shape.n**2), np.int32)
         for taken in dead:

@@ -1,7 +1,7 @@
-"""Nodes of a search of zones as they travel, and as they are saved.
+"""Nodes of a zone search as records, to send and to save them.
 
-They are put back in the order in which they were found: then each becomes what it was, its number, its
-place in the chain of its discrete state, and those that it includes.
+Nodes are restored in the order in which they were found, so that each gets the same number and the same
+place in the chain of its discrete state.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def pack(
     parents: NDArray[np.uint32],
     owners: NDArray[np.uint16],
 ) -> Words:
-    """The chosen nodes as records, one in each row: as `ZoneSharing` has them, and in a last word the part
-    of the parent above 32 bits, and the depth. The parents are given by their numbers there."""
+    """The chosen nodes as records, one in each row: as in `ZoneSharing`, and a last word with the parent's
+    part above 32 bits and the depth below. `parents` are numbers within the part of the parent."""
     width, n = zones.shape.word_count, zones.shape.n
     records = np.zeros((len(chosen), saved_words(width, n)), np.int64)
     states = zones.nodes.states[chosen]
@@ -58,8 +58,8 @@ def restore_zones(
     bounds: NDArray[np.int32],
     taken: int,
 ) -> int:
-    """Puts nodes back as far as there is room; `words` and `bounds` are the same memory, of which `taken`
-    records were put back before. Gives how many are now."""
+    """Restores nodes while there is room; returns how many are restored. `words` and `bounds` are the same
+    memory, and `taken` records were restored before."""
     size = record_words(store.word_count, n) + 1
     for k in range(taken, words.size // size):
         if tally[DISCRETE] + 1 > tally[TABLE_LIMIT] or tally[NODES] + 1 > tally[NODE_LIMIT]:
@@ -79,7 +79,7 @@ def restore_zones(
 
 def write_nodes(records: Words, word_count: int, folder: str, name: str) -> None:
     """Writes nodes as a Parquet file; raises OSError."""
-    import pyarrow as pa  # takes a while to import, and only checkpoints need it
+    import pyarrow as pa  # slow to import, and only needed for checkpoints
     from pyarrow import parquet
 
     table = pa.table(
@@ -98,7 +98,7 @@ def write_nodes(records: Words, word_count: int, folder: str, name: str) -> None
 
 
 def read_nodes(word_count: int, n: int, folder: str, name: str) -> Words:
-    """Reads nodes that were written; raises OSError."""
+    """Reads nodes from a Parquet file; raises OSError."""
     from pyarrow import parquet
 
     table = parquet.read_table(os.path.join(folder, name)).combine_chunks()

@@ -1,7 +1,7 @@
-"""Timed networks: properties of whole runs, by searching for a run that never leaves a condition.
+"""Properties of whole runs of timed networks, by searching for a run that never leaves a condition.
 
-`A<> p` is false where a run stays in `not p` from the start, `E[] p` true where one stays in `p`, and
-`p --> q` false where one stays in `not q` from a reachable state in which p holds.
+`A<> p` is false if some run stays in `not p` from the start, `E[] p` is true if some run stays in `p`, and
+`p --> q` is false if some run stays in `not q` from a reachable state in which p holds.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ RunClaim = Inevitable | PotentiallyAlways | LeadsTo
 
 _ENDINGS = {
     native.WAITS: "then time passes for ever",
-    native.STUCK: "then neither a step nor the end of waiting ever comes",
-    native.CYCLES: "then the last steps are taken again and again",
+    native.STUCK: "then no step is possible, now or after any delay",
+    native.CYCLES: "then the last steps repeat for ever",
 }
 
 
@@ -57,7 +57,7 @@ def check_timed_runs(network: Network, property_: Property, limits: Limits, repo
 
 
 def _conditions(claim: RunClaim) -> tuple[tuple[Disjunct, ...], tuple[Disjunct, ...], Expr | None]:
-    """What a run is searched for to stay in, what it then never comes to, and where it may begin."""
+    """The condition that the run stays in, its negation, and where the run may begin."""
     match claim:
         case Inevitable(condition=condition):
             return negate(condition), split(condition), None
@@ -69,9 +69,9 @@ def _conditions(claim: RunClaim) -> tuple[tuple[Disjunct, ...], tuple[Disjunct, 
 
 @dataclass(slots=True)
 class RunExploration:
-    """A depth-first search of zones for a run; see `zone_runs`."""
+    """A depth-first search of zones for a run; see `zones.stay`."""
 
-    zones: ZoneExploration  # whose code and shape it shares
+    zones: ZoneExploration  # provides the code and the shape
     parts: Parts
     memory: NodeMemory
     budget: int
@@ -97,7 +97,7 @@ class RunExploration:
         )
 
     def add(self, row: Row, zone: np.ndarray, origin: int) -> bool:
-        """Adds a zone that runs may begin in; False where the condition cannot be evaluated there."""
+        """Adds a zone in which runs may begin; returns False if the condition cannot be evaluated there."""
         zones = self.zones
         words = row.view(np.int64).copy()
         while True:
@@ -125,7 +125,7 @@ class RunExploration:
             raise OutOfMemoryError
 
     def advance(self, quantum: int) -> None:
-        """Looks at no more than `quantum` nodes; raises OutOfMemoryError where the budget is used up."""
+        """Expands at most `quantum` nodes; raises OutOfMemoryError if the budget is used up."""
         zones = self.zones
         started = time.monotonic()
         reason = search_runs(
@@ -156,11 +156,11 @@ class RunExploration:
             raise OutOfMemoryError
 
     def close(self) -> None:
-        """Nothing to let go."""
+        """Nothing to release."""
 
     @property
     def state_count(self) -> int:
-        """Zones found, those of the search before included."""
+        """Zones found by this search."""
         return int(self.tally[native.NODES])
 
     @property
@@ -179,7 +179,7 @@ class RunExploration:
 
     @property
     def byte_count(self) -> int:
-        """Memory in use, that of the search before included."""
+        """Memory in use, including that of the search for where runs may begin."""
         own = self.memory.byte_count(self.state_count, int(self.tally[native.DISCRETE]))
         return own + self.zones.byte_count
 
@@ -207,7 +207,7 @@ class RunSearch:
             raise ModelError(
                 "`deadlock` in a property of whole runs is not supported",
                 property_.span,
-                "ask `A[] not deadlock` or `E<> deadlock` by itself",
+                "check `A[] not deadlock` or `E<> deadlock` as a property of its own",
             )
         self.questions.ask(stay)
         self.questions.ask(leave)
@@ -228,7 +228,7 @@ class RunSearch:
         self.session: Session[ZoneExploration] | Session[RunExploration] | None = None
 
     def effort(self) -> Effort:
-        """What both searches cost."""
+        """The cost of both searches."""
         assert self.session is not None
         effort = self.session.effort()
         zones, runs = self.zones.counts, self.runs.counts
@@ -257,7 +257,7 @@ class RunSearch:
         return self._verdict()
 
     def _begin(self, session: Session[ZoneExploration]) -> Unknown | None:
-        """Finds where runs may begin; the verdict where that cannot be done."""
+        """Finds where runs may begin; returns the verdict if that is impossible."""
         try:
             return self._begin_at_first() if self.cause is None else self._begin_at_causes(session)
         except OutOfMemoryError:
@@ -285,7 +285,7 @@ class RunSearch:
         return encode(self.kernel.layout, self.network, self.interpreter.initial().state)
 
     def _failure(self) -> Unknown:
-        """What made the search of runs fail."""
+        """The verdict if the search for a run failed."""
         node, action = (int(self.runs.tally[at]) for at in (native.FAULT_NODE, native.FAULT_ACTION))
         return self._tell_failure(self._way(self.runs.path(node)), action)
 
@@ -293,8 +293,8 @@ class RunSearch:
         return FaultTeller(self.teller, self._walker(), self.questions).tell(way, action)
 
     def _add_causes(self) -> Unknown | None:
-        """Every reachable zone in which the cause holds is where a run may begin; the verdict where it
-        cannot be told whether it does."""
+        """Adds every reachable zone in which the cause holds; returns the verdict if the cause cannot be
+        evaluated."""
         walker = self._walker()
         for node in range(self.zones.state_count):
             if self.zones.nodes.flags[node] & COVERED:
@@ -339,13 +339,14 @@ class RunSearch:
             loop = len(way) - len(path) + path.index(int(tally[native.FIRST]))
         walker = self._walker()
         found = walker.walk(way, walker.ending if ending == native.STUCK else walker.anywhere)
-        assert found is not None, "a way of zones is a run"
+        assert found is not None, "a path of zones is a run"
         gone, zone = found
         trace = self.teller.tell(gone, zone_bounds(zone, self.zones.shape.n), loop)
         return trace, _ENDINGS[ending]
 
     def _way(self, path: Sequence[int]) -> list[Hop]:
-        """The way through the nodes of the second search, after that of the first to its root."""
+        """The path through the nodes of the second search, after the path of the first search to its
+        root."""
         nodes = self.runs.trees.nodes
         first = self._hop(path[0])
         way = [first]

@@ -1,9 +1,9 @@
-"""When each step of a run happens: concrete moments for a run that a search of zones found.
+"""Concrete times for the steps of a run that a search of zones found.
 
-A clock shows the time since the step that set it, plus what it was set to. So every guard and invariant
-along a run bounds the difference of the moments of two steps, and the least solution of such a system is
-a longest path: the run in which everything happens as early as it can. `Strictly later` is an amount of
-time smaller than any other at first; in the end it becomes a half, or a quarter, ...
+The value of a clock is the time since the step that set it, plus the value it was set to. So every guard
+and invariant along a run bounds the difference of the times of two steps. The least solution of such a
+system is a longest path: the run in which every step happens as early as possible. "Strictly later" is
+represented by an infinitesimal, which becomes a half, or a quarter, ... in the end.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from veristream.ir.clocks import Bound
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """A state of the run: what is demanded of the clocks when the run comes and when it leaves, whether
-    time passes, and the clocks that the step into it set (none for the first state: all begin at 0)."""
+    """A state of the run: the bounds on the clocks when the run enters and when it leaves, whether time may
+    pass, and the clocks that the step into it set (none for the first state: all begin at 0)."""
 
     coming: tuple[Bound, ...]
     leaving: tuple[Bound, ...]
@@ -29,7 +29,7 @@ class Stay:
 
 @dataclass(frozen=True, slots=True)
 class _Demand:
-    """Moment `after` is later than moment `before` by at least `least`, or more where `strict`."""
+    """Moment `after` is later than moment `before` by at least `least`, by more if `strict`."""
 
     before: int
     after: int
@@ -38,7 +38,7 @@ class _Demand:
 
 
 def schedule(stays: Sequence[Stay]) -> list[Fraction] | None:
-    """How long the run stays in each state, as short as can be; None where no run satisfies all."""
+    """The shortest time to stay in each state; None if no run satisfies all bounds."""
     last = len(stays)
     demands = [_Demand(i, i + 1, 0, False) for i in range(last)]
     demands += [_Demand(i + 1, i, 0, False) for i, stay in enumerate(stays) if not stay.may_delay]
@@ -54,7 +54,8 @@ def schedule(stays: Sequence[Stay]) -> list[Fraction] | None:
 
 
 def _demand(bound: Bound, moment: int, set_at: dict[int, tuple[int, int]]) -> _Demand:
-    """`left - right` is bounded at the moment, as a demand on the moments when the clocks were set."""
+    """The bound on `left - right` at the moment, as a demand on the moments at which the clocks were
+    set."""
 
     def origin(clock: int) -> tuple[int, int]:
         return (moment, 0) if clock == 0 else set_at.get(clock, (0, 0))
@@ -65,7 +66,7 @@ def _demand(bound: Bound, moment: int, set_at: dict[int, tuple[int, int]]) -> _D
 
 
 def _earliest(count: int, demands: Sequence[_Demand]) -> list[Fraction] | None:
-    """The least moments, the first being 0; None where the demands contradict each other."""
+    """The least moments, the first being 0; None if the demands contradict each other."""
     moments = [(0, 0)] * count  # whole units, and how often strictly later
     for turn in range(count + 1):
         changed = False

@@ -1,12 +1,12 @@
 """Depth-first search for a run that stays where a condition holds, in native code.
 
-The condition comes in convex parts, and a node is a zone within one part: all that can be reached there by
-waiting without leaving the part. A run goes on by a step, or by waiting from one part into another. It is
-found where waiting never has to end, where neither a step nor the end of the condition can ever come, or
-where a node includes one before it on the way, some step between them: then the way can be gone for ever
+The condition is given as convex parts, and a node is a zone within one part: everything that waiting
+reaches without leaving the part. A run continues by a step, or by waiting from one part into another. A run
+is found if waiting never has to end, if no step is possible and the condition never ends, or if a node
+includes an earlier node of its path, with a step between them: then the cycle can be repeated for ever
 (Tripakis, Yovine, Bouajjani, "Checking timed Buechi automata emptiness efficiently", 2005).
 
-A node all of whose ways were searched in vain is *done*; what a done node includes need not be searched.
+A node is *done* if all its continuations were searched without success; zones that it includes are skipped.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from veristream.search.zones.steps import (
     tested,
 )
 
-# What `search_runs` came back for.
+# Why `search_runs` returns.
 QUANTUM, COMPLETE, FOUND, NEED_BUFFER, NEED_TABLE, NEED_NODES, NEED_PIECES, FAULT = range(8)
 
 # Counters of a search.
 NODES, PENDING, TRANSITIONS, DISCRETE, DEPTH, TABLE_LIMIT, NODE_LIMIT = range(7)
 ENDING, LAST, FIRST, FAULT_NODE, FAULT_ACTION, TALLY_COUNT = range(7, 13)
 
-# Where a run was found: how it ends.
+# How the run that was found ends.
 NO_END, WAITS, STUCK, CYCLES, BROKEN = range(5)
 
 NEW, ON_THE_WAY, DONE, DROPPED = range(4)
@@ -77,9 +77,9 @@ class Parts(NamedTuple):
 
 
 class Trees(NamedTuple):
-    """The nodes, those still to be looked at (the last first), and room for a row with its part."""
+    """The nodes, those still to be expanded (the last first), and room for a row with its part."""
 
-    nodes: Nodes  # `depths` counts the steps on the way, `flags` says what became of a node
+    nodes: Nodes  # `depths` counts the steps on the path, `flags` holds the status of a node
     pending: NDArray[np.int64]
     row: NDArray[np.int64]
 
@@ -97,7 +97,7 @@ def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
 
 @inlined
 def within(code, shape, scratch, parts, row, part, zone):  # type: ignore[no-untyped-def]
-    """Keeps what is in the part, whose condition on variables holds."""
+    """Restricts the zone to the part; the condition on variables must hold."""
     if not parts.timed[part]:
         return ENTERED
     return tested(code, shape, scratch, row, part, zone)
@@ -107,7 +107,7 @@ def within(code, shape, scratch, parts, row, part, zone):  # type: ignore[no-unt
 def settle(code, shape, scratch, parts, row, part, zone, waited):  # type: ignore[no-untyped-def]
     """The zone on entering the part and then waiting there: EMPTY, ENTERED or FAILED.
 
-    With `waited` the zone need not be in the part yet, but comes there at once by waiting.
+    With `waited` the zone need not be in the part yet, but enters it at once by waiting.
     """
     still = is_still(code, scratch, row)
     if still < 0:
@@ -127,7 +127,7 @@ def settle(code, shape, scratch, parts, row, part, zone, waited):  # type: ignor
 
 @inlined
 def _add(code, shape, store, trees, tally, scratch, row, part, parent, entry):  # type: ignore[no-untyped-def]
-    """Adds the settled zone in the scratch as new nodes, to be looked at next; False for no room."""
+    """Adds the settled zone in the scratch as new nodes, to be expanded next; False if there is no room."""
     count = normalise(code, shape, scratch, row, scratch.zone)
     if count < 0:
         return False
@@ -158,7 +158,7 @@ def _add(code, shape, store, trees, tally, scratch, row, part, parent, entry):  
 
 @njit(nogil=True, cache=True)
 def add_root(code, shape, store, trees, tally, scratch, parts, row, zone, origin):  # type: ignore[no-untyped-def]
-    """Adds the zone in every part whose condition holds, as the beginning of runs; False for no room."""
+    """Adds the zone in every part that holds, as the beginning of runs; False if there is no room."""
     bits = call_1(code.propositions, row)
     if bits < 0:
         tally[FAULT_NODE] = NONE
@@ -181,8 +181,8 @@ def add_root(code, shape, store, trees, tally, scratch, parts, row, zone, origin
 
 @inlined
 def _compare(shape, store, nodes, tally, node):  # type: ignore[no-untyped-def]
-    """What the nodes of the same state and part say of a new one: DROPPED, ON_THE_WAY where it has to be
-    searched, or DONE where it closes a cycle."""
+    """Compares a new node with those of the same state and part: DROPPED, ON_THE_WAY if it must be
+    searched, or DONE if it closes a cycle."""
     n = shape.n
     zone = _zone_of(nodes, node, n)
     steps = nodes.depths[node]
@@ -214,8 +214,8 @@ def _link(store, nodes, node):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def ends(code, shape, scratch, parts, row, bits, still, zone, count):  # type: ignore[no-untyped-def]
-    """How a run that has come to the zone may end there; -1 where there is no room to tell, BROKEN where
-    the condition cannot be evaluated."""
+    """How a run that has reached the zone may end there; -1 if there is not enough room, BROKEN if the
+    condition cannot be evaluated."""
     n = shape.n
     if still == 0 and is_unbounded(zone, n):
         return WAITS
@@ -243,10 +243,10 @@ def ends(code, shape, scratch, parts, row, bits, still, zone, count):  # type: i
 
 @inlined
 def cross(code, shape, scratch, parts, row, part, side):  # type: ignore[no-untyped-def]
-    """What waiting from the scratch's zone, which has left its own part, leads to in another part.
+    """Enters another part by waiting from the scratch's zone, which has left its own part.
 
-    On side 0 the moment at which the one part ends is in the other; on side 1 the last moment of the one
-    is that at which the other begins.
+    On side 0 the moment at which the first part ends is in the second; on side 1 the last moment of the
+    first is the moment at which the second begins.
     """
     n = shape.n
     if side == 0:
@@ -265,7 +265,7 @@ def cross(code, shape, scratch, parts, row, part, side):  # type: ignore[no-unty
 
 @inlined
 def _cross_all(code, shape, store, trees, tally, scratch, parts, row, bits, node):  # type: ignore[no-untyped-def]
-    """Adds what waiting leads to in other parts; gives what is missing, or QUANTUM."""
+    """Adds the nodes that waiting reaches in other parts; returns what is missing, or QUANTUM."""
     n = shape.n
     own = load_word(row + 8 * shape.word_count)
     zone = _zone_of(trees.nodes, node, n)
@@ -286,7 +286,7 @@ def _cross_all(code, shape, store, trees, tally, scratch, parts, row, bits, node
 
 @inlined
 def _blame(tally, node, action):  # type: ignore[no-untyped-def]
-    """Notes that the action fails in the node, or its state itself where the action is -1."""
+    """Notes that the action fails in the node, or the state itself if the action is -1."""
     tally[FAULT_NODE] = node
     tally[FAULT_ACTION] = action
     return FAULT
@@ -294,7 +294,7 @@ def _blame(tally, node, action):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def _fails(code, shape, scratch, tally, zone, node, count):  # type: ignore[no-untyped-def]
-    """Blames one of the `count` actions that fails in the zone; gives what is missing, or QUANTUM."""
+    """Notes one of the `count` actions that fails in the zone; returns what is missing, or QUANTUM."""
     for k in range(count):
         if scratch.out_actions[k] < 0:
             left = leaving(code, shape, scratch, zone, count, k)
@@ -318,7 +318,7 @@ def _exists(code, shape, scratch, left, target):  # type: ignore[no-untyped-def]
 
 @inlined
 def _step_all(code, shape, store, trees, tally, scratch, parts, node, count):  # type: ignore[no-untyped-def]
-    """Adds what each of the `count` steps leads to; gives what is missing, or QUANTUM."""
+    """Adds the nodes that the `count` steps lead to; returns what is missing, or QUANTUM."""
     zone = _zone_of(trees.nodes, node, shape.n)
     for k in range(count):
         left = leaving(code, shape, scratch, zone, count, k)
@@ -357,7 +357,7 @@ def _step_all(code, shape, store, trees, tally, scratch, parts, node, count):  #
 
 @inlined
 def _search_node(code, shape, store, trees, tally, scratch, parts, node):  # type: ignore[no-untyped-def]
-    """Looks at a node and adds what it leads to; gives why the search has to stop, or QUANTUM."""
+    """Expands a node; returns why the search must stop, or QUANTUM."""
     row = _row_of(store, trees.nodes, node)
     actions = scratch.out_actions
     count = call_4(code.successors, row, scratch.out_rows.ctypes.data, actions.ctypes.data, actions.size)
@@ -371,7 +371,7 @@ def _search_node(code, shape, store, trees, tally, scratch, parts, node):  # typ
         return NEED_PIECES
     if ending == BROKEN:
         return _blame(tally, node, -1)
-    if ending == STUCK:  # if only because all that is possible fails, that is what is to be told
+    if ending == STUCK:  # if it is stuck only because every possible step fails, that failure is reported
         broken = _fails(code, shape, scratch, tally, zone, node, count)
         if broken != QUANTUM:
             return broken
@@ -401,7 +401,7 @@ def search_runs(
     parts: Parts,
     quantum: int,
 ) -> int:
-    """Looks at no more than `quantum` pending nodes; says why it came back."""
+    """Expands at most `quantum` pending nodes; returns why it stopped."""
     shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
     trees = Trees(borrow_nodes(trees.nodes), borrowed(trees.pending), borrowed(trees.row))
     parts = Parts(borrowed(parts.bits), borrowed(parts.timed), parts.stay_count)

@@ -1,7 +1,8 @@
-"""Steps of zones, in native code: what one action or the passing of time makes of a set of clock values.
+"""Steps of zones, in native code: the effect of an action or of a delay on a set of clock values.
 
-The kernel says in words what a step demands of clocks and what it sets (see `kernel.clocks`); here those
-words are carried out on difference bound matrices. Nothing here knows how zones are kept or searched.
+The kernel encodes in words which bounds a step requires and which clocks it sets (see `kernel.clocks`);
+here those words are applied to difference bound matrices, independently of how zones are stored or
+searched.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from veristream.kernel.zones import (
 )
 
 inlined = njit(nogil=True, cache=True, inline="always")
-"""For what the loops are made of: to hand over a scratch, all its arrays, takes longer than most steps."""
+"""For parts of the loops: passing a scratch with all its arrays takes longer than most steps."""
 
 EMPTY, ENTERED, FAILED = range(3)
 
 
 class TimedCode(NamedTuple):
-    """Addresses of a timed kernel's entries; `urgent` is 0 where no channel is urgent."""
+    """Addresses of a timed kernel's entries; `urgent` is 0 if no channel is urgent."""
 
     successors: int
     propositions: int
@@ -47,20 +48,20 @@ class TimedCode(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """What all zones of a search share: sizes, clock bounds by location, and the actions' priorities."""
+    """Properties of all zones of a search: sizes, clock bounds by location, and priorities of actions."""
 
     word_count: int
     stride: int  # words from one successor to the next
-    n: int  # clocks, the constant zero included
+    n: int  # clocks, including the constant zero
     component_count: int
     first: NDArray[np.int64]  # per location, and at the end: where its rows of `bounds` begin
     bounds: NDArray[np.int32]  # rows of clock, lower, upper: what the location still compares it with
     differences: NDArray[np.int32]  # rows of left, right, bound
-    priorities: NDArray[np.int64]  # per action; empty where all are alike
+    priorities: NDArray[np.int64]  # per action; empty if all are the same
 
 
 class Scratch(NamedTuple):
-    """Room to work in, one for each worker."""
+    """Working memory, one for each worker."""
 
     out_rows: NDArray[np.int64]
     out_actions: NDArray[np.int64]
@@ -73,9 +74,9 @@ class Scratch(NamedTuple):
     limits: NDArray[np.int32]
     zone: NDArray[np.int32]
     other: NDArray[np.int32]
-    pieces: NDArray[np.int32]  # federations: what is worked on, what it becomes
+    pieces: NDArray[np.int32]  # federations: the current one and the next
     more: NDArray[np.int32]
-    ready: NDArray[np.int32]  # a zone before a step, and after it as it can be kept
+    ready: NDArray[np.int32]  # a zone before a step, and its normalised result
     cuts: NDArray[np.int32]
 
 
@@ -118,7 +119,7 @@ def borrow_scratch(scratch):  # type: ignore[no-untyped-def]
 
 @inlined
 def step_bounds(shape, row):  # type: ignore[no-untyped-def]
-    """Where the bounds of a successor's step begin, given where its row does."""
+    """The address of the bounds of a successor's step, given the address of its row."""
     return row + 8 * (shape.word_count + shape.n - 1)
 
 
@@ -136,14 +137,14 @@ def bound_right(word):  # type: ignore[no-untyped-def]
 
 @inlined
 def bound_limit(word):  # type: ignore[no-untyped-def]
-    """The number that bounds the difference, as matrices have it."""
+    """The bound on the difference, encoded as in matrices."""
     low = word & 0xFFFFFFFF
     return low - 0x100000000 if low >= 0x80000000 else low
 
 
 @inlined
 def constrain_all(zone, n, address):  # type: ignore[no-untyped-def]
-    """Keeps what satisfies all bounds at the address; False where nothing does."""
+    """Restricts the zone to the bounds at the address; returns False if nothing is left."""
     for k in range(load_word(address)):
         word = load_word(address + 8 * (k + 1))
         if not constrain(zone, n, bound_left(word), bound_right(word), bound_limit(word)):
@@ -163,7 +164,7 @@ def set_clocks(zone, shape, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def is_still(code, scratch, row):  # type: ignore[no-untyped-def]
-    """Whether no time passes in the state: 1 or 0, -1 where an invariant cannot be evaluated.
+    """Whether no time passes in the state: 1 or 0, -1 if an invariant cannot be evaluated.
 
     Leaves the bounds of the clock invariants in the scratch's words.
     """
@@ -180,7 +181,7 @@ def is_still(code, scratch, row):  # type: ignore[no-untyped-def]
 
 @inlined
 def enter(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
-    """The zone on entering a state and then staying there as long as it may: EMPTY, ENTERED or FAILED."""
+    """The zone after entering a state and any delay there: EMPTY, ENTERED or FAILED."""
     still = is_still(code, scratch, row)
     if still < 0:
         return FAILED
@@ -194,8 +195,8 @@ def enter(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
 
 @inlined
 def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
-    """How large each clock may become under the invariants in the scratch's words; what they say of
-    differences and lower bounds stays true as time passes."""
+    """The upper limit of each clock under the invariants in the scratch's words; their differences and
+    lower bounds stay true as time passes."""
     limits = scratch.limits
     limits[:] = INFINITY
     for k in range(scratch.words[0]):
@@ -208,7 +209,7 @@ def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
 
 @inlined
 def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
-    """Forgets what no later test can tell, given where the components are."""
+    """Extrapolates: forgets what no later test can distinguish, given the locations of the components."""
     call_2(code.places, row, scratch.places.ctypes.data)
     lower, upper = scratch.lower, scratch.upper
     lower[:] = -1
@@ -225,8 +226,8 @@ def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def
 
 @njit(nogil=True, cache=True)
 def cut(shape, zone, pieces):  # type: ignore[no-untyped-def]
-    """The zone in pieces that no difference of clocks that is ever tested divides; their number, or -1
-    where there is no room."""
+    """Cuts the zone into pieces at every difference of clocks that is ever tested; returns their number, or
+    -1 if there is no room."""
     n = shape.n
     copy(zone, pieces[0], n)
     count = 1
@@ -248,7 +249,7 @@ def cut(shape, zone, pieces):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-untyped-def]
-    """Extrapolates a piece of `cut`, on the side of every difference that it is on."""
+    """Extrapolates a piece of `cut`, keeping it on its side of every difference."""
     n = shape.n
     copy(piece, scratch.other, n)
     extrapolate(code, shape, scratch, row, piece)
@@ -262,7 +263,7 @@ def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-unty
 
 @inlined
 def normalise(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
-    """The entered zone as finitely many can be kept, in pieces in the scratch's `cuts`; their number."""
+    """Extrapolates the entered zone into pieces, in the scratch's `cuts`; returns their number."""
     if shape.differences.shape[0] == 0:
         copy(zone, scratch.cuts[0], shape.n)
         extrapolate(code, shape, scratch, row, scratch.cuts[0])
@@ -275,9 +276,9 @@ def normalise(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def enabling(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
-    """All clock values in which the step to the successor at `row` is possible; False where none is.
+    """All clock values in which the step to the successor at `row` is possible; False if there are none.
 
-    Those that satisfy its bounds and, once it has set its clocks, the invariants of where it leads.
+    They satisfy the bounds of the step and, once it has set its clocks, the invariants of its target.
     """
     n = shape.n
     set_universe(zone, n)
@@ -305,18 +306,18 @@ def enabling(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def stuck(code, shape, scratch, row, zone, count, still):  # type: ignore[no-untyped-def]
-    """The part of the zone in the state at `row` from which none of the `count` steps in the scratch is
-    possible, now or after any delay, in pieces in the scratch's `pieces`; their number, or -1 where there
-    is no room."""
+    """The part of the zone, in the state at `row`, from which none of the `count` steps in the scratch is
+    possible, now or after any delay, as pieces in the scratch's `pieces`; their number, or -1 if there is
+    no room."""
     copy(zone, scratch.pieces[0], shape.n)
     left = 1
     rows = scratch.out_rows.ctypes.data
     for k in range(count):
         if scratch.out_actions[k] < 0:
-            continue  # it fails, and has no row to look at
+            continue  # it fails, and has no row
         if not enabling(code, shape, scratch, rows + 8 * shape.stride * k, scratch.other):
             continue
-        # What a step needs has to come while the state's own invariants still hold.
+        # A step must become possible while the invariants of the state still hold.
         if call_2(code.timing, row, scratch.words.ctypes.data) < 0:
             continue
         if not constrain_all(scratch.other, shape.n, scratch.words.ctypes.data):
@@ -329,8 +330,8 @@ def stuck(code, shape, scratch, row, zone, count, still):  # type: ignore[no-unt
 
 @njit(nogil=True, cache=True)
 def take_away(shape, scratch, left, still):  # type: ignore[no-untyped-def]
-    """Takes the scratch's `other`, and unless time stands still all that leads there by waiting, away from
-    the `left` pieces; their new number, or -1 where there is no room."""
+    """Subtracts the scratch's `other`, and unless time stands still all that reaches it by waiting, from
+    the `left` pieces; returns their new number, or -1 if there is no room."""
     if still == 0:
         down(scratch.other, shape.n)
     left = subtract_all(scratch.pieces, left, scratch.other, shape.n, scratch.more)
@@ -343,9 +344,9 @@ def take_away(shape, scratch, left, still):  # type: ignore[no-untyped-def]
 
 @inlined
 def leaving(code, shape, scratch, zone, count, chosen):  # type: ignore[no-untyped-def]
-    """The part of the zone in which the chosen one of the `count` steps in the scratch is possible, as far
-    as its bounds and the steps of greater priority say, in pieces in the scratch's `ready`; their number,
-    or -1 where there is no room."""
+    """The part of the zone in which the chosen one of the `count` steps in the scratch is possible, by its
+    bounds and the steps of greater priority, as pieces in the scratch's `ready`; their number, or -1 if
+    there is no room."""
     n = shape.n
     rows = scratch.out_rows.ctypes.data
     copy(zone, scratch.ready[0], n)
@@ -371,7 +372,7 @@ def leaving(code, shape, scratch, zone, count, chosen):  # type: ignore[no-untyp
 
 @njit(nogil=True, cache=True)
 def tested(code, shape, scratch, row, number, zone):  # type: ignore[no-untyped-def]
-    """Keeps what satisfies the watched constraints of that number: EMPTY, ENTERED or FAILED."""
+    """Restricts the zone to the watched constraints of that number: EMPTY, ENTERED or FAILED."""
     words = scratch.words.ctypes.data
     if call_3(code.tests, row, number, words) < 0:
         return FAILED

@@ -1,7 +1,7 @@
-"""Timed traces: a way of zones as a run with concrete delays, replayed before a person sees it.
+"""Timed traces: a zone path as a run with concrete delays, replayed before it is reported.
 
-Zones that a search keeps are larger than what can be reached, so the way is gone once more without making
-them larger; where the end of the run is a set of clock values, it is taken from there.
+Extrapolated zones include unreachable clock values, so the path is first replayed without extrapolation
+(see `zones.path`); the clock values at its end then determine the delays.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _SUCCESSORS = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A state on the way, and how it was come to: by which action and as which of the successors.
+    """A state on a path, and how it was reached: by which action, and as which of the successors.
 
-    Both are None in the first state, and where waiting alone led to another part of a condition that the
-    run stays in, or where the run begins to stay in it, in the numbered part that is its `cause`. The
-    constraints of the part that it stays in are `within`, those of the cause `at_first`. Where `leaving`
-    is given, the run leaves the state with its clocks in there.
+    Both are None in the first state, if waiting alone led to another part of the condition that the run
+    stays in, and where the run begins to stay in it, in the numbered part that is its `cause`. The
+    constraints of the part that it stays in are `within`, those of the cause `at_first`. The run leaves the
+    state with its clocks within `leaving`, if that is given.
     """
 
     row: Row
@@ -85,7 +85,7 @@ class Teller:
         return decode(self.kernel.layout, self.network, row[: self.shape.word_count])
 
     def effect(self, row: Row, successor: int) -> ClockEffect:
-        """What the numbered step out of the row's state has to do with clocks."""
+        """The bounds and resets of clocks in the numbered step from the row's state."""
         words = _successor_words(self.kernel, self.shape, row, successor)
         resets, rest = words[self.shape.word_count :][: self.shape.n - 1], words[self.shape.word_count :]
         count = int(rest[self.shape.n - 1])
@@ -102,15 +102,15 @@ class Teller:
         loop: int | None = None,
         shortest: bool = False,
     ) -> Trace:
-        """The run along the way in which everything happens as early as it can; `loop` is a position on
-        the way."""
+        """The run along the path in which everything happens as early as possible; `loop` is a position on
+        the path."""
         effects = [
             NO_CLOCKS if hop.successor is None else self.effect(before.row, hop.successor)
             for before, hop in pairwise(way)
         ]
         stays = [self._stay(way, effects, i, final) for i in range(len(way))]
         delays = schedule(stays)
-        assert delays is not None, "a way of zones is a run"
+        assert delays is not None, "a path of zones is a run"
         steps, positions = self._replay(way, effects, delays)
         return Trace(steps, None if loop is None else positions[loop], shortest)
 
@@ -140,7 +140,7 @@ class Teller:
     def _replay(
         self, way: Sequence[Hop], effects: Sequence[ClockEffect], delays: Sequence[Fraction]
     ) -> tuple[tuple[Step, ...], list[int]]:
-        """The steps of the run, and for each position on the way the step that led there."""
+        """The steps of the run, and for each position on the path the step that led there."""
         now = self.interpreter.initial()
         steps = [Step(None, None, show_timed(self.network, now.state, now.clocks), 0.0)]
         positions = [0]
@@ -200,13 +200,13 @@ def zone_bounds(zone: NDArray[np.int32], n: int) -> tuple[Bound, ...]:
 
 
 def list_successors(kernel: Kernel, row: int, rows: NDArray[np.int64], actions: NDArray[np.int64]) -> int:
-    """Writes the successors of the row at the address; their number, -1 where there is no room."""
+    """Writes the successors of the row at the address; returns their number, or -1 if there is no room."""
     call = _SUCCESSORS(kernel.successors)
     return int(call(row, rows.ctypes.data, actions.ctypes.data, len(actions)))
 
 
 def _successor_words(kernel: Kernel, shape: Shape, row: Row, successor: int) -> NDArray[np.int64]:
-    """The row of the numbered successor, with the words for its clocks."""
+    """The row of the numbered successor, including the words for its clocks."""
     source = row.view(np.int64).copy()
     capacity = successor + 1
     while True:

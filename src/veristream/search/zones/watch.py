@@ -1,4 +1,4 @@
-"""What a search of zones is asked: conditions in convex parts, and the kernel's watch for them."""
+"""The questions that a search of zones answers: conditions in convex parts, and what the kernel watches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONDITION_BITS = 62
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A convex part of a case's condition, and the bit of what it says of variables."""
+    """A convex part of a case's condition, and the bit of its condition on variables."""
 
     case: int
     bit: int
@@ -42,7 +42,7 @@ class Questions:
     measure_of: list[int] = field(default_factory=list)  # per case, -1 for none
 
     def ask(self, disjuncts: Sequence[Disjunct], optimise: Optimise | None = None) -> int:
-        """A new case: whether one of the parts is found, or the best value where one is."""
+        """Adds a case: whether one of the parts is found, or the best value where one is."""
         case = len(self.measure_of)
         self.measure_of.append(-1)
         if optimise is not None:
@@ -57,15 +57,15 @@ class Questions:
             return self.conditions.index(condition)
         if len(self.conditions) == CONDITION_BITS:
             raise ModelError(
-                f"more than {CONDITION_BITS} different conditions stand beside clocks in one property",
+                f"a property combines clocks with more than {CONDITION_BITS} different conditions",
                 condition.span,
-                "ask for less at once",
+                "split the property",
             )
         self.conditions.append(condition)
         return len(self.conditions) - 1
 
     def watch(self) -> Watch:
-        """What the kernel has to tell."""
+        """The propositions, measures and clock tests that the kernel evaluates."""
         return Watch(
             states=tuple(self.conditions),
             measures=tuple(
@@ -75,7 +75,7 @@ class Questions:
         )
 
     def watched(self) -> Watched:
-        """The same for the search."""
+        """The parts that the search watches for."""
         goals = [
             (self.clock_of(m), 1 if one.direction == "max" else -1) for m, one in enumerate(self.measures)
         ]
@@ -89,7 +89,7 @@ class Questions:
         )
 
     def clock_of(self, measure: int) -> int:
-        """The number of the clock that is measured; 0 where it is a value."""
+        """The number of the clock that is measured; 0 if the measure is a value."""
         value = self.measures[measure].value
         return number_of(self.network, value.clock) if isinstance(value, ClockValue) else 0
 
@@ -98,8 +98,8 @@ class Questions:
         return [constraint for part in self.parts for constraint in part.disjunct.clocks]
 
     def bounds(self, exact: bool, reach: int) -> ClockBounds:
-        """How far zones tell clocks apart: `exact` where what cannot happen matters too, not only what
-        can; measured clocks up to `reach`."""
+        """Up to which values zones distinguish clocks: `exact` if the search also depends on what is
+        impossible; measured clocks up to `reach`."""
         found = clock_bounds(self.network, self.asked())
         deadlocks = any(part.disjunct.deadlock is not None for part in self.parts)
         clocks = [self.clock_of(m) for m in range(len(self.measures))]
@@ -113,18 +113,20 @@ class Questions:
 
 
 def _has_priorities(network: Network) -> bool:
-    """Whether some steps wait until others are not possible."""
+    """Whether some steps are possible only if others are not."""
     parts: tuple[Channel | Component, ...] = network.channels + network.components
     return any(part.priority for part in parts)
 
 
 def number_of(network: Network, ref: ClockRef) -> int:
-    """The number of a clock whose indices are constants."""
+    """The number of a clock with constant indices; raises ModelError for others."""
     clock = number_clocks(network)[ref.clock]
     number = 0
     for index, size in zip(ref.indices, clock.shape, strict=True):
         at = constant_value(index)
         if at is None or not 0 <= at < size:
-            raise ModelError("which clock is meant must be a constant here", ref.span, "name one clock")
+            raise ModelError(
+                "the index of the clock must be a constant here", ref.span, "use a constant index"
+            )
         number = number * size + at
     return clock.first + number

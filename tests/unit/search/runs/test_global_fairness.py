@@ -122,7 +122,7 @@ def test_a_large_component_is_not_shown_whole(monkeypatch: pytest.MonkeyPatch) -
     network, property_ = read(CHOICE, "ltl <> [] {way == 0}")
     (result,) = check(network, [property_], Limits())
     assert isinstance(result.verdict, Violated) and result.verdict.trace is not None
-    assert "a fair run also takes, again and again, all 6 steps" in result.verdict.reason
+    assert "a fair run also takes infinitely often all 6 steps" in result.verdict.reason
 
 
 def test_a_ring_of_many_states() -> None:

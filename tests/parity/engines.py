@@ -1,4 +1,4 @@
-"""The same question put to every engine: what is reachable, and what happens on the way."""
+"""State spaces as the interpreter, the kernel and the search compute them, in a comparable form."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Space:
 
 
 def interpreted(network: Network, state_count_max: int) -> Space | None:
-    """The space as the interpreter finds it; None where it fails or is too large."""
+    """The space as the interpreter finds it; None if an action fails or the space is too large."""
     found = explore(network, state_count_max)
     if found.failures or len(found.states) >= state_count_max:
         return None
@@ -46,7 +46,7 @@ def interpreted(network: Network, state_count_max: int) -> Space | None:
 
 
 def searched(network: Network, workers: int) -> Space | None:
-    """The space as kernel and search find it; None where an action fails."""
+    """The space as kernel and search find it; None if an action fails."""
     kernel = load_kernel(network, Watch())
     code = Code(kernel.successors, 0, kernel.measure, kernel.terminated)
     initial = encode(kernel.layout, network, Interpreter(network).initial())
@@ -75,7 +75,7 @@ def searched(network: Network, workers: int) -> Space | None:
 
 
 def kernel_steps(kernel: Kernel, network: Network, state: State) -> tuple[Steps, set[int]]:
-    """The steps of one state straight from the kernel, sorted, and the actions that fail."""
+    """The sorted steps of one state from the kernel itself, and the actions that fail."""
     row = encode(kernel.layout, network, state)
     capacity = 4096
     rows = np.zeros((capacity, len(row)), np.uint64)
@@ -93,7 +93,7 @@ def kernel_steps(kernel: Kernel, network: Network, state: State) -> tuple[Steps,
 
 
 def is_terminated(kernel: Kernel, network: Network, state: State) -> bool:
-    """What the kernel says of a state without a step."""
+    """Whether the kernel calls a state without a step terminated."""
     row = encode(kernel.layout, network, state)
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
     return bool(kind(kernel.terminated)(row.ctypes.data))

@@ -1,4 +1,4 @@
-"""Shared explorations whose workers are threads of the test: everything but Spark."""
+"""Shared explorations with threads as workers: everything except Spark."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from veristream.verdict import Result
 Watch = Callable[[SharedExploration], None]
 
 GATHER_SECONDS = 600.0
-"""Threads are not lost on their way; but the first to come may have much to compile, on a busy machine."""
+"""Generous: threads are never lost, but the first one may compile for a long time on a busy machine."""
 
 
 def _quietly(meeting: Meeting, order: Order, number: int) -> None:
-    """A worker whose driver may go away."""
+    """Runs a worker, and ignores that its driver has gone."""
     try:
         serve(meeting, order, number)
     except OSError:
@@ -46,8 +46,8 @@ def opening_with_threads(
     start_states: int | None = None,
     workers: int = 1,
 ) -> Open:
-    """Explorations that threads share; with a folder they are saved after every level. With
-    `start_states` they begin here and are handed over when they are larger than that."""
+    """Explorations that threads share; with a folder they are saved after every level. With `start_states`
+    they begin in the driver and are handed over once they are larger than that."""
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
@@ -85,8 +85,8 @@ def opening_with_threads(
 
 
 def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str | None = None) -> Share:
-    """Explorations of products or zones that threads share from their initial state on; with a folder they
-    are saved after every level, and go on from what is there."""
+    """Explorations of products or zones that threads share from the initial state on; with a folder they
+    are saved after every level, and resumed from a checkpoint found there."""
 
     @contextmanager
     def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
@@ -116,6 +116,6 @@ def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str
 def check_shared(
     network: Network, properties: Sequence[Property], open_: Open, limits: Limits | None = None
 ) -> list[Result]:
-    """The results of safety properties in their order."""
+    """The results of safety properties, in their order."""
     found = check_safety(network, properties, limits or Limits(), silent, open_)
     return [found[one.name] for one in properties]

@@ -1,4 +1,4 @@
-"""Searches of zones whose workers are threads of the test: everything but Spark."""
+"""Searches of zones with threads as workers: everything except Spark."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_zones(
 
 @dataclass(slots=True)
 class Recorded:
-    """Opens searches, and notes the discrete states of those that were explored to the end."""
+    """Opens searches, and records the number of discrete states of those that were completed."""
 
     open: OpenZones
     counts: list[int | None] = field(default_factory=list)
@@ -67,7 +67,7 @@ class Recorded:
 
 
 def run_here(inquiry: Inquiry) -> ZoneExploration:
-    """All zones, searched without a question."""
+    """Explores all zones, without watching for anything."""
     zones = inquiry.explore(64)
     zones.watched.open[:] = 0
     zones.begin(inquiry.initial())
@@ -77,7 +77,7 @@ def run_here(inquiry: Inquiry) -> ZoneExploration:
 
 
 def run_parts(inquiry: Inquiry, count: int, random: Random) -> list[ZoneExploration]:
-    """The same in parts, each of which goes on for one node or takes in one message in a random order."""
+    """The same in parts; in random order, one part expands one node or receives one message."""
     parts = [ZonePart(inquiry.explore(64), number, count) for number in range(count)]
     for part in parts:
         part.exploration.watched.open[:] = 0
@@ -103,7 +103,7 @@ def _run_level(parts: Sequence[ZonePart], random: Random) -> None:
 
 
 def kept_zones(searches: Sequence[ZoneExploration]) -> set[tuple[bytes, bytes]]:
-    """The discrete states, each with a zone that no other includes."""
+    """The pairs of a discrete state and a zone that no other zone includes."""
     return {
         (zones.row(node).tobytes(), zones.zone(node).tobytes())
         for zones in searches
@@ -113,8 +113,8 @@ def kept_zones(searches: Sequence[ZoneExploration]) -> set[tuple[bytes, bytes]]:
 
 
 def check_alike(network: Network, properties: Sequence[Property], open_: OpenZones) -> None:
-    """The shared search finds what the local one does: verdicts, best values, discrete states, and where
-    the fewest steps lead to something, as many; its traces are runs."""
+    """Asserts that the shared search finds what the local one does: verdicts, best values, discrete states,
+    and the lengths of shortest traces; and that its traces are runs."""
     here, there = Recorded(opening_zones_locally(Limits())), Recorded(open_)
     local = check_zones(network, properties, here)
     shared = check_zones(network, properties, there)
@@ -125,7 +125,7 @@ def check_alike(network: Network, properties: Sequence[Property], open_: OpenZon
 
 
 def check_result_alike(network: Network, property_: Property, local: Result, shared: Result) -> None:
-    """The results of one property are alike."""
+    """Asserts that the results of one property agree."""
     assert word(shared.verdict) == word(local.verdict), property_.name
     if isinstance(local.verdict, Holds) and isinstance(shared.verdict, Holds):
         told = (shared.verdict.reason, shared.verdict.vacuous)
@@ -140,7 +140,7 @@ def check_result_alike(network: Network, property_: Property, local: Result, sha
 
 
 def replay(interpreter: TimedInterpreter, trace: Trace) -> None:
-    """The trace is a run of the interpreter."""
+    """Asserts that the trace is a run of the interpreter."""
     network, now = interpreter.network, interpreter.initial()
     for step in trace.steps[1:]:
         assert step.delay is not None
@@ -161,5 +161,5 @@ def is_shown(network: Network, taken: TimedStep, step: Step) -> bool:
 
 
 def action_count(trace: Trace) -> int:
-    """The steps of a trace that are more than waiting."""
+    """The number of steps of a trace that are not mere delays."""
     return sum(step.action is not None for step in trace.steps)

@@ -1,4 +1,4 @@
-"""Explorations by shuffles whose jobs are loops of the test: everything but Spark."""
+"""Explorations by shuffles with loops as jobs: everything except Spark."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from veristream.search.spark.shuffle import Answer, Question, ShuffledExploratio
 
 
 class Loops:
-    """Turns in loops. Items come in any order, any of several processes takes a turn, and many a turn is
-    taken again because what it gave was lost. A process is the parts that turns have left in it."""
+    """Runs turns in loops. Items arrive in any order, any of several processes takes a turn, and many turns
+    are repeated because their result was lost. A process is the set of parts that turns have left in it."""
 
     def __init__(self, part_count: int, process_count: int) -> None:
         self.part_count, self.chance = part_count, random.Random(part_count)

@@ -1,4 +1,4 @@
-"""A search whose memory is used up here goes on elsewhere, and finds what it would have found."""
+"""A search that uses up the driver's memory continues on workers, with the same results."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_shared_search_tells_how_it_is_spread(tmp_path: Path) -> None:
     row_bytes, index_bytes, owner_bytes = 8, 4, 2
     assert spread.spilled_bytes == 3**8 * (row_bytes + index_bytes + owner_bytes)
     assert (spread.parts, 1 < spread.skew < 1.2) == (3, True)
-    # Of three parts' states two thirds or so are found by another part first, each in a record of 16 bytes.
+    # With three parts, another part finds about two thirds of the states first, each a record of 16 bytes.
     assert spread.exchanged_bytes > 16 * 3**8 / 2
     assert [one.spread for one in told][-1] == spread
     assert check(network, wanted, Limits())[0].effort.spread is None

@@ -1,4 +1,4 @@
-"""Where one part has no more room, all parts come to rest, and what was explored is told."""
+"""If one part has no more room, all parts stop, and the message says how much was explored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veristream.search.reach.safety import check_safety
 from veristream.search.shared import state_part as part
 from veristream.verdict import word
 
-FULL_DEPTH = 12  # the level from which on the disk is full
+FULL_DEPTH = 12  # the disk is full from this level on
 
 
 def test_a_full_disk_is_told_with_what_was_explored(

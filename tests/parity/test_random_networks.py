@@ -26,9 +26,9 @@ def test_every_engine_finds_the_same_space(network: Network) -> None:
     verify(network)
     expected = interpreted(network, STATE_COUNT_MAX)
     if expected is None:
-        return  # test_every_step_agrees looks at networks that fail
+        return  # test_every_step_agrees covers networks that fail
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(driver, "WIDE", 2)  # else levels this small are not shared between workers
+        patch.setattr(driver, "WIDE", 2)  # otherwise workers do not share levels this small
         patch.setattr(driver, "SHARED_FROM", 0)
         assert searched(network, workers=1) == expected
         assert searched(network, workers=2) == expected
@@ -45,7 +45,7 @@ def test_every_step_agrees(network: Network) -> None:
         steps, failing = kernel_steps(kernel, network, state)
         expansion = interpreter.expand(state)
         assert bool(failing) == bool(expansion.failures)
-        if not has_atomic:  # an atomic action that fails keeps the kernel from looking further
+        if not has_atomic:  # the kernel stops at an atomic action that fails
             assert failing == {failed.action for failed in expansion.failures}
         if not failing:
             taken = [(step.action, step.state) for step in expansion.steps]

@@ -1,4 +1,4 @@
-"""Safety verdicts of random properties of random Networks, against the interpreter's whole graph."""
+"""Safety verdicts of random properties of random Networks, compared with the interpreter's whole graph."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def safety_of(network: Network) -> list[Property]:
 
 
 def told(results: Sequence[Result]) -> list[tuple[object, ...]]:
-    """What must be alike however the states are shared out; counts only where all was explored."""
+    """What must not depend on how states are divided; counts only if everything was explored."""
     return [
         (
             one.property,

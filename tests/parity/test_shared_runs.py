@@ -1,4 +1,4 @@
-"""A product that workers share gives the verdicts of the local search, and its counts where it is whole."""
+"""A shared product gives the verdicts of the local search, and the same counts if it is complete."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def shared(
     spill: str | None = None,
     apart: bool = True,
 ) -> Result:
-    """The result of a property whose product threads share, from the beginning if nothing else is said;
-    what is left stays apart, as if it were too large for the driver, or is brought together."""
+    """The result of a property when threads share its product, by default from the beginning; the remainder
+    stays distributed, as if it were too large for the driver, or is gathered there."""
     share = sharing_with_threads(part_count, folder=folder)
     with mock.patch.object(SharedLook, "_fits", not apart):
         return check_shared_runs(network, property_, limits or Limits(), silent, share, start_states, spill)
 
 
 SOME = 5
-"""Every so many pairs are looked at by `make test`, all of them by .ci/run."""
+"""`make test` checks every pair of this many, .ci/run checks all."""
 
 
 @pytest.mark.parametrize(

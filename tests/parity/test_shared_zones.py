@@ -45,7 +45,7 @@ DEMOS = [pytest.param(known, id=known.name) for known in find_known(MODELS, ["up
 
 
 def is_safety(property_: Property) -> bool:
-    """Whether a search of zones decides it."""
+    """Whether a search of zones decides the property."""
     return isinstance(property_.claim, Always | Reachable | DeadlockFree)
 
 
@@ -55,7 +55,7 @@ def safety_of(network: Network) -> list[Property]:
 
 
 SOME = 5
-"""Every so many hand cases are looked at by `make test`, all of them by .ci/run."""
+"""`make test` checks one of this many cases, .ci/run checks all."""
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_search_is_shared_once_it_is_large(start_states: int | None, shares: i
 
 
 def noting(share: ShareZones, orders: list[Order]) -> ShareZones:
-    """Shares, and notes what."""
+    """Shares explorations, and records their orders."""
 
     @contextmanager
     def noted(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
@@ -236,10 +236,10 @@ def test_a_search_whose_worker_is_lost_is_begun_again() -> None:
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        ("reachable P@q", "holds"),  # as many steps lead to q as to what fails
+        ("reachable P@q", "holds"),  # q is at the same depth as the failure
         ("always not P@q", "violated"),
         ("reachable P@t", "unknown"),  # one step more
-        ("deadlockfree", "unknown"),  # whether a step is possible cannot be told where one fails
+        ("deadlockfree", "unknown"),  # if a step fails, it is not known whether one is possible
         ("reachable P@s and deadlock", "unknown"),
         ("reachable P@s and not deadlock", "unknown"),
         ("reachable P@q maximise n", "unknown"),

@@ -1,4 +1,4 @@
-"""An exploration by shuffles finds what the local one finds, whatever process takes which turn."""
+"""An exploration by shuffles finds what the local one finds, whichever process takes which turn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even the smallest state space is handed over, at its first level."""
+    """Hands over even the smallest state space, at its first level."""
     monkeypatch.setattr(handover, "WIDE", 1)
 
 

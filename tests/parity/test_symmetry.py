@@ -1,4 +1,4 @@
-"""Symmetry reduction: one state of each orbit, the same verdicts, the full count known all the same."""
+"""Symmetry reduction explores one state of each orbit, with the same verdicts and the full count."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_kernel_and_interpreter_take_the_same_steps(network: Network) -> None:
 
 
 def steps_of(kernel: Kernel, network: Network, state: State) -> list[tuple[int, State, ClockEffect]]:
-    """The kernel's steps out of a state, with what they have to do with clocks, sorted."""
+    """The kernel's steps from a state, with their effects on clocks, sorted."""
     row = encode(kernel.layout, network, state)
     capacity, words = 256, kernel.layout.word_count
     rows = np.zeros((capacity, words + clock_word_count(network)), np.int64)
@@ -91,13 +91,14 @@ def effect_of(words: list[int], clocks: int) -> ClockEffect:
 
 
 def bound_of(word: int) -> Bound:
-    """A bound as the kernel writes it: 16 bits for each clock, then twice the limit, odd if not strict."""
+    """Encodes a bound as the kernel does: 16 bits for each clock, then twice the limit, odd if not
+    strict."""
     limit = int(np.uint32(word & 0xFFFFFFFF).view(np.int32))
     return Bound(word >> 48, word >> 32 & 0xFFFF, limit // 2, limit % 2 == 0)
 
 
 def check_staying(kernel: Kernel, interpreter: Interpreter, network: Network, state: State) -> None:
-    """What the kernel says of a state: its invariants, whether time may pass, where components are."""
+    """Compares what the kernel computes for a state: invariants, whether time may pass, locations."""
     row = encode(kernel.layout, network, state)
     out = np.zeros(1 + invariant_count_max(network), np.int64)
     two = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)

@@ -1,4 +1,4 @@
-"""Timed traces followed step by step, apart from the engine that told them."""
+"""Checks timed traces step by step, independently of the engine that produced them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CYCLES = "then the last steps repeat for ever"
 
 
 def follow(interpreter: TimedInterpreter, trace: Trace) -> list[TimedState]:
-    """Every moment of the trace at which something could become true or false: all regions on its way."""
+    """Every moment of the trace at which a condition could change: all regions along it."""
     network = interpreter.network
     now = interpreter.initial()
     moments = [now]
@@ -65,7 +65,7 @@ def _take(interpreter: TimedInterpreter, now: TimedState, step: Step) -> TimedSt
 
 
 def check_clocks(network: Network, trace: Trace) -> None:
-    """Along the trace every clock grows by the delay, unless an edge of a mover may have set it."""
+    """Asserts that every clock grows by the delay, unless an edge of a moving component may have set it."""
     clocks = list_clocks(network)[1:]
     for before, after in zip(trace.steps, trace.steps[1:], strict=False):
         may_be_set = _set_by(network, after.process)
@@ -96,7 +96,7 @@ def _number(shown: Shown) -> float:
 
 
 def check_verdict(network: Network, property_: Property, verdict: Verdict) -> None:
-    """A trace shows what the verdict says; where one has to be there, it is."""
+    """Asserts that there is a trace exactly if the verdict needs one, and that it shows what it should."""
     claim = property_.claim
     trace = verdict.trace
     wants_trace = isinstance(verdict, Holds) == isinstance(claim, Reachable | PotentiallyAlways)
@@ -127,7 +127,7 @@ def check_verdict(network: Network, property_: Property, verdict: Verdict) -> No
 def ends_well(
     interpreter: TimedInterpreter, claim: Reachable | Always | DeadlockFree
 ) -> Callable[[TimedState], bool]:
-    """What is true of the last moment of a trace that decides the claim."""
+    """The condition on the last moment of a trace that decides the claim."""
     match claim:
         case Reachable(condition=condition):
             return lambda now: interpreter.holds(condition, now)
@@ -151,7 +151,7 @@ def _check_ending(
     moments: list[TimedState],
     verdict: Holds | Violated | Verdict,
 ) -> None:
-    """How the run goes on after the trace, the condition being as wanted for ever."""
+    """Checks how the run continues after the trace, with the condition as wanted for ever."""
     if verdict.reason == CYCLES:
         assert trace.loop is not None and trace.loop < len(trace.steps) - 1
         assert any(step.action is not None for step in trace.steps[trace.loop + 1 :])
@@ -177,7 +177,7 @@ def _check_ending(
 
 
 def fewest_actions(found: TimedExploration, wanted: Callable[[TimedState], bool]) -> int | None:
-    """The least number of actions on a way to a wanted moment."""
+    """The least number of actions to a wanted moment."""
     best = {0: 0}
     pending = deque([0])
     while pending:

@@ -1,4 +1,4 @@
-"""Bounds give `Unknown` with what bounded the search; what is decided before stays decided."""
+"""A limit gives `Unknown` and is named; what was decided before stays decided."""
 
 from __future__ import annotations
 

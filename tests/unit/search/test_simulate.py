@@ -1,4 +1,4 @@
-"""Random runs: where time passes, every step at its earliest moment, and none missed."""
+"""Random runs: with time, every step happens at its earliest moment, and no step is missed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_no_time_passes_where_it_is_urgent() -> None:
 
 
 def test_a_half_is_preferred_and_left_only_where_it_must_be() -> None:
-    """When b is come to, y shows a half more than x; `only` is possible for less than a half."""
+    """On entering b, y is half a unit ahead of x; `only` is possible for less than half a unit."""
     text = """timed clock x clock y component P {{
         location a initial location b location c
         edge a -> b {{ action come clock y > 0 do {{ reset x := 0 }} }}
@@ -178,7 +178,7 @@ def test_no_step_is_missed_or_taken_too_late(network: Network, choices: list[int
             assert moment is not None and step in interpreter.steps(moment)
             first = regions[step.taken]
             if interpreter.representative(moment) != interpreter.representative(first):
-                # Another region than the first only for the sake of a half, and then of the next.
+                # A later region than the first is used only to reach the next multiple of a half.
                 waited = first.clocks[1] - now.clocks[1]
                 assert delay == F(ceil(waited * 2), 2)
         if not found:

@@ -1,4 +1,4 @@
-"""Faults are findings with a run, wherever they are: in actions, in properties, under symmetry."""
+"""Faults are reported with a run, wherever they are: in actions, in properties, under symmetry."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def read(text: str) -> Network:
         ("0 tau 1; 0 tau 2", "tau", 0),
         ("0 a 1; 1 tau 1; 1 tau 2", "tau", 1),
         ("0 a 1; 0 b 2; 1 x 3; 1 x 4; 2 y 3; 3 z 5; 3 z 6", "x", 1),
-        ("0 a 1; 2 b 3; 2 b 4", None, 0),  # what cannot be reached does not count
+        ("0 a 1; 2 b 3; 2 b 4", None, 0),  # unreachable states do not count
     ],
 )
 def test_small(text: str, event: str | None, steps: int) -> None:
@@ -77,7 +77,7 @@ def test_a_visible_tau_is_another_event_than_invisible_steps() -> None:
 
 
 def test_symmetry_is_not_used() -> None:
-    """The two states after `go` differ only in which instance went, and yet they differ."""
+    """The two states after `go` differ, although only in which instance went."""
     text = """
     network pair
     var done[2]: bool

@@ -1,4 +1,4 @@
-"""Refinement in the three models of CSP: textbook cases, what is said of a break, limits and faults."""
+"""Refinement in the three models of CSP: textbook cases, messages, limits and faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUN_AB = "0 a 0; 0 b 0"
 CHAOS_AB = "0 tau 1; 0 tau 2; 1 a 0; 1 b 0"  # may refuse anything, and never diverges
 SKIP = "0 done 1"
 
-# Implementation, specification, and in which of T, F and FD it refines.
+# Implementation, specification, and the models (T, F, FD) in which it refines.
 CASES = [
     ("stop after a allows nothing more", A_B, A, ""),
     ("less is fewer traces, but it refuses", A, A_B, "T"),
@@ -116,7 +116,7 @@ def test_oracle_knows_the_textbook(
     assert breaks_by(*sides, model)[0] == (model not in refines.split())
 
 
-# What is said.
+# Messages.
 
 
 def test_a_step_that_the_specification_lacks_is_named() -> None:
@@ -154,7 +154,7 @@ def test_a_long_trace_is_cut_in_the_reason() -> None:
 
 
 def test_a_nearer_refusal_is_told_before_a_farther_step() -> None:
-    """Both break it in the same level; the refusal needs one step less."""
+    """Both are violations in the same level; the refusal needs one step less."""
     implementation = process("0 a 1; 0 b 2; 1 x 3")
     result = compare(implementation, process("0 a 1; 0 b 2; 1 y 3; 2 z 3"), "F")
     assert len(actions_of(result)) == 2
@@ -171,7 +171,7 @@ def test_arguments_are_compared_by_value() -> None:
 
 
 def test_events_are_compared_as_they_are_shown() -> None:
-    """A name may hold what another network gives as an argument."""
+    """A name may contain what is an argument in another network."""
     named = process("0 a(1) 1; 1 a(-2) 2")
     component = process("0 a 1; 1 a 2").components[0]
     first, second = component.edges
@@ -209,7 +209,7 @@ def test_vacuity() -> None:
         assert isinstance(plain, Holds) and plain.vacuous is None
 
 
-# Two networks of parallel components, buffers and all.
+# Networks of parallel components with buffers.
 
 CELLS = """
 network cells
@@ -238,7 +238,7 @@ component P {
 
 
 def cells() -> Network:
-    """Three cells in a row: what comes in and out is seen, what is handed on is not."""
+    """Three cells in a row: input and output are visible, handing on is not."""
     return read_network(Source("cells.net", CELLS))
 
 
@@ -255,11 +255,11 @@ def test_three_cells_are_a_buffer_of_three(model: RefinementModel) -> None:
     assert isinstance(compare(cells(), four, model).verdict, Holds if model == "T" else Violated)
 
 
-# Effort, short cuts and limits.
+# Effort, shortcuts and limits.
 
 
 def test_a_node_that_is_covered_is_not_looked_at() -> None:
-    """After a trace of length n the plain normal form would have 2**n nodes."""
+    """After a trace of length n, the normal form without covering has 2**n nodes."""
     size = 14
     tail = "; ".join(f"{i} a {i + 1}; {i} b {i + 1}" for i in range(1, size))
     specification = process(f"0 a 0; 0 b 0; 0 a 1; {tail}")
@@ -297,7 +297,7 @@ def test_a_large_specification(model: RefinementModel) -> None:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_a_large_closure(model: RefinementModel) -> None:
-    """All of the specification's states are one node, and its one stable state offers nothing."""
+    """All states of the specification form one node, and its only stable state offers nothing."""
     result = compare(process(STOP), counters(199, "tau"), model)
     assert isinstance(result.verdict, Holds)
     assert isinstance(compare(process(A), counters(199, "tau"), model).verdict, Violated)
@@ -351,7 +351,7 @@ def test_a_fault_of_either_side_is_a_finding() -> None:
 
 
 def test_symmetry_is_not_used() -> None:
-    """Instances that are alike to the network are told apart by their events."""
+    """Events distinguish instances that are symmetric in the network."""
     text = """
     network pair
     var done[2]: bool

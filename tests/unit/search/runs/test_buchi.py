@@ -1,4 +1,4 @@
-"""Automata against an evaluator of formulas that follows the definition of LTL word for word."""
+"""Automata compared with an evaluator that follows the definition of LTL word by word."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def fixpoint(start: bool, step: Callable[[list[bool], int], bool], size: int) ->
 
 
 def encode(letter: Letter, automaton: Automaton) -> int:
-    """The letter as the number that the search would show the automaton."""
+    """The letter as the number that the search passes to the automaton."""
     state_mask = sum(1 << i for i, p in enumerate(automaton.states) if p in letter)
     action_mask = sum(1 << i for i, p in enumerate(automaton.actions) if p in letter)
     return state_mask | action_mask << 32
@@ -127,7 +127,7 @@ def can_reach(goals: set[Node], steps: list[tuple[Node, Node, int]]) -> set[Node
 
 
 def short_words(names: str) -> list[Word]:
-    """All lassos with a beginning of at most one letter and a cycle of at most two, of 2 propositions."""
+    """All lassos of 2 propositions with a stem of at most one letter and a cycle of at most two."""
     chosen = [PROPOSITIONS[name] for name in names.split()]
     every = [
         frozenset(p for p, holds in zip(chosen, row, strict=True) if holds)
@@ -139,7 +139,7 @@ def short_words(names: str) -> list[Word]:
 
 
 def random_words(seed: int, count: int) -> list[Word]:
-    """Lassos of up to four and four letters over all propositions."""
+    """Lassos over all propositions, with up to four letters in the stem and in the cycle."""
     chance = random.Random(seed)
 
     def draw(length: int) -> tuple[Letter, ...]:
@@ -176,7 +176,7 @@ def assert_well_formed(automaton: Automaton) -> None:
     assert all(positive & negative == 0 for positive, negative in pairs)
 
 
-# --- the oracle itself, on words whose answer anyone can see ---
+# --- the oracle itself, on words with an obvious answer ---
 
 P, Q = PROPOSITIONS["p"], PROPOSITIONS["q"]
 NONE: Letter = frozenset()
@@ -414,7 +414,7 @@ def response(cause: Formula, effect: Formula) -> Formula:
 def test_usual_sizes_are_quick(formula: Formula) -> None:
     start = time.process_time()
     translate(formula)
-    assert time.process_time() - start < 2.0  # it takes a tenth; a blow-up takes minutes
+    assert time.process_time() - start < 2.0  # it takes a tenth of that; an explosion takes minutes
 
 
 # --- the numbering ---

@@ -1,4 +1,4 @@
-"""Strong global fairness: every step of a state that comes again and again is taken again and again."""
+"""Strong global fairness: every step of a state visited infinitely often is taken infinitely often."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from veristream.search.runs import lasso, liveness, product
 from veristream.source import Source
 from veristream.verdict import Holds, Violated
 
-# Two ways round: by b, or by c. The choice is made within one edge, so nothing but single steps tells.
+# Two cycles, through b or through c. Both are one edge, so only single steps distinguish them.
 CHOICE = """
 network choice
 var way: 0..1
@@ -33,7 +33,7 @@ component P {
 }
 """
 
-# From the start one can go to a part that is left again, to one that is not, and to an end.
+# The start leads to a component with an exit, to one without, and to an end.
 PARTS = """
 network parts
 component P {
@@ -100,7 +100,7 @@ def test_the_command_line_knows_every_fairness() -> None:
 
 
 def test_every_single_step_is_shown() -> None:
-    """Steps that differ only in what is shown of them are steps of their own."""
+    """Steps that differ only in their labels count as different steps."""
     network, property_ = read(SAME, "ltl <> [] say(0)")
     (result,) = check(network, [property_], Limits())
     assert isinstance(result.verdict, Violated) and result.verdict.trace is not None

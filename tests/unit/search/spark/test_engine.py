@@ -1,4 +1,4 @@
-"""What the Spark engine shares out, and what it leaves to the driver; no Spark is needed for that."""
+"""What the Spark engine shares, and what it leaves to the driver; runs without Spark."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_unused_session_is_not_opened_by_auto() -> None:
 
 
 def _check(folder: Path, *names: str, symmetry: bool = True, **constants: int) -> None:
-    """A search so small that no session is opened for it."""
+    """Runs a search so small that no session is opened for it."""
     options = SparkOptions(parts=2, checkpoint=str(folder))
     path = MODELS / "philosophers/philosophers.net"
     vs.check(path, names, constants=constants, limits=Limits(symmetry=symmetry), spark=options)

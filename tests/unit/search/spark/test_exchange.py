@@ -1,4 +1,4 @@
-"""What Spark tells of a stage says whether sockets are not to be had, or something else is wrong."""
+"""Spark's messages about a stage show whether sockets are unavailable or something else is wrong."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_something_else_is_wrong(told: str, message: str) -> None:
 
 
 def test_a_lost_worker_is_no_reason_to_give_sockets_up() -> None:
-    # Spark starts a stage again whose worker was killed, and the driver is no longer there for it.
+    # Spark restarts a stage when its worker was killed, and the driver no longer waits for it.
     assert parted(CONNECTING) is None
     assert parted("ConnectionError: part 1 is gone: the connection ended\n") is None
     reason = "workers do not reach each other (ConnectionRefusedError: [Errno 111] Connection refused)"

@@ -1,4 +1,4 @@
-"""How many zones small automata have: every number derived by hand, and room to work in that grows."""
+"""The numbers of zones of small automata, all derived by hand, and working memory that grows."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ component P {
 
 def test_a_line_has_one_zone_a_location() -> None:
     effort = result_of(LINE, "always true").effort
-    # In c nothing is compared any more, so that the zone after the reset is the same.
+    # In c no clock is compared any more, so the zone after the reset is the same.
     assert (effort.states, effort.transitions, effort.depth) == (3, 3, 2)
 
 
 @pytest.mark.parametrize(("constant", "zones"), [(0, 3), (1, 3), (2, 4), (6, 6), (10, 8), (100, 53)])
 def test_zones_are_told_apart_up_to_the_greatest_constant(constant: int, zones: int) -> None:
-    # y is only compared from below, so a zone is as good as one with smaller values of y too. What is told
-    # apart in a is how far y is ahead at most: by 0, 2, 4, ... and anything, once that is more than the
-    # constant. That makes constant div 2 + 2, and the one zone of b, where nothing is compared.
+    # y is only compared from below, so a zone may be extended to smaller values of y. Zones of a
+    # differ only
+    # in how far y is ahead at most: by 0, 2, 4, ... and by anything, once that exceeds the constant. That
+    # makes constant div 2 + 2 zones, and one zone of b, where nothing is compared.
     effort = result_of(ROUNDS.replace("y >= 6", f"y >= {constant}"), "always true").effort
     assert effort.states == zones == constant // 2 + 3
 
 
 def test_a_clock_compared_from_above_only_needs_one_zone() -> None:
-    # From small values of y more is possible than from large ones, and the first zone has the smallest.
+    # Smaller values of y allow more than larger ones, and the first zone has the smallest.
     text = ROUNDS.replace("edge a -> b { clock y >= 6, x == 0 }", "edge a -> a { clock y < 100 }")
     assert result_of(text, "always true").effort.states == 1
 
@@ -72,7 +73,7 @@ def test_a_larger_zone_takes_the_place_of_a_smaller_one() -> None:
 
 
 def test_a_condition_of_clocks_is_told_apart_too() -> None:
-    # Without a question y is compared with nothing, and a is one zone.
+    # If no property mentions y, it is compared with nothing, and a is one zone.
     text = ROUNDS.replace("edge a -> b { clock y >= 6, x == 0 }", "")
     assert result_of(text, "always true").effort.states == 1
     assert result_of(text, "always clock(y <= 7) or true").effort.states == 5
@@ -100,14 +101,14 @@ def test_a_state_with_more_successors_than_there_is_room_for() -> None:
     found = verdict_of(FAN, "reachable n == 599")
     assert isinstance(found, Holds) and found.trace is not None
     assert [step.delay for step in found.trace.steps] == [0.0, 1.0]
-    # b is left by nothing: a run stays there with any n, so that none of these is inevitable.
+    # No step leaves b: a run stays there with any n, so none of these is inevitable.
     assert isinstance(verdict_of(FAN, "n == 598 leadsto n == 599"), Violated)
     assert isinstance(verdict_of(FAN, "P@b and n == 599 leadsto n == 599"), Holds)
     assert isinstance(verdict_of(FAN, "deadlockfree"), Violated)
 
 
 def pieces(count: int) -> str:
-    """Two clocks, and an edge for each of so many numbers that their difference may be."""
+    """Two clocks, and one edge for each of the given number of values of their difference."""
     edges = " ".join(f"edge b -> c {{ clock x - y == {k} }}" for k in range(count))
     return f"""
     clock x
@@ -124,8 +125,9 @@ def pieces(count: int) -> str:
 
 @pytest.mark.parametrize("count", [3, 50])
 def test_a_zone_in_few_and_in_more_pieces_than_there_is_room_for(count: int) -> None:
-    # In a both clocks are equal. In b, x - y is anything from 0 to `count`: each of 0..count-1 by itself,
-    # and what is between and after them. c is entered once with each of those numbers.
+    # In a both clocks are equal. In b, x - y is anything from 0 to `count`: one zone for each of
+    # 0..count-1,
+    # and those between and after them. c is entered once with each of those numbers.
     assert 2 * 3 < zone_explore.PIECES < 2 * 50
     effort = result_of(pieces(count), "always true").effort
     in_a, in_b, in_c = 1, 2 * count, count

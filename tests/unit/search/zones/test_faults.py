@@ -1,4 +1,4 @@
-"""Faults of timed models: told with the run to them, and only where clocks let them happen."""
+"""Faults of timed models: reported with the run to them, and only if clock values allow them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD = "clock x\nvar n: 0..2 = 0\nvar a[2]: 0..2 = 0\n"
 
 
 def failure(text: str, claim: str) -> tuple[str, list[tuple[str | None, float | None]]]:
-    """Why nothing is known, and the run: actions and delays."""
+    """The reason of `Unknown`, and the run: actions and delays."""
     found = verdict_of(HEAD + text, claim)
     assert isinstance(found, Unknown), found
     assert found.fault is not None and found.trace is not None
@@ -67,7 +67,7 @@ def test_an_update_behind_a_guard_that_clocks_never_satisfy_is_no_fault() -> Non
 
 
 def test_a_run_that_goes_on_for_ever_is_found_beside_a_fault() -> None:
-    # Waiting in q for ever is a run, whatever may fail in s.
+    # Waiting in q for ever is a run, although something fails in s.
     text = HEAD + component("edge s -> q", "edge q -> s { clock x > 3 do { n := 1 div n } }")
     found = verdict_of(text, "inevitable n == 2")
     assert isinstance(found, Violated) and found.reason == "then time passes for ever"

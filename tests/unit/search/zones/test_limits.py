@@ -1,4 +1,4 @@
-"""Bounds of timed searches give `Unknown` with what bounded them, of every kind of property."""
+"""Limits of timed searches give `Unknown` and are named, for every kind of property."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ component P {
   edge a -> a { action on clock x == 1 do { reset x := 0; m := (m + 1) mod 1000; } }
 }
 """
-"""A million states; a run is found by going deep, a goal far off by going all the way."""
+"""A million states; a depth-first search finds a run early, a distant goal needs all of them."""
 
 CLAIMS = [
     "always n < 1000",
@@ -52,7 +52,7 @@ def test_the_memory_budget_is_named(claim: str) -> None:
 
 
 def test_where_runs_begin_counts_as_memory_too() -> None:
-    # Room for the zones of a run in many pieces is not there from the start.
+    # The room for the zones of a run in many pieces is made on demand.
     result = result_of(COUNTERS, "inevitable clock(x - y > 1000)", Limits(memory_max_mib=1))
     assert result.verdict == Unknown("the memory budget of 1 MiB is used up (--max-memory-mib)")
     # Both searches of a `leadsto` share the budget: the first one takes most of it.

@@ -1,4 +1,4 @@
-"""Verdicts of timed searches that once were wrong or hard to get right, each derived by hand."""
+"""Verdicts of timed searches that were wrong once, or are hard to get right; all derived by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_network_that_ends_where_it_may_is_no_deadlock() -> None:
 
 
 def test_zones_are_not_made_so_large_that_a_step_of_greater_priority_is_forgotten() -> None:
-    # At x = 0, and that is always, the handshake is possible; so the way to b never is.
+    # At x = 0, which is always true, the handshake is possible, so the step to b never is.
     text = """
     clock x
     channel c: rendezvous priority 1

@@ -1,4 +1,4 @@
-"""The earliest run that satisfies all demands: every value derived by hand."""
+"""The earliest run that satisfies all bounds: every value derived by hand."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def at_most(clock: int, limit: int, strict: bool = False) -> Bound:
 
 
 def stay(*leaving: Bound, coming: tuple[Bound, ...] = (), still: bool = False, **sets: int) -> Stay:
-    """A state: what is demanded when it is left, and the clocks that were set on the way in."""
+    """A state: the bounds when it is left, and the clocks that were set on entering it."""
     numbers = {"x": X, "y": Y}
     return Stay(coming, leaving, not still, tuple((numbers[name], sets[name]) for name in sets))
 
 
 def delays_of(*run: Stay) -> list[object]:
-    """How long the run stays in each state; there is one."""
+    """How long the run stays in each state; asserts that there is a run."""
     found = schedule(run)
     assert found is not None
     return list(found)
@@ -73,7 +73,7 @@ def test_many_strict_rounds_fit_into_one_unit() -> None:
 
 def test_what_is_demanded_on_coming_counts_too() -> None:
     assert delays_of(stay(), stay(coming=(at_least(X, 6),))) == [6, 0]
-    assert schedule([stay(coming=(at_least(X, 1),))]) is None  # at first all clocks show 0
+    assert schedule([stay(coming=(at_least(X, 1),))]) is None  # all clocks are 0 at first
 
 
 def test_no_time_passes_where_it_may_not() -> None:
@@ -98,7 +98,7 @@ def test_contradictions_have_no_run(run: list[Stay]) -> None:
 
 
 def test_the_earliest_of_all_by_trying_all() -> None:
-    """Every choice of whole delays up to 6 is tried; the schedule is the least of those that satisfy."""
+    """Tries every choice of integer delays up to 6; the schedule is the least one that satisfies."""
     run = [
         stay(at_least(X, 1)),
         stay(at_most(X, 3), y=0),
@@ -115,7 +115,7 @@ def test_the_earliest_of_all_by_trying_all() -> None:
 
 
 def _satisfies(delays: tuple[int, ...]) -> bool:
-    """What the run above demands, said once more of plain numbers."""
+    """The bounds of the run above, on plain numbers."""
     a, b, c, d = delays
     x_then = a + b + c
     return (
@@ -130,6 +130,6 @@ def _satisfies(delays: tuple[int, ...]) -> bool:
 
 
 def test_a_long_run_that_is_pushed_from_its_end() -> None:
-    # Each state is left within 2 units of time, and the last only once y is as large as that allows.
+    # Each state is left within 2 units of time, the last one only once y is as large as that allows.
     rounds = [stay(at_most(X, 2), x=0) for _ in range(3000)]
     assert delays_of(*rounds, stay(at_most(X, 2), at_least(Y, 6002), x=0)) == [2] * 3001

@@ -99,6 +99,11 @@ class Session(Generic[Explored]):
         budget = self.exploration.budget >> 20
         return f"the memory budget of {budget} MiB is used up ({self.limits.remedy})"
 
+    @property
+    def out_of_states(self) -> str:
+        """The reason for `Unknown` if the limit of states is reached."""
+        return f"the limit of {self.limits.states_max} states was reached (--max-states)"
+
     def rounds(self) -> Iterator[None]:
         """Explores round by round, until everything is explored or a limit is reached; the caller handles
         the hits in between, and may stop at any time."""
@@ -144,6 +149,6 @@ class Session(Generic[Explored]):
             return
         states_max, seconds_max = self.limits.states_max, self.limits.seconds_max
         if states_max is not None and self.exploration.counts.states >= states_max:
-            self.stopped = f"the limit of {states_max} states was reached (--max-states)"
+            self.stopped = self.out_of_states
         elif seconds_max is not None and self.seconds >= seconds_max:
             self.stopped = f"the limit of {seconds_max:g} seconds was reached (--max-seconds)"

@@ -124,7 +124,7 @@ class States:
             if self.byte_count > self.budget:
                 raise OutOfMemoryError
             if code == GROW:
-                labelled.tend()
+                labelled.make_room()
         self.failed, self.broken = code == FAULT, code == BROKEN
         self.complete = code in (FAULT, BROKEN, COMPLETE)
 

@@ -42,7 +42,7 @@ _LOAD_MAX = 0.72
 _SLOTS_MAX = (1 << 31) - 1
 _STATES_MAX = (1 << 32) - 2
 
-# Why a native function returns; GROW: a table or buffer is too small, call `tend`.
+# Why a native function returns; GROW: a table or buffer is too small, call `make_room`.
 DONE, QUANTUM, GROW, FAULT = range(4)
 
 # Counters of a system. WORK: expansions left before the driver checks the limits.
@@ -327,7 +327,7 @@ class Labelled:
         state, action = (int(n) for n in self.counts[[FAULT_STATE, FAULT_ACTION]])
         return None if state < 0 else (state, action)
 
-    def tend(self) -> None:
+    def make_room(self) -> None:
         """Enlarges what is too small; raises OutOfMemoryError if there is no room for another state."""
         if self.counts[ROOM_FULL] or self.alphabet.table.is_full:
             raise OutOfMemoryError
@@ -342,7 +342,7 @@ class Labelled:
                 capacity=entries.size,
                 prints=address_of(prints),
             )
-        self.alphabet.table.tend(self.native.capacity)
+        self.alphabet.table.make_room(self.native.capacity)
         self._grow_table()
 
     def _grow_table(self) -> None:

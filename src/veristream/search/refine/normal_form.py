@@ -275,14 +275,14 @@ class NormalForm:
         states = 16 * self.specification.state_count
         return own + states + 8 * int(self._counts[LEAST_USED]) + self.specification.byte_count
 
-    def tend(self) -> None:
+    def make_room(self) -> None:
         """Enlarges what is too small."""
         if self.nodes.is_full or self.offers.is_full:
             raise OutOfMemoryError
-        self.specification.tend()
-        self.nodes.tend(1024)
-        self.moves.tend(1024)
-        self.offers.tend(1024)
+        self.specification.make_room()
+        self.nodes.make_room(1024)
+        self.moves.make_room(1024)
+        self.offers.make_room(1024)
 
     def least_offers(self, node: int) -> list[int]:
         """The least sets that stable states of the node offer."""

@@ -325,9 +325,9 @@ class Pairs:
     def _tend(self) -> None:
         if self._tally[ROOM_FULL] or self.byte_count > self.budget:
             raise OutOfMemoryError
-        self.implementation.tend()
-        self.normal.tend()
-        self._known.tend(1024)
+        self.implementation.make_room()
+        self.normal.make_room()
+        self._known.make_room(1024)
 
     def _failing(self) -> Labelled:
         sides = (self.implementation, self.normal.specification)

@@ -77,7 +77,7 @@ class _Search:
         most = self.limits.states_max
         found = max(self.implementation.state_count, self.specification.state_count)
         if most is not None and found >= most and not self.pairs.complete:
-            self.session.stopped = f"the limit of {most} states was reached (--max-states)"
+            self.session.stopped = self.session.out_of_states
 
     def _failed(self, side: Labelled) -> Unknown:
         """The verdict after a fault of either network, which leaves nothing to rely on."""

@@ -1,8 +1,8 @@
 """Growing hash tables for native loops: sequences with numbers, and maps from number to number.
 
 A native loop asks for room first; if a table is full, the loop returns to its driver, which enlarges the
-table (`tend`) and calls the loop again. Pools are reserved once and never move. Loops know all memory by
-address, since passing tuples of arrays would cost more than the work itself.
+table (`make_room`) and calls the loop again. Pools are reserved once and never move. Loops know all memory
+by address, since passing tuples of arrays would cost more than the work itself.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _grown(slots: int, wanted: int) -> int:
 
 
 class SequenceTable:
-    """Owns a table of sequences; `native` is its form for loops, and changes with `tend`."""
+    """Owns a table of sequences; `native` is its form for loops, and changes with `make_room`."""
 
     def __init__(self, byte_max: int) -> None:
         self._pool, self._first, self._prints = (reserve(byte_max // part) for part in (2, 4, 4))
@@ -225,7 +225,7 @@ class SequenceTable:
 
     def add(self, items: Words) -> int:
         """The number of the sequence."""
-        self.tend(1)
+        self.make_room(1)
         return int(intern(self.native, address_of(items), items.size))
 
     @property
@@ -238,7 +238,7 @@ class SequenceTable:
         """Memory in use."""
         return 8 * int(self._first.words[len(self)]) + 16 * len(self) + 8 * self.native.slot_count
 
-    def tend(self, wanted: int) -> None:
+    def make_room(self, wanted: int) -> None:
         """Makes room for that many more sequences."""
         size = _grown(self.native.slot_count, len(self) + wanted)
         if size > self.native.slot_count:
@@ -249,7 +249,7 @@ class SequenceTable:
 
 
 class MapTable:
-    """Owns a map; `native` is its form for loops, and changes with `tend`."""
+    """Owns a map; `native` is its form for loops, and changes with `make_room`."""
 
     def __init__(self) -> None:
         self._counts = _counts()
@@ -267,7 +267,7 @@ class MapTable:
         """Memory in use."""
         return 16 * self.native.slot_count
 
-    def tend(self, wanted: int) -> None:
+    def make_room(self, wanted: int) -> None:
         """Makes room for that many more keys."""
         old, kept = self.native, (self._keys, self._values)
         size = _grown(old.slot_count, len(self) + wanted)

@@ -51,7 +51,7 @@ Again = Callable[[Callable[[], ZoneSearch]], ZoneSearch]
 
 
 class SharedZones:
-    """A search of zones that a crew shares; see `zone_explore.ZoneExploration` for what is asked of it.
+    """A search of zones that a crew shares; see `zones.explore.ZoneExploration`.
 
     What was found stays known where the search goes on from a checkpoint: it is a hit again.
     """

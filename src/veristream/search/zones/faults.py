@@ -21,7 +21,7 @@ from veristream.ir.show import show_timed
 from veristream.ir.state import State
 from veristream.kernel.zones import constrain
 from veristream.search.zones.path import Finish, Walker
-from veristream.search.zones.trace import Hop, Teller, zone_bounds
+from veristream.search.zones.trace import Hop, TraceBuilder, zone_bounds
 from veristream.search.zones.watch import Questions
 from veristream.verdict import Fault, Step, Trace, Unknown
 
@@ -39,22 +39,22 @@ class _Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultTeller:
+class FaultExplainer:
     """Explains the failures of one search."""
 
-    teller: Teller
+    traces: TraceBuilder
     walker: Walker
     questions: Questions
 
-    def tell(self, way: Sequence[Hop], action: int) -> Unknown:
+    def explain(self, hops: Sequence[Hop], action: int) -> Unknown:
         """The verdict if the action, or the state itself, fails at the end of the path."""
-        state = self.teller.state(way[-1].row)
+        state = self.traces.state(hops[-1].row)
         for failure in self._failures(state, action):
-            found = self.walker.walk(way, self._happening(action, failure.bounds))
+            found = self.walker.walk(hops, self._happening(action, failure.bounds))
             if found is not None:
                 gone, zone = found
                 final = zone_bounds(zone, self.walker.shape.n)
-                return Unknown(failure.reason, self.teller.tell(gone, final), failure.fault)
+                return Unknown(failure.reason, self.traces.build(gone, final), failure.fault)
         raise AssertionError(f"the interpreter knows no failure of action {action} in {state}")
 
     def _happening(self, action: int, bounds: Sequence[Bound]) -> Finish:
@@ -76,7 +76,7 @@ class FaultTeller:
         if action == NO_ACTION:
             yield from self._of_state(state, "")
             return
-        expansion = self.teller.interpreter.untimed.expand(state)
+        expansion = self.traces.interpreter.untimed.expand(state)
         for failed in expansion.failures:
             if failed.action == action:
                 reason = f"the action {failed.label} of {failed.process} fails: {failed.fault.message}"
@@ -90,7 +90,7 @@ class FaultTeller:
 
     def _of_state(self, state: State, when: str) -> Iterator[_Failure]:
         """The conditions that cannot be evaluated in the state; `when` begins the message."""
-        untimed = self.teller.interpreter.untimed
+        untimed = self.traces.interpreter.untimed
         what = "an invariant"
         try:
             untimed.invariant_bounds(state)
@@ -107,7 +107,7 @@ class FaultTeller:
             yield _Failure(reason, Fault(found.message, found.span))
 
 
-def failure_at_first(interpreter: TimedInterpreter) -> Unknown | None:
+def failure_at_start(interpreter: TimedInterpreter) -> Unknown | None:
     """The verdict if an invariant of the initial locations cannot be evaluated; None if all can."""
     try:
         interpreter.untimed.invariant_bounds(interpreter.untimed.initial())

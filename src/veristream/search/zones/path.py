@@ -50,12 +50,12 @@ class Walker:
     kernel: Kernel
     parts: Parts | None = None
 
-    def walk(self, way: Sequence[Hop], finish: Finish) -> tuple[list[Hop], Zone] | None:
+    def walk(self, hops: Sequence[Hop], finish: Finish) -> tuple[list[Hop], Zone] | None:
         """The path, with the clock values to leave each state in if they matter, and the zone in which it
         ends."""
         begin = np.zeros(self.shape.n**2, np.int32)
         set_zero(begin, self.shape.n)
-        open_ = [self._enter(way[0], begin)]
+        open_ = [self._enter(hops[0], begin)]
         gone: list[Hop] = []
         while open_:
             found = next(open_[-1], None)
@@ -67,14 +67,14 @@ class Walker:
             zone, left_in = found
             if gone and left_in is not None:
                 gone[-1] = replace(gone[-1], leaving=zone_bounds(left_in, self.shape.n))
-            here = way[len(open_) - 1]
-            if len(open_) == len(way):
+            here = hops[len(open_) - 1]
+            if len(open_) == len(hops):
                 row = here.row.view(np.int64).copy()
                 for end in finish(int(row.ctypes.data), zone):
                     return [*gone, here], end
                 continue
             gone.append(here)
-            open_.append(self._go(here, way[len(open_)], zone))
+            open_.append(self._go(here, hops[len(open_)], zone))
         return None
 
     def _enter(self, hop: Hop, zone: Zone) -> Iterator[tuple[Zone, Zone | None]]:

@@ -30,11 +30,11 @@ from veristream.search.vacuity import true_from_the_start
 from veristream.search.zones import stay as native
 from veristream.search.zones.expand import COVERED, NONE
 from veristream.search.zones.explore import NodeMemory, Pace, ZoneExploration
-from veristream.search.zones.faults import NO_ACTION, FaultTeller, failure_at_first
+from veristream.search.zones.faults import NO_ACTION, FaultExplainer, failure_at_start
 from veristream.search.zones.path import Walker
 from veristream.search.zones.stay import Parts, Trees, add_root, search_runs
 from veristream.search.zones.steps import ENTERED, FAILED
-from veristream.search.zones.trace import Hop, Teller, way_to, zone_bounds
+from veristream.search.zones.trace import Hop, TraceBuilder, path_to, zone_bounds
 from veristream.search.zones.watch import Questions
 from veristream.verdict import Counts, Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
@@ -223,7 +223,7 @@ class RunSearch:
         parts = Parts(watched.bits[:limit], watched.timed[:limit], len(stay))
         memory = NodeMemory(shape.word_count + 1, shape.n, self.zones.budget)
         self.runs = RunExploration(self.zones, parts, memory, self.zones.budget)
-        self.teller = Teller(network, self.kernel, shape, self.interpreter)
+        self.traces = TraceBuilder(network, self.kernel, shape, self.interpreter)
         self.cause_found = False
         self.session: Session[ZoneExploration] | Session[RunExploration] | None = None
 
@@ -243,7 +243,7 @@ class RunSearch:
     def run(self) -> Verdict:
         """The verdict."""
         self.session = Session(self.zones, self.limits, self.report, self.property.name, self.started)
-        failure = failure_at_first(self.interpreter) or self._begin(self.session)
+        failure = failure_at_start(self.interpreter) or self._begin(self.session)
         if failure is not None:
             return failure
         second = Session(self.runs, self.limits, self.report, self.property.name, self.started)
@@ -270,7 +270,7 @@ class RunSearch:
         set_zero(zone, self.zones.shape.n)
         initial = self._initial()
         if not self.runs.add(initial, zone, 0):
-            return self._tell_failure([Hop(initial)], NO_ACTION)
+            return self._explain_failure([Hop(initial)], NO_ACTION)
         return None
 
     def _begin_at_causes(self, session: Session[ZoneExploration]) -> Unknown | None:
@@ -278,7 +278,7 @@ class RunSearch:
         for _ in session.rounds():
             node, action = map(int, self.zones.watched.fault)
             if node >= 0:
-                return self._tell_failure(way_to(self.zones, node), action)
+                return self._explain_failure(path_to(self.zones, node), action)
         return Unknown(session.stopped) if session.stopped else self._add_causes()
 
     def _initial(self) -> Row:
@@ -287,10 +287,10 @@ class RunSearch:
     def _failure(self) -> Unknown:
         """The verdict if the search for a run failed."""
         node, action = (int(self.runs.tally[at]) for at in (native.FAULT_NODE, native.FAULT_ACTION))
-        return self._tell_failure(self._way(self.runs.path(node)), action)
+        return self._explain_failure(self._hops(self.runs.path(node)), action)
 
-    def _tell_failure(self, way: Sequence[Hop], action: int) -> Unknown:
-        return FaultTeller(self.teller, self._walker(), self.questions).tell(way, action)
+    def _explain_failure(self, hops: Sequence[Hop], action: int) -> Unknown:
+        return FaultExplainer(self.traces, self._walker(), self.questions).explain(hops, action)
 
     def _add_causes(self) -> Unknown | None:
         """Adds every reachable zone in which the cause holds; returns the verdict if the cause cannot be
@@ -308,7 +308,7 @@ class RunSearch:
                 if found == FAILED or (
                     found == ENTERED and not self.runs.add(row, zone, (number << 32) | node)
                 ):
-                    return self._tell_failure(way_to(self.zones, node), NO_ACTION)
+                    return self._explain_failure(path_to(self.zones, node), NO_ACTION)
         return None
 
     def _walker(self) -> Walker:
@@ -333,34 +333,37 @@ class RunSearch:
         tally = self.runs.tally
         ending = int(tally[native.ENDING])
         path = self.runs.path(int(tally[native.LAST]))
-        way = self._way(path)
+        hops = self._hops(path)
         loop = None
         if ending == native.CYCLES:
-            loop = len(way) - len(path) + path.index(int(tally[native.FIRST]))
+            loop = len(hops) - len(path) + path.index(int(tally[native.FIRST]))
         walker = self._walker()
-        found = walker.walk(way, walker.ending if ending == native.STUCK else walker.anywhere)
+        found = walker.walk(hops, walker.ending if ending == native.STUCK else walker.anywhere)
         assert found is not None, "a path of zones is a run"
         gone, zone = found
-        trace = self.teller.tell(gone, zone_bounds(zone, self.zones.shape.n), loop)
+        trace = self.traces.build(gone, zone_bounds(zone, self.zones.shape.n), loop)
         return trace, _ENDINGS[ending]
 
-    def _way(self, path: Sequence[int]) -> list[Hop]:
+    def _hops(self, path: Sequence[int]) -> list[Hop]:
         """The path through the nodes of the second search, after the path of the first search to its
         root."""
         nodes = self.runs.trees.nodes
         first = self._hop(path[0])
-        way = [first]
+        hops = [first]
         if self.cause is not None:
             origin = int(nodes.entries[path[0]])
             cause = origin >> 32
             at_first = self.questions.parts[cause].disjunct.clocks
-            way = [*way_to(self.zones, origin & 0xFFFFFFFF), replace(first, cause=cause, at_first=at_first)]
+            hops = [
+                *path_to(self.zones, origin & 0xFFFFFFFF),
+                replace(first, cause=cause, at_first=at_first),
+            ]
         for node in path[1:]:
             hop, entry = self._hop(node), int(nodes.entries[node])
             if entry != native.WAITING:
                 hop = replace(hop, action=entry & 0xFFFFFFFF, successor=entry >> 32)
-            way.append(hop)
-        return way
+            hops.append(hop)
+        return hops
 
     def _hop(self, node: int) -> Hop:
         """The state of a node, and the part of the condition that it stays in."""

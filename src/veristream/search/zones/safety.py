@@ -27,11 +27,11 @@ from veristream.search.session import Hit
 from veristream.search.vacuity import true_from_the_start
 from veristream.search.zones.expand import BEYOND
 from veristream.search.zones.explore import MODEL_FAILS, code_of, scratch_of, shape_of
-from veristream.search.zones.faults import FaultTeller, failure_at_first
+from veristream.search.zones.faults import FaultExplainer, failure_at_start
 from veristream.search.zones.inquiry import Inquiry, inquire
 from veristream.search.zones.path import Walker
 from veristream.search.zones.steps import Shape
-from veristream.search.zones.trace import Originated, Teller, way_to, zone_bounds
+from veristream.search.zones.trace import Originated, TraceBuilder, path_to, zone_bounds
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
 
 REACH_FIRST, REACH_MAX = 16, 1 << 16
@@ -122,7 +122,7 @@ class ZoneJudge:
     zones: ExploringZones
     interpreter: TimedInterpreter
     shape: Shape
-    teller: Teller
+    traces: TraceBuilder
     answered: set[int] = field(default_factory=set)  # questions, of cases or of premises
     beyond_reach: bool = False  # a measured clock exceeds what zones distinguish
 
@@ -132,11 +132,13 @@ class ZoneJudge:
         network, kernel = inquiry.network, inquiry.kernel
         interpreter = TimedInterpreter(network)
         shape = shape_of(network, kernel, inquiry.questions.bounds(exact=False, reach=inquiry.reach))
-        return ZoneJudge(inquiry, zones, interpreter, shape, Teller(network, kernel, shape, interpreter))
+        return ZoneJudge(
+            inquiry, zones, interpreter, shape, TraceBuilder(network, kernel, shape, interpreter)
+        )
 
     def fault_at_start(self) -> Unknown | None:
         """The verdict if an initial invariant cannot be evaluated; raises ModelError if it is false."""
-        failure = failure_at_first(self.interpreter)
+        failure = failure_at_start(self.interpreter)
         if failure is None:
             self.interpreter.initial()
         return failure
@@ -149,8 +151,8 @@ class ZoneJudge:
         """The verdict if the model fails there."""
         if hit.kind != MODEL_FAILS:
             return None
-        teller = FaultTeller(self.teller, self._walker(), self.inquiry.questions)
-        return teller.tell(way_to(self.zones, hit.source), hit.other)
+        explainer = FaultExplainer(self.traces, self._walker(), self.inquiry.questions)
+        return explainer.explain(path_to(self.zones, hit.source), hit.other)
 
     def answer(self, hit: Hit) -> int:
         """The question that the part found belongs to."""
@@ -220,11 +222,11 @@ class ZoneJudge:
         """The run to a node in which a part of a condition holds."""
         walker = self._walker()
         deadlock = self.inquiry.questions.parts[part].disjunct.deadlock
-        found = walker.walk(way_to(self.zones, node), walker.satisfying(part, deadlock))
+        found = walker.walk(path_to(self.zones, node), walker.satisfying(part, deadlock))
         assert found is not None, "a path of zones is a run"
-        way, zone = found
+        hops, zone = found
         final = (*zone_bounds(zone, self.shape.n), *extra)
-        return self.teller.tell(way, final, shortest=self._is_shortest(part))
+        return self.traces.build(hops, final, shortest=self._is_shortest(part))
 
     def _is_shortest(self, part: int) -> bool:
         """Whether no shorter run leads to the case of the part, which was found first.

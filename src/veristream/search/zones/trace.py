@@ -59,21 +59,21 @@ class Originated(Protocol):
     def origin(self, node: int) -> Origin: ...
 
 
-def way_to(zones: Originated, node: int) -> list[Hop]:
+def path_to(zones: Originated, node: int) -> list[Hop]:
     """The path from the initial state to a node."""
-    way: list[Hop] = []
+    hops: list[Hop] = []
     at: int | None = node
     while at is not None:
         found = zones.origin(at)
         at = found.parent
         led = (None, None) if at is None else (found.entry & 0xFFFFFFFF, found.entry >> 32)
-        way.append(Hop(found.row, *led))
-    return way[::-1]
+        hops.append(Hop(found.row, *led))
+    return hops[::-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
-    """Makes traces of one network."""
+class TraceBuilder:
+    """Builds traces of one network."""
 
     network: Network
     kernel: Kernel
@@ -95,9 +95,9 @@ class Teller:
             tuple((clock + 1, int(value)) for clock, value in enumerate(resets) if value >= 0),
         )
 
-    def tell(
+    def build(
         self,
-        way: Sequence[Hop],
+        hops: Sequence[Hop],
         final: Sequence[Bound] = (),
         loop: int | None = None,
         shortest: bool = False,
@@ -106,27 +106,27 @@ class Teller:
         the path."""
         effects = [
             NO_CLOCKS if hop.successor is None else self.effect(before.row, hop.successor)
-            for before, hop in pairwise(way)
+            for before, hop in pairwise(hops)
         ]
-        stays = [self._stay(way, effects, i, final) for i in range(len(way))]
+        stays = [self._stay(hops, effects, i, final) for i in range(len(hops))]
         delays = schedule(stays)
         assert delays is not None, "a path of zones is a run"
-        steps, positions = self._replay(way, effects, delays)
+        steps, positions = self._replay(hops, effects, delays)
         return Trace(steps, None if loop is None else positions[loop], shortest)
 
     def _stay(
-        self, way: Sequence[Hop], effects: Sequence[ClockEffect], i: int, final: Sequence[Bound]
+        self, hops: Sequence[Hop], effects: Sequence[ClockEffect], i: int, final: Sequence[Bound]
     ) -> Stay:
-        state = self.state(way[i].row)
+        state = self.state(hops[i].row)
         invariant = self.interpreter.untimed.invariant_bounds(state)
-        within = self._bounds(way[i].within, state)
-        coming, leaving = within + self._bounds(way[i].at_first, state), within
-        if i and way[i].successor is None and way[i].cause is None:
+        within = self._bounds(hops[i].within, state)
+        coming, leaving = within + self._bounds(hops[i].at_first, state), within
+        if i and hops[i].successor is None and hops[i].cause is None:
             coming = _closed(within)
-        if i + 1 < len(way):
-            if way[i + 1].successor is None:
+        if i + 1 < len(hops):
+            if hops[i + 1].successor is None:
                 leaving = _closed(within)
-            leaving += effects[i].bounds + way[i].leaving
+            leaving += effects[i].bounds + hops[i].leaving
         else:
             leaving += tuple(final)
         resets = effects[i - 1].resets if i else ()
@@ -138,14 +138,14 @@ class Teller:
         return tuple(bound for one in constraints for bound in untimed.bounds(one, state))
 
     def _replay(
-        self, way: Sequence[Hop], effects: Sequence[ClockEffect], delays: Sequence[Fraction]
+        self, hops: Sequence[Hop], effects: Sequence[ClockEffect], delays: Sequence[Fraction]
     ) -> tuple[tuple[Step, ...], list[int]]:
         """The steps of the run, and for each position on the path the step that led there."""
         now = self.interpreter.initial()
         steps = [Step(None, None, show_timed(self.network, now.state, now.clocks), 0.0)]
         positions = [0]
         waited = Fraction(0)
-        for hop, effect, delay in zip(way[1:], effects, delays, strict=False):
+        for hop, effect, delay in zip(hops[1:], effects, delays, strict=False):
             now = self._wait(now, delay)
             waited += delay
             if hop.successor is not None:

@@ -1,4 +1,4 @@
-"""The classic models beside these tests, and what `known.toml` says of them."""
+"""The classic models of these tests, and the results that `known.toml` expects."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from veristream.verdict import Word
 
 FOLDER = Path(__file__).parent / "classics"
 INTERPRETED_MAX = 10_000
-"""Beyond so many states the interpreter, which is slow, is not asked."""
+"""The slow interpreter checks only models with at most this many states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A verdict, and how many steps the shortest trace has where there is one."""
+    """A verdict and the length of the shortest trace, if there is one."""
 
     verdict: Word
     steps: int | None = None
@@ -36,7 +36,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The model and what is special about this run of it."""
+        """The model's name and the constants of this run."""
         return "-".join([self.model, *(f"{name}={value}" for name, value in self.constants.items())])
 
     def load(self) -> Network:
@@ -45,7 +45,7 @@ class Run:
 
 
 def read_runs(path: Path) -> tuple[Run, ...]:
-    """All runs of a `known.toml`, in its order."""
+    """Reads all runs of a `known.toml`, in order."""
     return tuple(
         Run(
             table["model"],

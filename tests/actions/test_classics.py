@@ -1,4 +1,4 @@
-"""The classic models have the answers and the sizes that are known of them, by every engine."""
+"""Every engine finds the known verdicts and sizes of the classic models."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from veristream.verdict import Result, Trace, Violated, word
 
 SMALL = [run for run in RUNS if run.states <= INTERPRETED_MAX]
 EXPLORING = ("always", "transition", "deadlockfree")
-"""The claims that hold only once all states were seen, each of them once."""
+"""Claims that require a full exploration, each once."""
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("run", RUNS, ids=NAMES)
 def test_answers_and_counts(run: Run, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "WIDE", 16)  # so that even small levels are shared
+    monkeypatch.setattr(driver, "WIDE", 16)  # share even small levels
     monkeypatch.setattr(driver, "SHARED_FROM", 0)
     results = check(run.load(), limits=Limits(workers=workers))
     assert {result.property: known(result) for result in results} == dict(run.properties)
@@ -70,7 +70,7 @@ def test_die_hard_measures_four_gallons() -> None:
 
 
 def test_the_goat_crosses_three_times() -> None:
-    """Once over, once back, once over again: every solution needs it."""
+    """Every solution crosses with the goat, brings it back, and crosses with it again."""
     banks = [step.state["bank"] for step in counterexample("river_crossing", "never_across").steps]
     goat = [bank[1] if isinstance(bank, list) else None for bank in banks]
     assert set(goat) == {"LEFT", "RIGHT"}
@@ -78,7 +78,7 @@ def test_the_goat_crosses_three_times() -> None:
 
 
 def counterexample(model: str, name: str) -> Trace:
-    """How the property is violated, with the constants as they are written."""
+    """Returns the counterexample of the property with the default constants."""
     run = next(run for run in RUNS if run.model == model and not run.constants)
     (result,) = check(run.load(), [name])
     assert isinstance(result.verdict, Violated) and result.verdict.trace is not None

@@ -1,4 +1,4 @@
-"""How a Kafka producer gets its id: the models against the interpreter, TLC, and a TLA+ module by hand."""
+"""How a Kafka producer gets its id: the models against the interpreter, TLC and handwritten TLA+."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SMALL = [
 
 @pytest.fixture
 def tlc() -> None:
-    """Java and TLC are there."""
+    """Skips the test unless Java and TLC are available."""
     try:
         find_tlc()
     except EnvironmentFailure as missing:
@@ -76,14 +76,14 @@ def test_interpreter_counts_the_same(file: str, constants: Mapping[str, int]) ->
     ("constants", "name"), [({"PIDS": 2}, "pair_held_once"), ({"EPOCHS": 1, "PIDS": 3}, "pair_held_once")]
 )
 def test_too_few_pids_are_a_finding(constants: Mapping[str, int], name: str) -> None:
-    """A bound that is too small is never a verdict."""
+    """A limit that is too small never gives a verdict."""
     (result,) = vs.check(FOLDER / "init_pid_faults.py", [name], constants=constants)
     assert word(result.verdict) == "unknown"
     assert result.verdict.trace is not None
 
 
 def test_starvation_is_by_concurrent_transactions() -> None:
-    """It is not that client 0 asks the wrong broker: it asks the coordinator, and is refused."""
+    """Client 0 does not ask the wrong broker: it asks the coordinator, which refuses."""
     constants = {"ENDLESS": 1, "EPOCHS": 2}
     (result,) = vs.check(FOLDER / "init_pid.py", ["gets_pid_under_strong_fairness(0)"], constants=constants)
     verdict = result.verdict
@@ -102,7 +102,7 @@ def test_starvation_is_by_concurrent_transactions() -> None:
     ],
 )
 def test_tlc_counts_the_same(file: str, constants: Mapping[str, int]) -> None:
-    """On the exported TLA+, with all invariants; TLC needs a long time for it, so the sizes are small."""
+    """Checks the exported TLA+ with all invariants; the sizes are small because TLC is slow on it."""
     network = load(FOLDER / file, constants)
     kept = tuple(one for one in network.properties if isinstance(one.claim, Always))
     found = run_tlc(to_tla(replace(network, properties=kept), "Model"), timeout_s=SECONDS_MAX)
@@ -114,7 +114,7 @@ def test_tlc_counts_the_same(file: str, constants: Mapping[str, int]) -> None:
 @pytest.mark.peers
 @pytest.mark.usefixtures("tlc")
 def test_tlc_fences_a_client_by_itself() -> None:
-    """TLC finds the same fault of a request that is sent twice."""
+    """TLC finds the same violation for a repeated request."""
     network = load(FOLDER / "init_pid_faults.py", {"CLIENTS": 1, "FAULTS": 1})
     kept = tuple(one for one in network.properties if one.name == "not_fenced_by_itself")
     found = run_tlc(to_tla(replace(network, properties=kept), "Model"), timeout_s=SECONDS_MAX)
@@ -124,7 +124,7 @@ def test_tlc_fences_a_client_by_itself() -> None:
 @pytest.mark.peers
 @pytest.mark.usefixtures("tlc")
 def test_module_by_hand_has_as_many_states() -> None:
-    """The TLA+ of the documentation was written without the compiler, and says the same."""
+    """The TLA+ module of the documentation, written without the compiler, has the same results."""
     found = run_tlc(Exported("InitPid", module_by_hand(), CONFIG), timeout_s=SECONDS_MAX)
     (ours,) = vs.check(FOLDER / "init_pid.py", ["pair_held_once"])
     assert found.verdict == "complete", found.output
@@ -134,7 +134,7 @@ def test_module_by_hand_has_as_many_states() -> None:
 @pytest.mark.peers
 @pytest.mark.usefixtures("tlc")
 def test_module_by_hand_needs_the_lookup() -> None:
-    """TLC agrees that a client that only guesses may never get its PID."""
+    """TLC agrees that a client that only guesses might never get its PID."""
     guessing = module_by_hand().replace("/\\ SF_vars(AskTheCoordinator(c))", "")
     assert guessing != module_by_hand()
     found = run_tlc(Exported("InitPid", guessing, CONFIG), timeout_s=SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Kabis as a model: verdicts as expected, engines that agree, counterexamples that tell the story."""
+"""The Kabis models: expected verdicts, agreement of the engines, and the contents of counterexamples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUICK = [
     "kabis_tendermint",
     "kabis_tendermint_unlocked",
 ]
-"""Those that `make test` looks at as well."""
+"""The models that `make test` also checks."""
 
 Small = tuple[str, str, Mapping[str, int], int]
 SMALL: list[Small] = [
@@ -98,7 +98,7 @@ def test_no_property_is_forgotten(file: str) -> None:
 
 
 def test_every_switch_is_turned() -> None:
-    """A defence that no listed model switches off would be a defence in name only."""
+    """For each defence, some listed run switches it off, which shows that it is needed."""
     turned = {(model.path.name, name) for model in KNOWN for name in model.constants}
     switches = {
         (file, line.split(" = ")[0])
@@ -112,7 +112,7 @@ def test_every_switch_is_turned() -> None:
 
 @pytest.mark.parametrize("small", SMALL, ids=map(name_of, SMALL))
 def test_interpreter_counts_the_same(small: Small) -> None:
-    """The interpreter knows no symmetry, so it counts what the canonical states stand for."""
+    """The interpreter does not use symmetry, so it counts the unreduced states."""
     file, name, constants, states = small
     result = check(file, name, **constants)
     oracle = explore(load(FOLDER / file, constants), STATES_MAX)
@@ -126,7 +126,7 @@ def test_interpreter_counts_the_same(small: Small) -> None:
 @pytest.mark.peers
 @pytest.mark.parametrize("small", SMALL, ids=map(name_of, SMALL))
 def test_tlc_counts_the_same(small: Small) -> None:
-    """On the exported TLA+, which knows no symmetry, with the invariant."""
+    """Checks the exported TLA+, which has no symmetry, with the invariant."""
     try:
         find_tlc()
     except EnvironmentFailure as missing:
@@ -152,7 +152,7 @@ def test_framing_needs_a_slow_replica_and_a_lie() -> None:
 
 
 def test_printed_algorithm_polls_no_queue() -> None:
-    """However long: no state has a result, and what it returns is empty."""
+    """For any length: no state has a result, and the returned value is empty."""
     verdict = check("validate.py", "no_empty_record", RULE=0, CONSUMERS=1).verdict
     assert isinstance(verdict, Violated)
     assert steps_of(verdict.trace) == ["push", "pop", "pop", "build"]
@@ -198,6 +198,6 @@ def test_the_document_counts_right() -> None:
     assert sorted(mains) == FILES
     for file, main in mains.items():
         line = next(line for line in text.splitlines() if line.startswith(f"| `{file}` |"))
-        # A search for liveness counts more, so an invariant's count is the least.
+        # Liveness searches count more states, so the count of an invariant is the smallest.
         states = min(one.states for one in main.expectations if one.states is not None)
         assert line.endswith(f"| {states:,} |")

@@ -1,7 +1,8 @@
-"""Tendermint once more, as sets of messages, to count what `models/kabis/tendermint.py` counts.
+"""A second implementation of Tendermint, on sets of messages, to confirm the counts of the Kabis model.
 
-Written from arXiv 1807.04938 and not from the model: a state is the messages that correct validators have
-sent and what each keeps to itself; the Byzantine validator's messages are a set too. Decisions are taken.
+Written from arXiv 1807.04938, independently of `models/kabis/tendermint.py`: a state consists of the
+messages that correct validators have sent and their local states; the Byzantine validator's messages are a
+set too. Decisions are taken.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Vote = tuple[str, int, str]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Validator:
-    """What a correct validator keeps, and all that it has ever sent."""
+    """The local state of a correct validator, and all messages it has sent."""
 
     round: int = 0
     step: str = "propose"
@@ -35,7 +36,7 @@ class Validator:
     sent: tuple[Vote, ...] = ()
 
     def send(self, kind: str, value: str, locks: bool = False) -> Validator:
-        """The validator after its vote of the round."""
+        """Returns the validator after its vote in the round."""
         return Validator(
             self.round,
             kind,
@@ -44,17 +45,17 @@ class Validator:
         )
 
     def enter(self, later: int) -> Validator:
-        """The validator at the beginning of another round."""
+        """Returns the validator at the start of another round."""
         return Validator(later, "propose", self.locked, self.sent)
 
 
 State = tuple[Validator, ...]
-"""Sorted: correct validators have no names."""
+"""Sorted, because correct validators are interchangeable."""
 
 
 @cache
 def lies(rounds: int) -> frozenset[tuple[int, Vote]]:
-    """All that the Byzantine validator can have sent."""
+    """Returns all messages that the Byzantine validator can have sent."""
     return frozenset(
         (BYZANTINE, (kind, number, value))
         for kind in ("prevote", "precommit")
@@ -64,7 +65,7 @@ def lies(rounds: int) -> frozenset[tuple[int, Vote]]:
 
 
 class Network:
-    """The messages that anybody can have received in a state."""
+    """The messages that can have been received in a state."""
 
     def __init__(self, state: State, rounds: int) -> None:
         self.state = state
@@ -73,7 +74,7 @@ class Network:
         }
 
     def senders(self, kind: str, number: int, value: str | None = None) -> int:
-        """How many validators have sent such a vote."""
+        """Returns the number of validators that have sent such a vote."""
         return len(
             {
                 sender
@@ -83,14 +84,14 @@ class Network:
         )
 
     def present(self, number: int) -> int:
-        """How many validators can be heard in a round."""
+        """Returns the number of validators with messages in a round."""
         return 1 + sum(
             one.round == number or any(vote[1] == number for vote in one.sent) for one in self.state
         )
 
 
 def next_of(validator: Validator, network: Network, rounds: int, locking: bool) -> Iterator[Validator]:
-    """What a validator can become by one rule; the Byzantine validator proposes in every round."""
+    """Yields the results of each applicable rule; the Byzantine validator proposes in every round."""
     number, (locked_round, locked_value) = validator.round, validator.locked
     if validator.step == "propose":
         yield validator.send("prevote", NIL)  # 57, and proposals that are not valid
@@ -115,7 +116,7 @@ def next_of(validator: Validator, network: Network, rounds: int, locking: bool) 
 
 
 def explore(rounds: int, locking: bool = True) -> dict[State, set[str]]:
-    """All states, each with the values that a correct validator can decide there."""
+    """Returns all states, each with the values that a correct validator can decide there."""
     initial: State = (Validator(),) * 3
     found: dict[State, set[str]] = {}
     waiting = [initial]
@@ -140,7 +141,7 @@ def explore(rounds: int, locking: bool = True) -> dict[State, set[str]]:
 
 @pytest.mark.parametrize(("rounds", "locking"), [(1, True), (1, False)])
 def test_one_round_is_counted_twice(rounds: int, locking: bool) -> None:
-    """With and without locks, which one round does not need."""
+    """With and without locks, which a single round does not need."""
     found = explore(rounds, locking)
     assert max(map(len, found.values())) == 1
     assert len(found) == counted(rounds, locking, "holds")
@@ -148,7 +149,7 @@ def test_one_round_is_counted_twice(rounds: int, locking: bool) -> None:
 
 @pytest.mark.models
 def test_two_rounds_are_counted_twice() -> None:
-    """Agreement holds in both, in as many states."""
+    """Agreement holds in both, with the same number of states."""
     found = explore(2)
     assert max(map(len, found.values())) == 1
     assert len(found) == counted(2, True, "holds")
@@ -156,13 +157,13 @@ def test_two_rounds_are_counted_twice() -> None:
 
 @pytest.mark.models
 def test_without_locks_two_rounds_decide_differently() -> None:
-    """In some state of ours, and so says the model."""
+    """Some state violates agreement here, and the model says the same."""
     assert max(map(len, explore(2, locking=False).values())) == 2
     counted(2, False, "violated")
 
 
 def counted(rounds: int, locking: bool, verdict: str) -> int:
-    """What the model's search counts."""
+    """Returns the number of states that the model's search counts."""
     constants = {"ROUNDS": rounds, "LOCKING": int(locking)}
     (result,) = vs.check(MODEL, ["agreement"], constants=constants)
     assert word(result.verdict) == verdict

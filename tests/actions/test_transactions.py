@@ -1,4 +1,4 @@
-"""Kafka's transactions: verdicts as expected, engines that agree, counterexamples that tell the story."""
+"""Kafka's transactions: expected verdicts, agreement of the engines, contents of counterexamples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "models" / "kafka_transactions"
 MODEL = FOLDER / "transactions.py"
 OURS = [model for model in read_known(FOLDER) if model.path == MODEL]
 BEFORE, VERIFIED, AFTER = 0, 1, 2
-"""How much of KIP-890 is in force."""
+"""How much of KIP-890 is enabled."""
 
 SECONDS_MAX = 300.0
 
@@ -49,7 +49,7 @@ def name_of(constants: Mapping[str, int]) -> str:
 
 @pytest.fixture
 def tlc() -> None:
-    """Java and TLC are there."""
+    """Skips the test unless Java and TLC are available."""
     try:
         find_tlc()
     except EnvironmentFailure as missing:
@@ -92,7 +92,7 @@ def test_no_property_is_forgotten() -> None:
 
 @pytest.mark.parametrize("constants", SMALL, ids=name_of)
 def test_interpreter_agrees(constants: Mapping[str, int]) -> None:
-    """The slow, obvious interpreter finds the same states."""
+    """The interpreter finds the same states."""
     (result,) = vs.check(MODEL, ["epochs_never_fall"], constants=constants)
     oracle = explore(load(MODEL, constants), 20_000)
     assert oracle.complete and not oracle.failures
@@ -104,7 +104,7 @@ def test_interpreter_agrees(constants: Mapping[str, int]) -> None:
 @pytest.mark.usefixtures("tlc")
 @pytest.mark.parametrize("constants", TINY, ids=name_of)
 def test_tlc_agrees(constants: Mapping[str, int]) -> None:
-    """TLC finds the same states in the exported model, and that the invariants hold which hold for us."""
+    """TLC finds the same states in the exported model, and the same invariants hold."""
     network = load(MODEL, constants)
     results = vs.check(MODEL, constants=constants)
     kept = {one.property for one in results if isinstance(one.verdict, Holds)}
@@ -132,7 +132,7 @@ def test_late_write_hangs() -> None:
 
 
 def test_late_write_joins_the_next_transaction() -> None:
-    """Verification alone does not help: the coordinator says yes, though to the next transaction."""
+    """Verification alone is not enough: the coordinator confirms, but the next transaction."""
     for parts in (BEFORE, VERIFIED):
         trace = trace_of(check("aborted_is_never_read", KIP890=parts, PRODUCERS=1))
         last = trace.steps[-1].state
@@ -144,19 +144,19 @@ def test_late_write_joins_the_next_transaction() -> None:
 
 @pytest.mark.parametrize("parts", [VERIFIED, AFTER])
 def test_verification_ends_the_hanging(parts: int) -> None:
-    """What a leader asks before it opens a transaction is what keeps transactions from hanging."""
+    """The leader's verification before it opens a transaction prevents hanging transactions."""
     result = check("no_hanging_transaction", KIP890=parts, PRODUCERS=1)
     assert isinstance(result.verdict, Holds) and result.verdict.vacuous is None
 
 
 def test_guard_is_needed() -> None:
-    """Without the guard a marker can come between the coordinator's yes and the write."""
+    """Without the guard, a marker can be written between the coordinator's confirmation and the write."""
     actions = actions_of(trace_of(check("no_hanging_transaction", KIP890=VERIFIED, PRODUCERS=1, GUARD=0)))
     assert actions.index("verify_write") < actions.index("write_marker") < actions.index("append_write")
 
 
 def test_failover_needs_a_failover() -> None:
-    """The witness is about failovers: without one there is none."""
+    """The witness needs a failover: without failovers there is none."""
     one = {"KIP890": AFTER, "PRODUCERS": 1, "TRANSACTIONS": 1}
     assert isinstance(check("failover_between_markers", **one, FAILOVERS=1).verdict, Holds)
     assert isinstance(check("failover_between_markers", **one, FAILOVERS=0).verdict, Violated)

@@ -1,4 +1,4 @@
-"""Names for collections stand for the state itself, with the index that they had."""
+"""Names for collections refer to the state itself, with the index at the time of naming."""
 
 from veristream.actions import *
 

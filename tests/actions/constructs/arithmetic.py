@@ -1,4 +1,4 @@
-"""Numbers: Python's own rounding, negative ones, chains of comparisons, min, max, conditions."""
+"""Numbers: Python's rounding, negative numbers, chained comparisons, min, max, conditions."""
 
 from veristream.actions import *
 

@@ -1,4 +1,4 @@
-"""Free choices: from everything, dependent on each other, without one, with repeated values."""
+"""Nondeterministic choices: from every kind of domain, dependent, empty, with repeated values."""
 
 from veristream.actions import *
 

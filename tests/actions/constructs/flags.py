@@ -1,4 +1,4 @@
-"""Bools, constants that are bools, identity, equality of conditions, tests that save from faults."""
+"""Bools, bool constants, identity, equality of conditions, tests that guard against faults."""
 
 from veristream.actions import *
 

@@ -1,4 +1,4 @@
-"""Functions that give values: branches, names, calls of calls, methods, what they capture."""
+"""Functions that return values: branches, names, nested calls, methods, captured names."""
 
 from veristream.actions import *
 

@@ -1,4 +1,4 @@
-"""Local names: copies of numbers, branches, names set on both paths, shadow nothing."""
+"""Local names: copies of numbers, branches, names set on both paths, no shadowing."""
 
 from veristream.actions import *
 

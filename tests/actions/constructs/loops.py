@@ -1,4 +1,4 @@
-"""Loops: accumulators, names that are set inside, nested ones, empty ranges, what Python remembers."""
+"""Loops: accumulators, names set inside, nested loops, empty ranges, names that survive an iteration."""
 
 from veristream.actions import *
 

@@ -1,4 +1,4 @@
-"""None beside numbers, enums and roles: it equals only itself, whatever number stands for it."""
+"""None among numbers, enums and roles: it equals only itself, whatever number encodes it."""
 
 from veristream.actions import *
 

@@ -1,4 +1,4 @@
-"""Functions that change the state: arguments are as they were at the call, aliases are not."""
+"""Functions that change the state: arguments keep their values at the call, aliases do not."""
 
 from veristream.actions import *
 

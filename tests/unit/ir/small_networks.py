@@ -1,4 +1,4 @@
-"""Small networks and what can happen in them, for the interpreter's tests."""
+"""Small networks and their steps, for tests of the interpreter."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ V = Load("v")
 W = Load("w")
 BAD = Binary("div", Const(1), Const(0))
 NOT_ZERO = Binary("div", Const(1), V)
-"""Faults while v is 0, which it is at first."""
+"""Faults while v is 0, as it is initially."""
 COMMITTED, ATOMIC = LocationKind.COMMITTED, LocationKind.ATOMIC
 
 
@@ -47,18 +47,18 @@ def set_v(value: Expr) -> tuple[Assign]:
 
 
 def process(name: str, *edges: Edge, locations: tuple[Location, ...] = ()) -> Component:
-    """A component that starts at `x` and may go to `y`."""
+    """Returns a component that starts at `x` and can go to `y`."""
     return Component(name, locations or (Location("x"), Location("y")), edges, "x")
 
 
 def network(*components: Component, channels: tuple[Channel, ...] = ()) -> Network:
-    """Components with two shared digits, v and w."""
+    """Returns components with two shared digits, v and w."""
     digits = (Variable("v", DIGIT), Variable("w", DIGIT))
     return Network("n", variables=digits, channels=channels, components=components)
 
 
 def outcomes(model: Network, state: State | None = None) -> list[tuple[str, str, State]]:
-    """Label, process and state of every step."""
+    """Returns label, process and state of every step."""
     interpreter = Interpreter(model)
     return [(s.label, s.process, s.state) for s in interpreter.steps(state or interpreter.initial())]
 
@@ -69,14 +69,14 @@ def labels(model: Network, state: State | None = None) -> list[str]:
 
 
 def faults(model: Network, state: State | None = None) -> list[tuple[str, str, str]]:
-    """Label, process and message of every failure."""
+    """Returns label, process and message of every failure."""
     interpreter = Interpreter(model)
     found = interpreter.failures(state or interpreter.initial())
     return [(f.label, f.process, f.fault.message) for f in found]
 
 
 def go(name: str = "go", /, **parts: object) -> Edge:
-    """An edge from x to y with that label."""
+    """Returns an edge from x to y with that label."""
     return replace(Edge("x", "y", label=Label(name)), **parts)  # type: ignore[arg-type]
 
 
@@ -102,7 +102,7 @@ def barrier(*vectors: tuple[str, ...], shape: tuple[int, ...] = ()) -> Channel:
 
 
 def meet(name: str, digit: int, **parts: object) -> Component:
-    """A component whose meeting doubles v and adds its digit."""
+    """Returns a component that doubles v and adds its digit when it meets."""
     append = set_v(add(Binary("*", V, Const(2)), Const(digit)))
     edge = replace(Edge("x", "y", sync=Meet("c"), update=append), **parts)  # type: ignore[arg-type]
     return process(name, edge)
@@ -119,7 +119,7 @@ SLOT = Component(
 
 
 def slotted(*edges: Edge) -> Network:
-    """A component P with a slot S that it may start."""
+    """Returns a component P with a slot S that it can start."""
     return network(process("P", *edges), SLOT)
 
 

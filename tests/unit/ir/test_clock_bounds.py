@@ -1,4 +1,4 @@
-"""The constants that clocks are still compared with, by location: every table derived by hand."""
+"""The largest constants of clocks by location: every table derived by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def bounds_of(text: str, *asked: ClockConstraint) -> ClockBounds:
 
 
 def column(bounds: ClockBounds, clock: int) -> list[tuple[int, int]]:
-    """Lower and upper constants of a clock, location by location."""
+    """Returns the lower and upper constants of a clock by location."""
     pairs = zip(bounds.lower[:, clock], bounds.upper[:, clock], strict=True)
     return [(int(lower), int(upper)) for lower, upper in pairs]
 
@@ -44,9 +44,9 @@ component P {
 
 def test_constants_are_carried_back_until_the_clock_is_set() -> None:
     bounds = bounds_of(CHAIN)
-    # x: c is left below 9, d asks nothing; b is left from 5, stays up to 7 and then sets x.
+    # x: c is left below 9, d has no tests; b is left from 5, stays up to 7 and then sets x.
     assert column(bounds, X) == [(5, 7), (5, 7), (NEVER, 9), (NEVER, NEVER)]
-    # y: set on the way to b, so a need not know it.
+    # y: set on the edge to b, so a does not need it.
     assert column(bounds, Y) == [(NEVER, NEVER), (3, 4), (NEVER, 4), (NEVER, NEVER)]
     assert bounds.differences == ()
 
@@ -86,7 +86,7 @@ def test_setting_on_one_of_two_edges_does_not_hide_the_other() -> None:
     [
         ("reset x := 2", True),
         ("if n > 0 { reset x := 0; }", False),
-        ("if n > 0 { n := 0; } reset x := 0", False),  # cautious: a way out might be taken before
+        ("if n > 0 { n := 0; } reset x := 0", False),  # conservative: the block might end before
         ("n := 0; reset x := 0", True),
         ("for i in 0..1 { reset x := 0; }", False),
         ("n := f()", True),
@@ -128,7 +128,7 @@ def test_elements_of_arrays_are_apart_where_the_index_is_known() -> None:
     }
     """
     bounds = bounds_of(text)
-    # z[0][1] is clock 2, and is set on the way from b to a; z[1][n] is nobody for sure.
+    # z[0][1] is clock 2, and is set on the edge from b to a; z[1][n] denotes no fixed clock.
     assert column(bounds, 2) == [(3, 5), (NEVER, 5)]
     assert column(bounds, 1) == column(bounds, 3) == column(bounds, 4) == [(NEVER, 5)] * 2
 
@@ -161,7 +161,7 @@ def test_differences_are_listed_and_reach_into_both_clocks() -> None:
         Bound(X, Y, 1),
         Bound(Y, X, -1),
     )
-    # 4 is the largest of the numbers, and a clock is set to 3 at most.
+    # 4 is the largest constant, and clocks are set to at most 3.
     assert column(bounds, X) == column(bounds, Y) == [(7, 7)]
 
 

@@ -1,4 +1,4 @@
-"""Conditions in convex parts: which parts there are, and that they mean the same as the condition."""
+"""Conditions as convex parts: the parts, and their equivalence to the condition."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_what_the_left_side_keeps_from_being_looked_at_is_not_looked_at() -> Non
     )
 
 
-# At random: the parts together mean what the condition means, in every state and at every moment.
+# Random conditions: the parts are equivalent to the condition, in every state and at every moment.
 
 LEAVES: tuple[Expr, ...] = (
     is_at(0),

@@ -1,4 +1,4 @@
-"""The small models that all engines are tested with: how many states they have, and what holds."""
+"""The small models that all engines are tested with: their state counts and verdicts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ VIOLATED = {
     "router": {"only_first_body"},
     "tic_tac_toe": {"cross_cannot_win_at_four"},
 }
-"""Of the properties `always` and `reachable`, those that do not hold."""
+"""The `always` and `reachable` properties that do not hold."""
 
 
 def test_every_model_is_listed() -> None:

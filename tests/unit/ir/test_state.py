@@ -1,4 +1,4 @@
-"""How states are laid out and shown."""
+"""The layout and the readable form of states."""
 
 from __future__ import annotations
 

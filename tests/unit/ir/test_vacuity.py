@@ -1,4 +1,4 @@
-"""What makes a property vacuous, shape by shape."""
+"""The forms of vacuous properties."""
 
 from __future__ import annotations
 

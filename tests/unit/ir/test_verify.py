@@ -1,4 +1,4 @@
-"""What `verify` refuses, where it points, and what it lets pass."""
+"""The errors of `verify` with their places, and networks that it accepts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from veristream.source import Source
 
 
 def fail(text: str) -> tuple[str, str, str]:
-    """The error's message, the text it marks, and its hint."""
+    """Returns the error's message, the text it marks, and its hint."""
     with pytest.raises(ModelError) as caught:
         read_network(Source("m.net", text))
     span = caught.value.span
@@ -311,7 +311,7 @@ def test_propositions_are_limited(make: Callable[[int], Formula], most: int, kin
     assert message_of(network(most + 1)) == f"property `p` has {most + 1} {kind} propositions"
 
 
-# What no text can say, but a program that builds networks can.
+# Networks that only a program can build, not the text form.
 
 PLAIN = Component("P", (Location("a"),), (), "a")
 

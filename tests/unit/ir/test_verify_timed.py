@@ -1,4 +1,4 @@
-"""What `verify` refuses in timed networks, and of time in untimed ones; where it points."""
+"""The errors of `verify` in timed networks, and for timed constructs in untimed ones, with their places."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from veristream.source import Source
 
 
 def fail(text: str) -> tuple[str, str]:
-    """The error's message, and the text it marks; an error always has a hint."""
+    """Returns the error's message and the text it marks; requires a hint."""
     with pytest.raises(ModelError) as caught:
         read_network(Source("m.net", text))
     assert caught.value.hint
@@ -205,7 +205,7 @@ def test_properties(claim: str, message: str | None) -> None:
         assert fail(text)[0] == message
 
 
-# What no text can say, but a program that builds networks can.
+# Networks that only a program can build, not the text form.
 
 LESS = ClockConstraint(ClockRef("x"), None, "<", Const(1))
 TIMED = Network("m", clocks=(Clock("x"),), timed=True)

@@ -249,7 +249,7 @@ def test_primed_speaks_of_the_state_after(env: Environment) -> None:
 
 
 def run_and_show(env: Environment, block: Block) -> tuple[int, ...]:
-    """n and the elements of a after the block."""
+    """Returns n and the elements of a after the block."""
     assert run(block, env, {}) is None
     return freeze(env).values[:4]
 
@@ -271,7 +271,7 @@ COUNT = (
         ((), (2, 10, 20, 30)),
         ((set_n(Const(3)),), (3, 10, 20, 30)),
         ((Assign(Load("a", (N,)), Const(7)),), (2, 10, 20, 7)),
-        # The value comes before the index: the call raises n to 3, which is out of bounds only after.
+        # The value is evaluated before the index: the call raises n to 3, which is then out of bounds.
         ((Assign(Load("a", (Binary("-", N, Const(1)),)), Call("next", ())),), (3, 10, 20, 3)),
         ((If(N, (set_n(Const(0)),), (set_n(Const(1)),)),), (0, 10, 20, 30)),
         ((If(FALSE, (set_n(Const(0)),), (set_n(Const(1)),)),), (1, 10, 20, 30)),
@@ -289,7 +289,7 @@ COUNT = (
             (2, 1, 3, 30),
         ),
         ((Evaluate(Call("bump", ())), Check(Binary("==", N, Const(3)), "no")), (3, 10, 20, 30)),
-        # A name that a block declares is its own, and new in each round.
+        # A name declared in a block is local to it, and new in each iteration.
         (
             (
                 Let("t", WIDE, Const(1)),

@@ -1,4 +1,4 @@
-"""Steps and failures of single components, and runs; worked out by hand from the text of `network`."""
+"""Steps and failures of single components, and runs; derived by hand from the semantics in `network`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from veristream.ir.oracle.interpret import Interpreter, explore
 from veristream.ir.property import Occurs, Silent
 from veristream.ir.state import State, initial_state
 
-# Alone.
+# Single components.
 
 
 def test_an_edge_moves_and_updates() -> None:
@@ -102,7 +102,7 @@ def test_an_update_sees_the_new_location() -> None:
     assert outcomes(model)[0][2] == State((1, 0), (), (1,))
 
 
-# Faults of a component on its own.
+# Faults of a single component.
 
 
 @pytest.mark.parametrize(

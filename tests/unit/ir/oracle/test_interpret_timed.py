@@ -1,4 +1,4 @@
-"""What the interpreter says of clocks: what steps demand and set, and when time may pass."""
+"""The interpreter's results on clocks: bounds and resets of steps, and when time can pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps of components that move together, and who goes first; worked out by hand."""
+"""Steps of components that move together, and priorities; derived by hand."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_indices_and_demands_must_agree() -> None:
     )
     model = network(process("P", send), process("R", receive), channels=(PAIRS,))
     assert labels(model) == ["c(2, 2)"]
-    assert faults(model) == []  # 3 is no index of c, but no sender can name it either
+    assert faults(model) == []  # 3 is not an index of c, but no sender uses it either
 
 
 def test_follower_choices_turn_within_those_of_the_leader() -> None:

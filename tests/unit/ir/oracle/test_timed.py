@@ -1,4 +1,4 @@
-"""Timed networks with explicit clock values: by hand, and against other ways to walk through time."""
+"""Timed networks with explicit clock values: derived by hand, and against other explorations of time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read(text: str) -> Network:
 
 
 def shown(*clocks: int | Fraction) -> Valuation:
-    """What clocks show, after the constant zero."""
+    """Returns the clock values after the constant zero."""
     return (F(0), *map(F, clocks))
 
 
@@ -40,7 +40,7 @@ def verdict(text: str, claim: str) -> bool:
     return oracle_verdict(network, network.properties[0])
 
 
-# One moment after the other.
+# Single moments.
 
 LAMP = """
 clock x clock y
@@ -134,7 +134,7 @@ def test_priorities_at_a_moment() -> None:
         moment = timed.delay(timed.initial(), duration)
         assert moment is not None
         labels.append([step.taken.label for step in timed.steps(moment)])
-    # At 5 the step to b would break its invariant, so that it stands in nobody's way.
+    # At 5 the step to b would violate its invariant, so it blocks no other step.
     assert labels == [["plain"], ["high"], ["high"], ["plain"]]
 
 
@@ -189,7 +189,7 @@ LEAVE = "clock x component P {{ location a initial {} location b edge a -> b {{ 
 @pytest.mark.parametrize(
     ("text", "claim", "expected"),
     [
-        # Any number of rounds that all take time fit into one unit.
+        # Any number of rounds that each take time fit into one unit.
         (SQUEEZE, "reachable n == 4 and clock(y < 1)", True),
         (SQUEEZE, "reachable n > 0 and clock(y <= 0)", False),
         (SQUEEZE.replace("x > 0", "x >= 1"), "reachable n == 1", False),
@@ -201,7 +201,7 @@ LEAVE = "clock x component P {{ location a initial {} location b edge a -> b {{ 
         (STAY.format("clock x < 5"), "reachable clock(x == 5)", False),
         (STAY.format("clock x < 5"), "reachable clock(x > 4)", True),
         (STAY.format(""), "always clock(x >= 0)", True),
-        # Where time or nothing is left: runs that end, and runs that do not.
+        # States with only delays, or nothing: runs that end, and runs that do not.
         (STAY.format("clock x <= 2"), "always deadlock", True),
         (STAY.format("clock x <= 2"), "deadlockfree", False),
         (STAY.format("final clock x <= 2"), "deadlockfree", True),
@@ -216,7 +216,7 @@ LEAVE = "clock x component P {{ location a initial {} location b edge a -> b {{ 
         (STAY.format(""), "clock(x == 1) leadsto clock(x < 1)", False),
         ("component P { location a initial }", "potentially P@a", True),
         ("component P { urgent location a initial }", "inevitable not P@a", False),
-        # An edge need not be taken, unless an invariant demands it.
+        # An edge need not be taken, unless an invariant requires it.
         (LEAVE.format("", "", ""), "inevitable P@b", False),
         (LEAVE.format("clock x <= 3", "", ""), "inevitable P@b", True),
         (LEAVE.format("clock x < 3", "", ""), "inevitable P@b", True),
@@ -238,13 +238,13 @@ LEAVE = "clock x component P {{ location a initial {} location b edge a -> b {{ 
         (LEAVE.format("clock x <= 3", "", ""), "potentially P@a", False),
         (LEAVE.format("clock x <= 3", "", ""), "P@a leadsto P@b", True),
         (LEAVE.format("", "", ""), "P@a leadsto P@b", False),
-        # A run may take infinitely many steps in no time.
+        # A run can take infinitely many steps in zero time.
         (LEAVE.format("clock x <= 3", "", "edge a -> a"), "inevitable P@b", False),
         (LEAVE.format("clock x <= 3", "", "edge a -> a"), "inevitable clock(x > 0)", False),
         (LEAVE.format("clock x <= 3", "", "edge a -> a { clock x > 3 }"), "inevitable P@b", True),
         (LEAVE.format("clock x <= 3", "", AGAIN), "inevitable clock(x > 2)", False),
         (LEAVE.format("clock x <= 3", "clock x >= 3", AGAIN), "P@a leadsto P@b", True),
-        # Time does not jump over a moment; a reset may avoid it.
+        # Time does not skip a moment; a reset can avoid it.
         (STAY.format("edge a -> a { clock x < 1 do { reset x := 0 } }"), AVOID, True),
         (STAY.format("edge a -> a { clock x > 1 do { reset x := 0 } }"), AVOID, False),
         (STAY.format("edge a -> a { clock x < 1 do { reset x := 2 } }"), AVOID, True),
@@ -264,7 +264,7 @@ APART = """clock x clock y var n: 0..1
 @pytest.mark.parametrize(
     ("text", "claim", "expected"),
     [
-        # The difference is remembered however long ago it came to be.
+        # A difference between clocks persists for any length of time.
         (APART, "reachable P@b", True),
         (APART, "always P@b implies n", True),
         (APART.replace("x - y == 2", "x - y > 2"), "reachable P@b", False),
@@ -273,7 +273,7 @@ APART = """clock x clock y var n: 0..1
         (APART, "reachable clock(y - x == 0) and clock(x > 3)", True),
         (APART.replace("x == 2", "x > 1, x < 2"), "reachable clock(x - y > 1) and clock(y - x > -2)", True),
         (APART.replace("x == 2", "x > 1, x < 2"), "reachable clock(x - y >= 2)", False),
-        # A clock that is set to a value is that much ahead of what it is compared with later.
+        # A clock that is set to a value stays ahead of the other clock by that value.
         (APART.replace("y := 0", "y := 7"), "reachable clock(y - x == 5)", True),
         (APART.replace("y := 0", "y := 7"), "reachable clock(y - x > 5)", False),
     ],
@@ -303,7 +303,7 @@ def test_the_representative_of_a_region() -> None:
     assert regions.representative(shown(F(1, 10), F(29, 10), 2)) == shown(F(1, 3), F(8, 3), 2)
     assert regions.representative(shown(F(7, 2), 3, F(29, 10))) == shown(4, 3, F(5, 2))
     linked = Regions(3, 5, frozenset({1, 2}))
-    # 9.5 is more than 5 above 0, 30.25 more than 5 above that; x3 is linked to none.
+    # 9.5 is more than 5 above 0, and 30.25 more than 5 above 9.5; x3 is not linked.
     assert linked.representative(shown(F(19, 2), F(121, 4), 9)) == shown(F(17, 3), F(34, 3), 4)
 
 
@@ -324,11 +324,11 @@ def test_the_constants_of_a_network() -> None:
     assert regions_of(network) == Regions(3, 9, frozenset({1, 2, 3}))
 
 
-# Against other ways through time.
+# Against other explorations of time.
 
 
 def walk_digitally(network: Network) -> set[State]:
-    """The states that are reached when time passes in whole units only; enough where all bounds are closed
+    """Returns the states reached when time passes in whole units, which suffices if all bounds are closed
     (Henzinger, Manna, Pnueli, "What good are digital clocks?", 1992)."""
     timed = TimedInterpreter(network)
     ceiling = F(timed.regions.ceiling + 1)
@@ -355,7 +355,7 @@ def explore_all(network: Network) -> TimedExploration:
 @SMALL
 @given(timed_networks(closed=True, priorities=False))
 def test_closed_networks_reach_what_whole_units_do(network: Network) -> None:
-    assume(not regions_of(network).linked)  # a difference is lost where both clocks are capped
+    assume(not regions_of(network).linked)  # capping both clocks loses their difference
     found = explore_all(network)
     assert {now.state for now in found.states} == walk_digitally(network)
 
@@ -382,7 +382,7 @@ def test_finer_regions_change_no_verdict(data: st.DataObject) -> None:
 @SMALL
 @given(st.data())
 def test_runs_stay_within_the_regions_found(data: st.DataObject) -> None:
-    """A random run with odd delays is where the exploration says, and sees what it sees there."""
+    """Every state of a random run with odd delays is in the exploration, with the same enabled steps."""
     network = data.draw(timed_networks())
     claim = data.draw(timed_properties(network)).claim
     network = replace(network, properties=(Property("p", claim),))

@@ -1,4 +1,4 @@
-"""Reading: what the text's shorthands mean, where every node was written, and what is said of errors."""
+"""The reader: shorthands of the text form, spans of nodes, and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read(text: str, **constants: int) -> Network:
 
 
 def fail(text: str, **constants: int) -> tuple[str, str, str]:
-    """The error's message, the text it marks, and its hint."""
+    """Returns the error's message, the text it marks, and its hint."""
     with pytest.raises(ModelError) as caught:
         read_network(Source("m.net", text), constants)
     span = caught.value.span
@@ -46,14 +46,14 @@ def fail(text: str, **constants: int) -> tuple[str, str, str]:
 
 
 def condition(text: str, declarations: str = "") -> Expr:
-    """An expression, read as a property's condition."""
+    """Reads an expression as a property's condition."""
     claim = read(f"{declarations}\nproperty p: always {text}").properties[0].claim
     assert isinstance(claim, Always)
     return claim.condition
 
 
 def update(text: str, declarations: str = "var n: 0..9") -> Block:
-    """Statements, read as an edge's update."""
+    """Reads statements as an edge's update."""
     component = f"component P {{ location a initial edge a -> a {{ do {{ {text} }} }} }}"
     return read(f"{declarations}\n{component}").components[0].edges[0].update
 
@@ -464,7 +464,7 @@ def test_reading_verifies() -> None:
 
 
 def test_reading_needs_nothing_heavy() -> None:
-    """The first command of a session should not wait for a compiler or a data library."""
+    """Reading a network must not import a compiler or a data library."""
     heavy = ("numpy", "numba", "llvmlite")
     code = f"import sys, veristream.ir.text.read; print([name for name in {heavy} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Reading of timed networks: clocks, their constraints, and the reference's example."""
+"""The reader of timed networks: clocks, constraints, and the example of the reference page."""
 
 from __future__ import annotations
 

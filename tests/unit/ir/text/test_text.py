@@ -1,4 +1,4 @@
-"""The text form: what is printed is read back as the same network, whatever its names are."""
+"""The text form: the printed form of a network reads back as an equal network, for any names."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def assert_round_trip(network: Network) -> None:
 
 
 def words_of_grammar() -> list[str]:
-    """Every word that some rule of the grammar knows."""
+    """Returns every keyword of the grammar."""
     text = re.sub(r"^//.*$", "", GRAMMAR.read_text(), flags=re.MULTILINE)
     quoted = re.findall(r'"([A-Za-z]+)"', text)
     patterns = [word for found in re.findall(r"\(([A-Za-z|]+)\)\\b", text) for word in found.split("|")]
@@ -136,7 +136,7 @@ ODD_NAMES = [
 
 
 def network_of_names(name: str) -> Network:
-    """A network that gives the name to everything that has one."""
+    """Returns a network that uses the name for everything that has a name."""
     own = f"{name}.{name}"
     edge = Edge(
         name,
@@ -196,7 +196,7 @@ def network_of_names(name: str) -> Network:
 
 
 def timed_network_of_names(name: str) -> Network:
-    """A timed network that gives the name to its clocks, and to everything that they are compared with."""
+    """Returns a timed network that uses the name for its clocks and everything they are compared with."""
     own, rows = ClockRef(f"{name}.{name}"), ClockRef(name + "4", (Load(name), Local("k")))
     sum_ = Binary("+", Load(name), Local("k"))
     edge = Edge(

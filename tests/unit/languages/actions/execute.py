@@ -1,12 +1,12 @@
-"""Runs a model as the Python that it is: the oracle that the compiler is tested against.
+"""Executes a model as Python: the oracle for tests of the compiler.
 
-The text of the model is executed with plain definitions of the language's words: a role is a class
-with instances, a sequence a list, a set a set, a map a dict, a bag a list whose order means nothing.
-Free choices are tried one after the other by running the action again. A state is kept as nested
-tuples and made into fresh objects for every run, so nothing but the state survives a step.
+The text of the model is executed with plain definitions of the language's names: a role is a class with
+instances, a sequence a list, a set a set, a map a dict, a bag a list with an irrelevant order. An action
+runs once for each nondeterministic choice. A state is stored as nested tuples and converted to fresh
+objects for every run, so only the state survives a step.
 
-What is stored is copied, a record is a value, and what is stored must lie in its type at once: these
-are the language's own rules, not Python's.
+Storing a value copies it and checks its type immediately, and records are values: these are the language's
+own rules, not Python's.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ Frozen = tuple[Any, ...]
 Shown = dict[str, Any]
 
 
-class Disabled(Exception):  # noqa: N818 - it is no error
-    """The action is not possible with these choices."""
+class Disabled(Exception):  # noqa: N818 - not an error
+    """The action is disabled for these choices."""
 
 
 class OutOfRange(Exception):  # noqa: N818
-    """A value has left its type."""
+    """A value is outside its type."""
 
 
-# The types, as an annotation writes them.
+# Types, as written in annotations.
 
 
 class Type:
-    """A type with bounds: how its values are frozen, made into objects again, and shown."""
+    """A bounded type: how to freeze, thaw and show its values."""
 
     def __init__(self, *arguments: Any) -> None:
         self.arguments = arguments
@@ -48,7 +48,7 @@ class Type:
 
     @cached_property
     def positions(self) -> dict[tuple[bool, Any], int]:
-        """Where each value is; True is not 1 here."""
+        """Returns the position of each value; distinguishes True from 1."""
         return {(isinstance(value, bool), value): i for i, value in enumerate(self.values())}
 
     @cached_property
@@ -232,7 +232,7 @@ class RecordType(Type):
 
 
 def generic(made: type[Type]) -> Any:
-    """What stands for `Int`, `Set`, ... in an annotation."""
+    """Returns the definition of `Int`, `Set`, ... in annotations."""
 
     class Generic:
         def __class_getitem__(cls, arguments: Any) -> Type:
@@ -259,16 +259,16 @@ def types_of(annotations: Mapping[str, str], names: dict[str, Any]) -> dict[str,
     return {name: as_type(eval(text, names)) for name, text in annotations.items()}
 
 
-# The words.
+# The names of the language.
 
 
 def stored(value: Any) -> Any:
-    """What is stored is a copy."""
+    """Returns a copy, as storing does."""
     return copy.deepcopy(value) if isinstance(value, Record | list | set | dict) else value
 
 
 class Record:
-    names: ClassVar[dict[str, Any]]  # where its annotations are looked up
+    names: ClassVar[dict[str, Any]]  # to resolve its annotations
     known_types: ClassVar[dict[str, Type]]
 
     @classmethod
@@ -336,7 +336,7 @@ class Role(metaclass=RoleMeta):
 
 
 class Chooser:
-    """Gives the choices of one run, and knows the next run's."""
+    """Supplies the choices of one run, and advances to those of the next."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[int, int]] = []
@@ -348,12 +348,12 @@ class Chooser:
         if self.position == len(self.taken):
             self.taken.append((0, len(options)))
         number, count = self.taken[self.position]
-        assert count == len(options), "a run is not the same when it is run again"
+        assert count == len(options), "a repeated run differs from the first"
         self.position += 1
         return options[number]
 
     def advance(self) -> bool:
-        """Goes on to the next run's choices; False after the last."""
+        """Advances to the next run's choices; returns False after the last."""
         self.position = 0
         while self.taken:
             number, count = self.taken.pop()
@@ -386,7 +386,7 @@ class Marked:
 
 @dataclass
 class Found:
-    """All states, shown; how many steps and failures there are; and the steps' ends."""
+    """All states as shown, the numbers of steps and failures, and the states before and after each step."""
 
     states: dict[Frozen, Shown]
     steps: list[tuple[Frozen, Frozen]] = field(default_factory=list)
@@ -394,11 +394,11 @@ class Found:
 
 
 class Execution:
-    """A model that is executed."""
+    """The execution of a model."""
 
     def __init__(self, text: str, constants: Mapping[str, int] | None = None) -> None:
         self.chooser = Chooser()
-        self.other: Frozen | None = None  # the state that `after` speaks of
+        self.other: Frozen | None = None  # the state that `after` refers to
         self.marked: list[Marked] = []
         self.names: dict[str, Any] = self._words()
         tree = Rewrite(constants or {}).visit(ast.parse(text))
@@ -444,7 +444,7 @@ class Execution:
             raise Disabled
 
     def _stored_as(self, name: str, value: Any) -> Any:
-        """What a name of the model gets: a copy, and of its type."""
+        """Returns the value stored under a name of the model: a copy of its type."""
         self.types[name].freeze(value)
         return value if value is self.names[name] else stored(value)
 
@@ -457,7 +457,7 @@ class Execution:
         return result
 
     def _resolve(self) -> None:
-        """Turns annotations into types and gives everything its first value."""
+        """Resolves annotations to types and assigns initial values."""
         for cls in [value for value in self.names.values() if isinstance(value, type)]:
             if issubclass(cls, Role) and cls is not Role:
                 cls.types = types_of(get_annotations(cls), self.names)
@@ -488,7 +488,7 @@ class Execution:
                     yield instance, name, type_
 
     def show(self) -> Shown:
-        """The present state as `show_state` shows it."""
+        """Returns the current state in the format of `show_state`."""
         shown: Shown = {}
         for name, type_ in self.types.items():
             shown |= {name + suffix: one for suffix, one in type_.show(self.names[name]).items()}
@@ -498,7 +498,7 @@ class Execution:
         return shown
 
     def explore(self, state_count_max: int) -> Found:
-        """All states that can be reached."""
+        """Explores the reachable states."""
         self.thaw(self.initial)
         found = Found({self.initial: self.show()})
         frontier = [self.initial]
@@ -529,14 +529,14 @@ class Execution:
                 after = self.freeze()
             except Disabled:
                 pass
-            except Exception:  # noqa: BLE001 - whatever Python says is a failure of the model
+            except Exception:  # noqa: BLE001 - any exception is a failure of the model
                 found.failures += 1
             else:
                 yield after
             is_more = self.chooser.advance()
 
     def arguments(self, function: Any) -> Iterator[tuple[Any, ...]]:
-        """All values of a function's parameters, `self` included."""
+        """Yields all values of a function's parameters, including `self`."""
         names = function.__code__.co_varnames[: function.__code__.co_argcount]
         types = types_of({n: t for n, t in function.__annotations__.items() if n in names}, self.names)
         role = self.names.get(function.__qualname__.partition(".")[0])
@@ -548,15 +548,15 @@ class Execution:
         )
 
     def value(self, function: Any, arguments: Any, state: Frozen, after: Frozen | None = None) -> Any:
-        """What a property returns in a state, or of a step."""
+        """Returns the value of a property in a state, or for a step."""
         self.thaw(state)
         self.other = after
         return function(*arguments)
 
 
 class Rewrite(ast.NodeTransformer):
-    """Leaves out the import of the words, sets constants, lets `after` read its argument later, and
-    shows what is assigned to a name of the model to `stored_as`."""
+    """Removes the imports, sets constants, delays the argument of `after`, and passes assigned values
+    through `stored_as`."""
 
     def __init__(self, constants: Mapping[str, int]) -> None:
         self.constants = constants

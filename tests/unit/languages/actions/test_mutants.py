@@ -1,6 +1,6 @@
-"""Mutants of good models: each is an error of the user, or means what Python says it means.
+"""Mutants of valid models: each is a ModelError, or has the same meaning as in Python.
 
-The seeds are fixed, so that a failure comes again; change them to look further.
+The seeds are fixed, so that failures are reproducible; change them to search further.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATES_MAX = 100
 
 
 def mutate_text(text: str, random: Random) -> str:
-    """The text with words and signs deleted, repeated, exchanged, or taken from another model."""
+    """Deletes, repeats or exchanges tokens of the text, or inserts tokens of another model."""
     parts = WORD.findall(text)
     for _ in range(random.choice([1, 1, 2, 3])):
         here, there = random.randrange(len(parts)), random.randrange(len(parts))
@@ -46,7 +46,7 @@ def mutate_text(text: str, random: Random) -> str:
 
 
 class Exchange(ast.NodeTransformer):
-    """Puts one node in the place of another."""
+    """Replaces one node by another."""
 
     def __init__(self, old: ast.AST, new: ast.AST) -> None:
         self.old, self.new = old, new
@@ -62,7 +62,7 @@ def exchange(tree: ast.Module, old: ast.AST, new: ast.AST) -> ast.Module:
 
 
 def mutate_tree(tree: ast.Module, random: Random, strange: list[ast.expr]) -> ast.Module:
-    """The tree with an expression or a statement of a function exchanged, repeated or deleted."""
+    """Exchanges, repeats or deletes an expression or a statement of a function."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     inside = [part for function in functions for one in function.body for part in ast.walk(one)]
     expressions = [
@@ -105,7 +105,7 @@ def mutant(random: Random, strange: list[ast.expr]) -> str:
 
 
 def read_or_refuse(text: str) -> None:
-    """Anything but a network or a ModelError fails the test."""
+    """Fails the test unless the text is read or raises ModelError."""
     try:
         read_model(Source("m.py", text))
     except ModelError as error:

@@ -1,7 +1,7 @@
-"""A model means what Python says it means: the compiled network and the executed text agree.
+"""A model has the same meaning as in Python: the compiled network and the executed text agree.
 
-Compared are all states as they are shown, the number of steps and of failures, and what every
-property's conditions are in every state or of every step.
+The tests compare all states as shown, the numbers of steps and failures, and the conditions of every
+property in every state or for every step.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def compare_states(network: Network, found: Found) -> dict[Key, State]:
     assert explored.complete
     ours = {key_of(show(network, state)): state for state in explored.states}
     theirs = {key_of(shown) for shown in found.states.values()}
-    assert len(ours) == len(explored.states), "two states are shown alike"
+    assert len(ours) == len(explored.states), "two states are shown the same"
     assert ours.keys() == theirs, f"{sorted(ours.keys() ^ theirs)[:3]}"
     assert explored.transitions == len(found.steps)
     assert len(explored.failures) == found.failures
@@ -93,7 +93,7 @@ def compare_states(network: Network, found: Found) -> dict[Key, State]:
 
 
 def show(network: Network, state: State) -> Any:
-    """The state as shown, with bags in an order of their own."""
+    """Shows the state, with sorted bags."""
     shown = dict(show_state(network, state))
     for bag in network.bags:
         stem = bag.length.removesuffix(".len")
@@ -125,7 +125,7 @@ def compare_properties(
 def expected_values(
     execution: Execution, marked: Marked, frozen: Any
 ) -> list[tuple[str, tuple[bool, ...]]]:
-    """What Python says of a property in a state: for each network property, its conditions."""
+    """Evaluates a property in Python: the conditions of each network property."""
     name = marked.function.__name__
     results = []
     for arguments in execution.arguments(marked.function):

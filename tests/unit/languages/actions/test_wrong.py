@@ -1,4 +1,4 @@
-"""Wrong models: each is an error at its line that says what to write instead, or a finding."""
+"""Invalid models: each raises an error with its line and a hint, or fails at run time."""
 
 from __future__ import annotations
 

@@ -18,7 +18,6 @@ from _measure import ROOT
 from veristream.brokers.cometbft import CometNetwork
 from veristream.brokers.group import BrokerGroup
 from veristream.brokers.kafka import KafkaClusters
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
@@ -26,6 +25,7 @@ from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.protocol.actions import RegisterKey, SetTopic
+from veristream.kabis.protocol.partitions import party_of
 from veristream.kabis.protocol.transactions import prove_possession
 
 CONSUMER = "consumer"

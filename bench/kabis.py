@@ -30,7 +30,7 @@ from _plots import draw
 from _runs import Case, Figures, measure
 from _stacks import KabisStack, KafkaStack, Stack, running_kabis, running_kafkas
 
-from veristream.kabis.channels.interfaces import party_of
+from veristream.kabis.protocol.partitions import party_of
 
 EMBEDDED = "embedded pair"
 KAFKA = "Kafka"

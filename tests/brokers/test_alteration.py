@@ -24,12 +24,12 @@ from tests.brokers.streams import PATIENCE_S, UNVALIDATED, VALIDATED, Stream, cr
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.brokers.cometbft import CometNetwork
 from veristream.brokers.kafka import KafkaClusters
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.event_receipts import EventReceipt
 from veristream.kabis.log.kafka.frames import decode_frame, encode_frame
 from veristream.kabis.log.kafka.log import topic_of
+from veristream.kabis.protocol.partitions import party_of
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -13,7 +13,6 @@ from tests.brokers.streams import PATIENCE_S, UNVALIDATED, create, pull, values
 from tests.kabis.session.console import Console
 from veristream.brokers.kafka import KafkaClusters
 from veristream.errors import ModelError
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
 from veristream.kabis.client.options import ConsumerOptions, ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
@@ -25,6 +24,7 @@ from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.kafka.topics import Topics
 from veristream.kabis.ledger.event_receipts import export_receipt, verify_receipt
 from veristream.kabis.log.kafka.log import topic_of
+from veristream.kabis.protocol.partitions import party_of
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.protocol.seal import Sealer, TopicKeys
 

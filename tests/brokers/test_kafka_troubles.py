@@ -10,8 +10,8 @@ import pytest
 from tests.brokers.streams import UNVALIDATED, VALIDATED, Stream, create
 from tests.kabis.session.console import Console
 from veristream.brokers.kafka import KafkaClusters
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.cluster.access import Access
+from veristream.kabis.protocol.partitions import party_of
 
 pytestmark = [pytest.mark.brokers, pytest.mark.xdist_group("kafka")]
 

@@ -14,12 +14,12 @@ from tests.kabis.client.world import (
     values,
     wait_until,
 )
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.protocol.actions import Hole, LowWater
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done
+from veristream.kabis.protocol.partitions import party_of
 from veristream.kabis.protocol.records import Record
 from veristream_testing.simulation.memory import STORAGE_FAULTS, MemoryCluster
 

@@ -150,7 +150,7 @@ def test_two_producers_with_one_key_are_told() -> None:
         stolen = batch_of(b"stolen", sequence=1, previous=cluster.ledger.cursor("alice", "orders", 0).last)
         cluster.submit(submitted(stolen).encode())
         wait_until(lambda: first.metrics()["height"] == len(cluster.blocks))
-        with pytest.raises(KeyInUseError, match="orders-0 has a batch that is not ours"):
+        with pytest.raises(KeyInUseError, match="orders-0 has a batch that this producer did not make"):
             first.push(Record("orders", b"second", partition=0))
 
 

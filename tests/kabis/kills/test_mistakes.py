@@ -18,7 +18,9 @@ pytestmark = pytest.mark.long
 
 ALONE = ("anna",)
 MANY = 30
-SIGNED_TWICE = "has a batch that is not ours|no producer has signed twice|the key of anna, epoch 0, is"
+SIGNED_TWICE = (
+    "has a batch that this producer did not make|no producer has signed twice|the key of anna, epoch 0, is"
+)
 """The first batch is admitted after all, only storage parties have both, or both are on the ledger."""
 
 

@@ -252,7 +252,7 @@ def test_a_consumer_below_retention(run: Console) -> None:
     )
     refused = run("topic", "trim", "short", "--before", 9)
     assert (refused.code, refused.output) == (2, "")
-    assert refused.told.startswith("error: the ledger does not take it: ")
+    assert refused.told.startswith("error: the ledger refuses it: ")
     assert run.do("consume", "short", "--partition", 0, "--from", 2, "--max", 1).output == "c\n"
 
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from tests.kabis.session.console import Console, Ended, opened, to_lines
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.protocol.partitions import party_of
 
 PARTITIONS = 16
 ROUNDS = 3

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING
 
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.administration import act_all
 from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Acknowledged
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.protocol.partitions import party_of
 from veristream.kabis.protocol.records import Record
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import pytest
 from tests.kabis.chain import STORAGE, key_of
 from tests.kabis.client.world import author_of, connect_to, make_cluster, producing
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.channels.interfaces import Channels, Storage, party_of
+from veristream.kabis.channels.interfaces import Channels, Storage
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.errors import BelowLowWaterError, UnknownTopicError
 from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.actions import LowWater, SetTopic
 from veristream.kabis.protocol.outcomes import Done
-from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName, party_of
 from veristream.kabis.protocol.records import Record
 from veristream.kabis.spark.fetch import reading
 from veristream.kabis.spark.plan import AdmittedPart, Bounds, Part, PlainPart, Range, find_ranges

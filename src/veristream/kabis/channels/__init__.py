@@ -1,1 +1,1 @@
-"""The two channels of the paper as interfaces: storage parties, and the validators' ordering."""
+"""The interfaces of the paper's two channels: the storage parties, and the ordering by validators."""

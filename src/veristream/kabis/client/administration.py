@@ -1,6 +1,6 @@
-"""What an admin and an auditor do: read the ledger, change topics and keys, export a receipt, look around.
+"""What admins and auditors do: read the ledger, change topics and keys, export a receipt, list groups.
 
-Everything here believes certificates and signatures, and no single party.
+It trusts certificates and signatures, and no single party.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ PATIENCE_S = 30.0
 FETCH_S = 5.0
 SUBMIT_AGAIN_S = 2.0
 SPREAD_S = 10.0
-"""How long an action that is on the ledger is waited for to be known to most validators."""
+"""How long to wait until most validators have the block of an action that is on the ledger."""
 
 Value = TypeVar("Value")
 
 
 class Replica:
-    """The ledger as of now, followed over open channels."""
+    """A copy of the ledger, followed over open channels."""
 
     def __init__(self, genesis: Genesis, channels: Channels) -> None:
         self.follower = Follower(genesis)
@@ -47,7 +47,7 @@ class Replica:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger as of the last block that was followed."""
+        """The ledger after the last block that was followed."""
         return self.follower.ledger
 
     async def follow(self, height: int) -> None:
@@ -68,9 +68,9 @@ class Replica:
         await self.follow(await ask_height(self.channels.ordering))
 
     async def act(self, author: Author, action: Action) -> None:
-        """Gets an action onto the ledger, signed anew if another of the author's came before it.
+        """Writes an action to the ledger, and signs it again if another action of the author came first.
 
-        Whoever looks at the ledger after that finds it there, if 2 F + 1 validators keep up.
+        Everyone who reads the ledger after that finds the action, if 2 F + 1 validators keep up.
         """
         transaction, due_s = b"", 0.0
         while True:
@@ -90,7 +90,7 @@ class Replica:
                     transaction = b""
                     continue
                 case Refused(reason) as refused if reason not in NOT_YET:
-                    raise ModelError(f"the ledger does not take it: {refused}")
+                    raise ModelError(f"the ledger refuses it: {refused}")
                 case _:
                     pass
             if time.monotonic() >= due_s:
@@ -99,13 +99,13 @@ class Replica:
             await self._follow_next(due_s)
 
     async def _follow_next(self, until_s: float) -> None:
-        """Follows the next block; none may come before a transaction that was lost is submitted again."""
+        """Follows the next block, if one comes before the transaction must be submitted again."""
         with suppress(TimeoutError):
             async with asyncio.timeout(until_s - time.monotonic()):
                 await self.follow(self.ledger.height + 1)
 
     async def _submit(self, transaction: bytes) -> None:
-        """Gives it to F + 1 validators, and to others in their place when some do not answer."""
+        """Submits a transaction until F + 1 validators have taken it."""
         ordering, genesis = self.channels.ordering, self.follower.genesis
         taken = 0
         for number in range(len(genesis.validators)):
@@ -119,7 +119,7 @@ class Replica:
                 return
 
     async def receipt(self, topic: str, partition: int, index: int) -> EventReceipt:
-        """The receipt of an event, from whichever party has its batch."""
+        """Returns the receipt of an event."""
         admission = self._find(topic, partition, index)
         blocks = await self.channels.ordering.read(admission.height, admission.height)
         batch = await Fetcher(self.channels.storage, FETCH_S).fetch(admission)
@@ -137,7 +137,7 @@ class Replica:
         policy = self.ledger.topic(topic)
         if policy is not None and not policy.validated:
             raise ModelError(
-                f"{topic} is not validated, so that its events have no receipts",
+                f"{topic} is not validated, so its events have no receipts",
                 hint=f"veristream kabis topic set {topic} --validated; events pushed from then on have one",
             )
         bounds = require_partition(self.ledger, (topic, partition))
@@ -160,7 +160,7 @@ def visit(
     work: Callable[[Replica], Awaitable[Value]],
     timeout_s: float = PATIENCE_S,
 ) -> Value:
-    """Opens the channels, follows the chain to its end, does the work and closes; all within a time."""
+    """Opens the channels, follows the chain to its end, does the work and closes, within a timeout."""
 
     async def bounded() -> Value:
         channels = await connect()
@@ -182,7 +182,7 @@ def visit(
 
 
 def act_all(genesis: Genesis, connect: Connect, author: Author, actions: Sequence[Action]) -> None:
-    """Gets actions onto the ledger, one after the other."""
+    """Writes actions to the ledger, in order."""
 
     async def work(replica: Replica) -> None:
         for action in actions:
@@ -193,7 +193,7 @@ def act_all(genesis: Genesis, connect: Connect, author: Author, actions: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as the ledger has it; indices per partition, from the first that may be read."""
+    """A topic on the ledger, with the low-water mark and the next index of each partition."""
 
     name: str
     validated: bool
@@ -201,7 +201,7 @@ class TopicState:
 
 
 def list_topics(ledger: Ledger) -> list[TopicState]:
-    """All topics, by name."""
+    """Returns all topics, sorted by name."""
     return [
         TopicState(name, topic.validated, tuple(_bounds(ledger, name, topic.partitions)))
         for name, topic in sorted(ledger.topics().items())
@@ -215,9 +215,10 @@ def _bounds(ledger: Ledger, topic: str, partitions: int) -> list[tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """How far a consumer group is in a partition that it reads or has read.
+    """The position of a consumer group in a partition.
 
-    `lag` is how many events are left for it, if the topic is validated: else only a storage party knows.
+    `lag` counts the events that the group has not committed. It is None if the topic is not validated,
+    because then only a storage party knows the end of the partition.
     """
 
     group: str
@@ -230,7 +231,7 @@ class GroupLag:
 
 
 def list_lags(ledger: Ledger) -> list[GroupLag]:
-    """Every group and each of its partitions, by name."""
+    """Returns every group with each of its partitions, sorted by name."""
     return [
         _lag(ledger, group, topic, partition)
         for group in ledger.groups()

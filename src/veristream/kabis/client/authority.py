@@ -1,4 +1,4 @@
-"""Whether a client may still sign: its key, as the ledger has it."""
+"""Whether the ledger still accepts a client's key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ENDED = {
 
 
 def find_key_problem(ledger: Ledger, author: Author) -> KeyEndedError | None:
-    """Why nothing that the author signs is admitted any more; None while it is."""
+    """Returns why the ledger admits nothing that the author signs, or None if it does."""
     key = ledger.key(author.name, author.key_epoch)
     if key is None:
         return KeyEndedError(author.name, author.key_epoch, "not registered")

@@ -1,4 +1,4 @@
-"""What a consumer gets: an event, and where it comes from."""
+"""The events that a consumer gets, and their origin."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Place = tuple[str, int]
 class Origin:
     """What the events of one batch have in common.
 
-    `time_ms` is the block's and `height` the block; both are None, and nobody has signed for the events,
-    where the topic is not validated.
+    `height` and `time_ms` are those of the block. All but topic and partition are None if the topic is not
+    validated.
     """
 
     topic: str
@@ -30,7 +30,7 @@ class Origin:
 
 
 class Consumed(NamedTuple):
-    """An event with its index: the validated one, or the storage party's offset if `validated` is false."""
+    """An event with its index, which is the storage party's offset if `validated` is false."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     key: bytes | None
@@ -46,22 +46,22 @@ class Consumed(NamedTuple):
 
     @property
     def partition(self) -> int:
-        """The partition it stands in."""
+        """The partition that contains it."""
         return self.origin.partition
 
     @property
     def producer(self) -> str | None:
-        """Who signed it; None where the topic is not validated."""
+        """The producer that signed it; None if the topic is not validated."""
         return self.origin.producer
 
     @property
     def time_ms(self) -> int | None:
-        """When it was admitted, by the block's time."""
+        """The time of the block that admitted it; None if the topic is not validated."""
         return self.origin.time_ms
 
     @property
     def validated(self) -> bool:
-        """Whether it stands on the ledger."""
+        """Whether the ledger has admitted it."""
         return self.origin.digest is not None
 
 
@@ -78,9 +78,9 @@ class PlainEvents:
 def decode_events(
     leaves: tuple[bytes, ...] | list[bytes], first_index: int, origin: Origin, sealer: Sealer | None
 ) -> list[Consumed]:
-    """The events of leaves; a leaf that is no event, or does not open, is a gap for everybody alike.
+    """Decodes leaves to events; skips a leaf that is not an event or cannot be decrypted.
 
-    Its producer signed it, so that no storage party and no other consumer is to blame or could help.
+    The producer signed that leaf, so every consumer skips it, and no storage party is to blame.
     """
     events = []
     for index, leaf in enumerate(leaves, first_index):
@@ -95,7 +95,7 @@ def decode_events(
 
 
 def open_events(events: list[Consumed], sealer: Sealer) -> list[Consumed]:
-    """The events that open; what does not is a gap for everybody alike."""
+    """Decrypts events; skips those that cannot be decrypted."""
     opened = []
     for index, key, value, headers, timestamp_ms, origin in events:
         try:

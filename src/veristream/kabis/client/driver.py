@@ -1,7 +1,7 @@
-"""What turns a pure core into a running client: a clock, tasks, and a lock.
+"""Runs the pure core of a producer or consumer: clock, tasks and lock.
 
-`Driver` feeds a core with time and certified blocks and hands its outputs on; `LoopThread` runs an event
-loop in a thread of its own, and `Blocking` is what the synchronous faces are made of.
+`Driver` feeds time and certified blocks to a core and performs its outputs. `LoopThread` runs an event loop
+in its own thread. `Blocking` is the base of the synchronous clients.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class Core(Protocol[Output]):
-    """What producers and consumers have in common."""
+    """What the driver needs of a producer's or consumer's core."""
 
     follower: Follower
     next_ms: int
@@ -47,11 +47,11 @@ class Core(Protocol[Output]):
         """A block was decided."""
 
     def close(self) -> list[Output]:
-        """Nothing goes on from here."""
+        """The client is closed."""
 
 
 class Driver(Generic[Output]):
-    """Runs a core in an event loop; `perform` does what the core wants done.
+    """Runs a core in an event loop; `perform` carries out the core's outputs.
 
     Every call of the core holds `lock`, so that other threads may call it too.
     """
@@ -71,7 +71,7 @@ class Driver(Generic[Output]):
         self._closed = False
 
     async def open(self, connect: Connect, timeout_s: float) -> None:
-        """Connects, and follows the chain up to where the validators say that it is."""
+        """Connects, and follows the chain to the height that the validators report."""
         self._loop = asyncio.get_running_loop()
         self._moved = asyncio.Event()
         self.channels = await connect()
@@ -102,20 +102,20 @@ class Driver(Generic[Output]):
             await asyncio.sleep(0)  # many blocks at once must not keep other tasks waiting
 
     def feed(self, call: Callable[[int], list[Output]]) -> None:
-        """Gives the core an input, in the event loop, and does what it wants done."""
+        """Passes an input to the core, in the event loop, and performs its outputs."""
         with self.lock:
             outputs = call(monotonic_ms())
         self._perform(outputs)
         self._arm()
 
     def wake(self) -> None:
-        """Has the core ticked soon; called with the lock held, from any thread."""
+        """Schedules a tick of the core. Called with the lock held, from any thread."""
         if not self._waking and not self._closed:
             self._waking = True
             self._loop.call_soon_threadsafe(self._tick)
 
     def call_soon(self, call: Callable[[], None]) -> None:
-        """Has something called in the event loop, from any thread; not any more once that is closed."""
+        """Schedules a call in the event loop, from any thread; does nothing once the driver is closed."""
         if not self._closed:
             self._loop.call_soon_threadsafe(call)
 
@@ -125,7 +125,7 @@ class Driver(Generic[Output]):
             self.feed(self._core.tick)
 
     def _arm(self) -> None:
-        """Sets the timer for when the core wants to be ticked, unless it is set for no later."""
+        """Sets the timer for the core's next tick, unless it fires earlier anyway."""
         next_ms = self._core.next_ms
         if self._closed or (self._timer is not None and self._timer_ms <= next_ms):
             return
@@ -139,7 +139,7 @@ class Driver(Generic[Output]):
         self._tick()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Runs a coroutine beside everything else; a failure that nobody expected is kept in `crash`."""
+        """Runs a coroutine as a task; an unexpected exception is kept in `crash`."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
@@ -153,7 +153,7 @@ class Driver(Generic[Output]):
             self.feed(lambda now_ms: self._core.close())
 
     async def close(self) -> None:
-        """Ends all tasks and lets go of the channels."""
+        """Cancels all tasks and closes the channels."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -166,7 +166,7 @@ class Driver(Generic[Output]):
 
 
 class LoopThread:
-    """An event loop in a thread of its own."""
+    """An event loop in its own thread."""
 
     def __init__(self, name: str) -> None:
         self._loop = new_event_loop()
@@ -174,7 +174,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result], timeout_s: float | None = None) -> Result:
-        """The coroutine's result, waited for in the calling thread."""
+        """Runs a coroutine in the loop; the calling thread waits for its result."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
@@ -183,7 +183,7 @@ class LoopThread:
             raise
 
     def stop(self) -> None:
-        """Ends the loop and its thread."""
+        """Stops the loop and its thread."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -196,11 +196,11 @@ class Served(Protocol):
         """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
 
     async def close(self, timeout: float) -> None:
-        """Ends what is begun as well as it can in so many seconds, and lets go of all."""
+        """Finishes what it can within the timeout, then closes all connections."""
 
 
 class Blocking:
-    """A client for programs without an event loop: it works in a thread of its own."""
+    """A client for programs without an event loop; it runs in its own thread."""
 
     def __init__(self, served: Served, name: str) -> None:
         self._served = served
@@ -212,11 +212,11 @@ class Blocking:
         self._thread.run(self._served.open(timeout))
 
     def close(self) -> None:
-        """Ends what is begun as well as it can, and lets go of all."""
+        """Finishes what it can, then closes all connections."""
         raise NotImplementedError
 
     def _end(self, timeout: float) -> None:
-        """Closes the client in its loop, then ends the thread; once."""
+        """Closes the client in its loop and stops the thread, once."""
         if not self._closed:
             self._closed = True
             try:

@@ -1,4 +1,4 @@
-"""What goes wrong for producers and consumers, each with what to do about it."""
+"""The errors of producers and consumers, each with a hint."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ class UnknownTopicError(ModelError):
     """The ledger has no such topic or partition."""
 
     def __init__(self, topic: str, detail: str = "no such topic") -> None:
-        super().__init__(f"{topic}: {detail}", hint="an admin creates topics, and adds partitions to them")
+        super().__init__(f"{topic}: {detail}", hint="an admin can create topics and add partitions")
 
 
 class KeyEndedError(ModelError):
-    """The client's key is not valid any more, or never was: nothing it signs is admitted."""
+    """The client's key is not valid, so that the ledger admits nothing it signs."""
 
     def __init__(self, name: str, key_epoch: int, why: str) -> None:
         super().__init__(
@@ -33,12 +33,12 @@ class RefusedClientError(ModelError):
 
 
 class KeyInUseError(ModelError):
-    """The ledger has a batch under our key that we did not make."""
+    """The ledger has a batch under this client's key that this client did not make."""
 
     def __init__(self, name: str, where: str) -> None:
         super().__init__(
-            f"somebody else pushes with the key of {name}: {where} has a batch that is not ours",
-            hint="one producer per key; give each its own, and a journal to each that is restarted",
+            f"another producer uses the key of {name}: {where} has a batch that this producer did not make",
+            hint="give each producer its own key, and a journal if it is restarted",
         )
 
 
@@ -47,7 +47,7 @@ class BufferFullError(EnvironmentFailure):
 
     def __init__(self, buffer_bytes: int) -> None:
         super().__init__(
-            f"{buffer_bytes} bytes wait to be acknowledged",
+            f"{buffer_bytes} bytes are not acknowledged yet",
             "push with a longer timeout, raise buffer_bytes, or see why the validators do not answer",
         )
 
@@ -58,17 +58,17 @@ class DeliveryTimeoutError(EnvironmentFailure):
     def __init__(self, where: str, detail: str) -> None:
         super().__init__(
             f"{where}: not acknowledged in time: {detail}",
-            "see which parties are up; what was signed is sent again for as long as the producer is open",
+            "see which parties run; signed events are resent while the producer is open",
         )
 
 
 class PolicyChangedError(EnvironmentFailure):
-    """The topic stopped being validated before a batch that was signed for it was admitted."""
+    """The topic stopped being validated before a signed batch was admitted."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f"{topic} is no longer validated, and the event was signed while it was",
-            "push it again; it is delivered twice only if the topic becomes validated once more",
+            f"{topic} is no longer validated, and the event was signed before that changed",
+            "push it again; it is delivered twice only if the topic becomes validated again",
         )
 
 
@@ -80,7 +80,7 @@ class ClosedError(ModelError):
 
 
 class BelowLowWaterError(ModelError):
-    """The events were let go by an ordered decision."""
+    """An ordered decision has released the events."""
 
     def __init__(self, topic: str, partition: int, index: int, low_water: int) -> None:
         super().__init__(
@@ -91,7 +91,7 @@ class BelowLowWaterError(ModelError):
 
 
 class NotAssignedError(ModelError):
-    """The partition is not one that this consumer reads."""
+    """This consumer does not read the partition."""
 
     def __init__(self, topic: str, partition: int) -> None:
         super().__init__(
@@ -101,17 +101,17 @@ class NotAssignedError(ModelError):
 
 
 class CommitRefusedError(EnvironmentFailure):
-    """The ledger does not take what a consumer said to its group."""
+    """The ledger refused a consumer's commit or another action in its group."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the group does not take it: {reason}",
-            "the partitions have gone to another member; pull again and go on with those that are assigned",
+            f"the group refuses it: {reason}",
+            "the partitions were assigned to another member; pull again to read those assigned now",
         )
 
 
 class NoGroupError(ModelError):
-    """Commits belong to a group, and the consumer has none."""
+    """The consumer cannot commit, because it has no group."""
 
     def __init__(self) -> None:
-        super().__init__("the consumer is in no group", hint="open it with a group's name")
+        super().__init__("the consumer has no group", hint="open it with a group's name")

@@ -36,7 +36,7 @@ async def ask_height(ordering: Ordering) -> int:
 async def follow_chain(
     ordering: Ordering, follower: Follower, take: Callable[[CertifiedBlock], object]
 ) -> AsyncGenerator[None, None]:
-    """Passes every block after the follower's last one to `take`, for ever; yields after each.
+    """Passes every block after the follower's last one to `take`, without end; yields after each.
 
     `take` applies the block to the follower. Where it raises FalseBlockError, and where the validators do
     not answer, the same height is asked for again.

@@ -43,7 +43,7 @@ class ProducerOptions:
 
 
 class Start(Enum):
-    """Where a consumer begins to read a partition that its group has no commit for."""
+    """Where a consumer starts to read a partition without a commit of its group."""
 
     BEGINNING = "beginning"
     END = "end"
@@ -53,10 +53,10 @@ class Start(Enum):
 class ConsumerOptions:
     """How a consumer reads.
 
-    It holds at most `buffer_bytes` of events, and one batch for each partition beyond that.
+    It holds at most `buffer_bytes` of events, plus one batch for each partition.
 
-    `nearest` is the storage party that is asked first for validated batches, whoever vouched for them, as
-    long as it answers well; by default those that vouched take turns.
+    `nearest` is the storage party to ask first for validated batches while its answers are good. By default
+    the parties that gave receipts for a batch take turns.
     """
 
     validate: bool = True

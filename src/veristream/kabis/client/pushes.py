@@ -1,4 +1,4 @@
-"""What a push gives back: a handle on the fate of one event, shared by all events of its batch.
+"""The future that a push returns.
 
 A future for each event would cost more than the rest of a push. So the events of a batch share a `Parcel`,
 which is settled once, and `Pushed` is only a parcel and a position in it.
@@ -23,11 +23,10 @@ _new = tuple.__new__
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Where the events of a parcel stand: indices from the first on, by the block's time.
+    """The indices of a parcel's events, consecutive from the first, and the time of their block.
 
-    Without `prove` they are not validated: `first_index` is an offset of the one storage party, and there
-    is no receipt and no time. With `locate` they do not stand one after the other, and it says where each
-    does.
+    Without `prove` the events are not validated: `first_index` is an offset of the one storage party, and
+    there is no receipt and no time. With `locate` the indices are not consecutive, and it returns them.
     """
 
     first_index: int
@@ -37,9 +36,9 @@ class Settlement:
 
 
 class Acknowledged(NamedTuple):
-    """An event was admitted, and stands at its index for everybody and for ever.
+    """An event that was admitted; every consumer finds it at its index.
 
-    A named tuple, because many are made, and a frozen dataclass takes three times as long to make.
+    A named tuple, because a frozen dataclass takes three times as long to make.
     """
 
     parcel: Parcel
@@ -53,21 +52,21 @@ class Acknowledged(NamedTuple):
 
     @property
     def partition(self) -> int:
-        """The partition it stands in."""
+        """The partition that contains it."""
         return self.parcel.partition
 
     @property
     def time_ms(self) -> int | None:
-        """When it was admitted, by the block's time; None where the topic is not validated."""
+        """The time of the block that admitted it; None if the topic is not validated."""
         return self.settlement.time_ms
 
     @property
     def index(self) -> int:  # type: ignore[override]  # hides tuple.index, which nobody needs here
-        """Its place in the partition.
+        """Its index in the partition.
 
-        If the topic is in Kafka, not validated, and others push to the partition too, the first who asks
-        waits until the partition is read again, and gets EnvironmentFailure if it cannot be; from then on
-        the producer takes down every event's place.
+        If the topic is not validated, is in Kafka, and other producers push to the partition too, the first
+        call reads the partition again, and raises EnvironmentFailure if that fails. From then on the
+        producer notes the index of every event.
         """
         settlement = self.settlement
         if settlement.locate is None:
@@ -80,17 +79,17 @@ class Acknowledged(NamedTuple):
         return self.settlement.prove is not None
 
     def receipt(self) -> EventReceipt:
-        """The proof of the event for somebody who has only the genesis; made when it is asked for."""
+        """Makes the proof of the event, which anyone with the genesis can verify."""
         if self.settlement.prove is None:
             raise ModelError(
-                f"{self.topic} is not validated, so that its events have no receipts",
-                hint="an admin makes a topic validated",
+                f"{self.topic} is not validated, so its events have no receipts",
+                hint="an admin can make the topic validated",
             )
         return self.settlement.prove(self.position)
 
 
 class Parcel:
-    """Events of one partition that travel together, and what becomes of them."""
+    """Events of one partition that are sent together, and their fate."""
 
     __slots__ = (
         "_callbacks",
@@ -119,22 +118,22 @@ class Parcel:
 
     @property
     def count(self) -> int:
-        """How many events it has."""
+        """The number of events."""
         return self._taken + len(self.leaves)
 
     def take_leaves(self) -> list[bytes]:
-        """The events, for the batch that they become."""
+        """Removes and returns the events, to make a batch of them."""
         taken, self.leaves = self.leaves, []
         self._taken = len(taken)
         return taken
 
     @property
     def fate(self) -> Settlement | Failure | None:
-        """What became of the events, if anything yet."""
+        """The settlement or failure of the events; None while it is unknown."""
         return self._fate
 
     def settle(self, fate: Settlement | Failure) -> None:
-        """Says what became of the events; the first word stands."""
+        """Sets the fate of the events, once; later calls change nothing."""
         with self._condition:
             if self._fate is not None:
                 return
@@ -145,7 +144,7 @@ class Parcel:
             callback()
 
     def call_when_settled(self, callback: Callable[[], object]) -> None:
-        """Calls once the fate is known, at once if it is; from whichever thread settles it."""
+        """Calls back once the fate is known, from the thread that settles it, or now if it is known."""
         with self._condition:
             if self._fate is None:
                 self._callbacks.append(callback)
@@ -153,7 +152,7 @@ class Parcel:
         callback()
 
     def wait(self, timeout_s: float | None) -> Settlement | Failure:
-        """The fate, in another thread than the one that settles it; TimeoutError if that takes longer."""
+        """Waits for the fate, in another thread than the one that settles it. Raises TimeoutError."""
         if self._fate is None:
             with self._condition:
                 if not self._condition.wait_for(lambda: self._fate is not None, timeout_s):
@@ -163,7 +162,7 @@ class Parcel:
 
 
 class Pushed:
-    """A future of one event: wait for it with `result`, or `await` it."""
+    """The future of one event: wait for it with `result`, or `await` it."""
 
     __slots__ = ("_parcel", "_position")
 
@@ -176,9 +175,9 @@ class Pushed:
         return self._parcel.fate is not None
 
     def result(self, timeout: float | None = None) -> Acknowledged:
-        """Where the event stands; raises why it failed, or TimeoutError after so many seconds.
+        """Returns the acknowledged event. Raises the reason why it failed, or TimeoutError.
 
-        Many are looked at one after the other, most when their fate is known: then nothing else is called.
+        Programs call this for many events whose fate is known, so that case calls nothing else.
         """
         parcel = self._parcel
         fate = parcel._fate
@@ -187,12 +186,12 @@ class Pushed:
         return _new(Acknowledged, (parcel, self._position, fate))
 
     def exception(self, timeout: float | None = None) -> Failure | None:
-        """Why the event failed, or None once it is acknowledged."""
+        """Waits, and returns why the event failed, or None if it was acknowledged."""
         fate = self._parcel.wait(timeout)
         return None if isinstance(fate, Settlement) else fate
 
     def add_done_callback(self, callback: Callable[[Pushed], object]) -> None:
-        """Calls once the fate is known, in the thread that learns it; it must not wait for anything."""
+        """Calls back once the fate is known, in the thread that learns it; the callback must not block."""
         self._parcel.call_when_settled(lambda: callback(self))
 
     def __await__(self) -> Generator[object, None, Acknowledged]:
@@ -221,7 +220,7 @@ class Pushed:
 
 
 class PushedMany:
-    """A future of events that were pushed together; an object for each would cost more than the push."""
+    """The future of events that were pushed together; one for each would cost more than the push."""
 
     __slots__ = ("_parts",)
 
@@ -229,11 +228,11 @@ class PushedMany:
         self._parts: list[tuple[Parcel, int, int]] = []
 
     def add(self, pushed: Pushed) -> None:
-        """Takes one more event in."""
+        """Adds one event."""
         self.add_part(pushed._parcel, pushed._position, 1)
 
     def add_part(self, parcel: Parcel, first: int, count: int) -> None:
-        """Takes more events in: those of a parcel from a position on."""
+        """Adds events of a parcel, from a position on."""
         if self._parts:
             last, start, before = self._parts[-1]
             if last is parcel and start + before == first:
@@ -249,7 +248,7 @@ class PushedMany:
         return all(parcel.fate is not None for parcel, _, _ in self._parts)
 
     def wait(self, timeout: float | None = None) -> None:
-        """Returns when all are acknowledged; raises why one failed, or TimeoutError after so long."""
+        """Waits until all are acknowledged. Raises the reason why one failed, or TimeoutError."""
         deadline_s = None if timeout is None else time.monotonic() + timeout
         for parcel, _, _ in self._parts:
             fate = parcel.wait(None if deadline_s is None else max(0.0, deadline_s - time.monotonic()))
@@ -257,7 +256,7 @@ class PushedMany:
                 raise fate
 
     def result(self, timeout: float | None = None) -> list[Acknowledged]:
-        """Where each event stands, in their order; raises as `wait` does."""
+        """Returns the acknowledged events in order; raises as `wait` does."""
         self.wait(timeout)
         pushed = [Pushed(parcel, first + n) for parcel, first, count in self._parts for n in range(count)]
         return [each.result(0) for each in pushed]

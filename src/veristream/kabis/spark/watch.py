@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
-from veristream.kabis.channels.interfaces import Channels, Connect, party_of
+from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.driver import LoopThread
@@ -22,7 +22,7 @@ from veristream.kabis.client.following import ask_height
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName, party_of
 from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
 

@@ -1,4 +1,4 @@
-"""Consumers: subscribe to topics, pull events in their order, and commit how far you are.
+"""Consumers: subscribe to topics, pull events in order, and commit positions.
 
     options = ConsumerOptions(group="billing")
     with KabisConsumer(genesis, author, connect, options) as consumer:
@@ -9,12 +9,12 @@
 
 With `validate=True`, the default, an event is delivered only if its producer signed it, the validators
 ordered it, and it is exactly what was signed; a topic that is not validated delivers nothing. With
-`validate=False` both kinds of topics are read with Kafka's guarantees (see `consumer_core`).
+`validate=False` both kinds of topics are read with Kafka's guarantees (see `consumer/core.py`).
 
-A consumer in a group reads its share of the partitions. Who reads what follows from the ledger, so that no
-coordinator can give a partition to two. What was pulled is committed every few seconds when the next pull
-begins, or by `commit`; after a restart the group goes on from there, so that every event is dealt with at
-least once. `AsyncKabisConsumer` is the same in an event loop.
+A consumer in a group reads its share of the partitions. The ledger determines the assignment, so that no
+coordinator can assign a partition twice. Pulled events are committed every few seconds when the next pull
+begins, or by `commit`. After a restart the group continues from the last commit, so that every event is
+processed at least once. `AsyncKabisConsumer` is the same in an event loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Self, TypeVar, assert_never
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
-from veristream.kabis.channels.interfaces import Connect, Storage, party_of
+from veristream.kabis.channels.interfaces import Connect, Storage
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
@@ -46,7 +46,7 @@ from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.state import Topic
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName, party_of
 from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.protocol.transactions import Author
 
@@ -96,7 +96,7 @@ class AsyncKabisConsumer:
         self._feed(lambda now_ms: self._core.subscribe(topics, now_ms))
 
     def unsubscribe(self) -> None:
-        """Reads nothing any more, and leaves the group."""
+        """Stops reading, and leaves the group."""
         self._feed(self._core.unsubscribe)
 
     def assign(self, places: Iterable[Place]) -> None:
@@ -110,7 +110,7 @@ class AsyncKabisConsumer:
     # Pulling.
 
     async def pull(self, timeout: float = 0.0, max_events: int = EVENTS_MAX) -> list[Consumed]:
-        """The next events, as soon as there are any; none if there are none for so many seconds."""
+        """Returns the next events as soon as there are any, or none after the timeout."""
         deadline_s = time.monotonic() + timeout
         while True:
             self._arrived_loop.clear()
@@ -123,7 +123,7 @@ class AsyncKabisConsumer:
                     await self._arrived_loop.wait()
 
     def pull_nowait(self, max_events: int = EVENTS_MAX) -> list[Consumed]:
-        """The events that are here; from any thread."""
+        """Returns the events that have arrived; from any thread."""
         self._require_open()
         with self._driver.lock:
             events = self._core.take(max_events)
@@ -134,19 +134,19 @@ class AsyncKabisConsumer:
     # Positions.
 
     def position(self, place: Place) -> int | None:
-        """The index of the next event that is pulled; None while a storage party has not said where."""
+        """Returns the index of the next event to pull; None until the storage party reports the end."""
         return self._ask(lambda: self._core.position(place))
 
     def seek(self, place: Place, index: int) -> None:
-        """Goes on from an index; below the low-water mark raises BelowLowWaterError."""
+        """Continues from an index. Raises BelowLowWaterError below the low-water mark."""
         self._feed(lambda now_ms: self._core.seek(place, index, now_ms))
 
     def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
-        """Goes on from the first event that is kept; by default of all partitions."""
+        """Continues from the first event of the partitions, by default of all."""
         self._seek_to(places, Start.BEGINNING)
 
     def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
-        """Goes on from the events to come; by default of all partitions."""
+        """Continues from the end of the partitions, by default of all."""
         self._seek_to(places, Start.END)
 
     def _seek_to(self, places: Iterable[Place] | None, start: Start) -> None:
@@ -166,9 +166,9 @@ class AsyncKabisConsumer:
         return self._ask(self._core.paused)
 
     async def commit(self, offsets: Mapping[Place, int] | None = None, timeout: float = 30.0) -> None:
-        """Writes down on the ledger how far the group is, by default all that was pulled.
+        """Commits positions of the group to the ledger, by default those after the last pull.
 
-        Raises CommitRefusedError if the partitions are no longer ours.
+        Raises CommitRefusedError if the partitions are assigned to another member.
         """
         self._require_open()
         with self._driver.lock:
@@ -191,15 +191,15 @@ class AsyncKabisConsumer:
             raise ticket.failure
 
     def committed(self, place: Place) -> int | None:
-        """Where the group goes on in a partition after a restart; None if it has no commit."""
+        """Returns the position that the group committed in a partition, or None."""
         return self._ask(lambda: self._core.committed(place))
 
     async def beginning_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The first index of each partition that may be read."""
+        """Returns the first readable index of each partition."""
         return {place: await self._bound(place, at_end=False) for place in places}
 
     async def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The index that the next event of each partition gets."""
+        """Returns the index of the next event of each partition."""
         return {place: await self._bound(place, at_end=True) for place in places}
 
     async def _bound(self, place: Place, *, at_end: bool) -> int:
@@ -221,12 +221,12 @@ class AsyncKabisConsumer:
         return part.end if at_end else 0
 
     def offsets_for_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
-        """The first index of each partition in a block of that time or later; None if there is none yet."""
+        """Returns each partition's first index in a block of that time or later, or None."""
         ledger = self._core.follower.ledger
         return self._ask(lambda: {place: find_index(ledger, place, ms) for place, ms in times_ms.items()})
 
     def metrics(self) -> Mapping[str, int]:
-        """What the consumer has done so far, and how the storage parties behaved towards it."""
+        """Returns counts of what the consumer delivered and of suspicious answers by storage parties."""
 
         def read() -> dict[str, int]:
             core = self._core
@@ -244,13 +244,13 @@ class AsyncKabisConsumer:
         return self._ask(self._core.follower.ledger.topics)
 
     def suspicions(self) -> dict[str, int]:
-        """How often which storage parties gave a wrong answer, or none in time."""
+        """Returns how often each storage party gave a wrong answer, or none in time."""
         return self._ask(lambda: dict(self._core.standing.counts))
 
     # Opening and closing.
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Commits what was pulled, if commits are automatic, leaves the group, and lets go of all."""
+        """Commits pulled events if commits are automatic, leaves the group, and closes all connections."""
         if not self._opened:
             return
         try:
@@ -302,7 +302,7 @@ class AsyncKabisConsumer:
         self._require_open()
         self._driver.feed(call)
 
-    # What the core wants done.
+    # The core's outputs.
 
     def _perform(self, wanted: Sequence[Output]) -> None:
         for output in wanted:
@@ -359,7 +359,7 @@ class AsyncKabisConsumer:
         self._driver.feed(lambda now_ms: self._core.absent(wanted, statement))
 
     async def _submit(self, wanted: outputs.Submit) -> None:
-        # Only a block says what became of it, and others are asked after a while.
+        # The answer is only a hint: a block decides, and other validators are asked after a while.
         with suppress(*FAILURES):
             await self._driver.channels.ordering.submit(wanted.validator, wanted.transaction)
 
@@ -385,7 +385,7 @@ class KabisConsumer(Blocking):
         self._run(lambda: self._inner.subscribe(topics))
 
     def unsubscribe(self) -> None:
-        """Reads nothing any more, and leaves the group."""
+        """Stops reading, and leaves the group."""
         self._run(self._inner.unsubscribe)
 
     def assign(self, places: Iterable[Place]) -> None:
@@ -397,7 +397,7 @@ class KabisConsumer(Blocking):
         return self._inner.assignment()
 
     def pull(self, timeout: float = 0.0, max_events: int = EVENTS_MAX) -> list[Consumed]:
-        """The next events, as soon as there are any; none if there are none for so many seconds."""
+        """Returns the next events as soon as there are any, or none after the timeout."""
         deadline_s = time.monotonic() + timeout
         while True:
             self._inner.arrived.clear()
@@ -408,19 +408,19 @@ class KabisConsumer(Blocking):
             self._inner.arrived.wait(left_s)
 
     def position(self, place: Place) -> int | None:
-        """The index of the next event that is pulled; None while a storage party has not said where."""
+        """Returns the index of the next event to pull; None until the storage party reports the end."""
         return self._inner.position(place)
 
     def seek(self, place: Place, index: int) -> None:
-        """Goes on from an index; below the low-water mark raises BelowLowWaterError."""
+        """Continues from an index. Raises BelowLowWaterError below the low-water mark."""
         self._run(lambda: self._inner.seek(place, index))
 
     def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
-        """Goes on from the first event that is kept; by default of all partitions."""
+        """Continues from the first event of the partitions, by default of all."""
         self._run(lambda: self._inner.seek_to_beginning(places))
 
     def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
-        """Goes on from the events to come; by default of all partitions."""
+        """Continues from the end of the partitions, by default of all."""
         self._run(lambda: self._inner.seek_to_end(places))
 
     def pause(self, places: Iterable[Place]) -> None:
@@ -436,27 +436,27 @@ class KabisConsumer(Blocking):
         return self._inner.paused()
 
     def commit(self, offsets: Mapping[Place, int] | None = None, timeout: float = 30.0) -> None:
-        """Writes down on the ledger how far the group is, by default all that was pulled."""
+        """Commits positions of the group to the ledger, by default those after the last pull."""
         self._thread.run(self._inner.commit(offsets, timeout))
 
     def committed(self, place: Place) -> int | None:
-        """Where the group goes on in a partition after a restart; None if it has no commit."""
+        """Returns the position that the group committed in a partition, or None."""
         return self._inner.committed(place)
 
     def beginning_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The first index of each partition that may be read."""
+        """Returns the first readable index of each partition."""
         return self._thread.run(self._inner.beginning_offsets(places))
 
     def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        """The index that the next event of each partition gets."""
+        """Returns the index of the next event of each partition."""
         return self._thread.run(self._inner.end_offsets(places))
 
     def offsets_for_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
-        """The first index of each partition in a block of that time or later; None if there is none yet."""
+        """Returns each partition's first index in a block of that time or later, or None."""
         return self._inner.offsets_for_times(times_ms)
 
     def metrics(self) -> Mapping[str, int]:
-        """What the consumer has done so far, and how the storage parties behaved towards it."""
+        """Returns counts of what the consumer delivered and of suspicious answers by storage parties."""
         return self._inner.metrics()
 
     def topics(self) -> dict[str, Topic]:
@@ -464,15 +464,15 @@ class KabisConsumer(Blocking):
         return self._inner.topics()
 
     def suspicions(self) -> dict[str, int]:
-        """How often which storage parties gave a wrong answer, or none in time."""
+        """Returns how often each storage party gave a wrong answer, or none in time."""
         return self._inner.suspicions()
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Commits what was pulled, if commits are automatic, leaves the group, and lets go of all."""
+        """Commits pulled events if commits are automatic, leaves the group, and closes all connections."""
         self._end(timeout)
 
     def _run(self, call: Callable[[], Value]) -> Value:
-        """Runs something in the consumer's own thread."""
+        """Runs a call in the consumer's thread."""
 
         async def work() -> Value:
             return call()

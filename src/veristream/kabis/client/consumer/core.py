@@ -1,17 +1,17 @@
-"""What a consumer decides, without a clock, a socket or a thread: inputs in, outputs out.
+"""The decisions of a consumer, without a clock, a socket or a thread: inputs in, outputs out.
 
-It follows certified blocks, so that it knows which batches were admitted and at which indices; it asks
-storage parties for those it is to deliver, holds them against the admitted headers, and delivers them in
-the order of the indices. Which of the paper's guarantees hold follows from its table 1:
+It follows certified blocks to learn which batches were admitted and at which indices, fetches the batches
+from storage parties, checks them against the admitted headers, and delivers their events in the order of
+the indices. The guarantees are those of table 1 in the paper:
 
 - `validate=True` on a validated topic: *extended*. The header's signature is verified, once per batch, and
   the events are those under its Merkle root.
 - `validate=True` on a topic that is not validated: nothing is delivered.
-- `validate=False`: *basic*, for both kinds. The topic's one storage party is read and believed, in the
+- `validate=False`: *basic*, for both kinds. The topic's one storage party is read and trusted, in the
   order of its log and by its offsets, which are not the validated indices.
 
-A hole that was skipped on the ledger is delivered as nothing. A party that says it does not have what it
-vouched for is asked to sign that; when all who vouched have, the consumer submits the skip.
+A batch that the ledger skipped is left out. A party that denies having a batch for which it gave a receipt
+is asked to sign that; when all who gave receipts have signed, the consumer submits the skip.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from veristream.errors import ModelError
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.consumed import Consumed, Place, decode_events
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.membership import Membership, Voice
@@ -40,17 +39,17 @@ from veristream.kabis.ledger.follower import Change, Follower
 from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName, party_of
 from veristream.kabis.protocol.receipts import StorageAbsence
 from veristream.kabis.protocol.transactions import Author, Signed, Skip, skip
 
 NEVER_MS = 1 << 62
 EXPECTED_BYTES = 1024
-"""How large an event is taken to be before we have seen any; batches on their way count by it."""
+"""The assumed size of an event before any has arrived; batches in flight are counted with it."""
 
 
 class ConsumerCore:
-    """The consumer of one client; `author` signs for its group, and may be None without one."""
+    """The consumer of one client; `author` signs for its group, and is None without one."""
 
     def __init__(self, follower: Follower, author: Author | None, options: ConsumerOptions) -> None:
         self.follower = follower
@@ -94,20 +93,20 @@ class ConsumerCore:
         return self.tick(now_ms)
 
     def assign(self, places: Iterable[Place], now_ms: int) -> list[Output]:
-        """Reads these partitions and no others, whatever a group says."""
+        """Reads these partitions and no others, regardless of the group."""
         self._topics = ()
         self._assigned, self._stale = set(places), True
         return self.tick(now_ms)
 
     def unsubscribe(self, now_ms: int) -> list[Output]:
-        """Reads nothing any more, and leaves the group."""
+        """Stops reading, and leaves the group."""
         self._topics, self._assigned, self._stale = (), None, True
         if self._membership is not None and self._membership.member is not None:
             self.leave()
         return self.tick(now_ms)
 
     def leave(self) -> Ticket | None:
-        """Leaves the group, if there is one that we are in."""
+        """Leaves the group, if the consumer is in one."""
         self._topics = ()
         if self._voice is None or self._membership is None or self._membership.member is None:
             return None
@@ -131,7 +130,7 @@ class ConsumerCore:
         }
 
     def _rebalance(self) -> None:
-        """Takes up partitions that are ours now, lets go of others, and leaves the rest as they are."""
+        """Starts to read partitions that are newly assigned, and drops those that no longer are."""
         places = self._wanted_places()
         for place in [place for place in self._readers if place not in places]:
             self.buffered_bytes -= self._readers.pop(place).drop()
@@ -141,7 +140,7 @@ class ConsumerCore:
             self._readers[place] = self._begin(place)
 
     def _begin(self, place: Place) -> ValidatedReader | PlainReader:
-        """Reads from where the group is, or else from where the options say."""
+        """Starts at the group's commit, or else where the options say."""
         committed = self.committed(place) if self._options.group is not None else None
         if not self._options.validate:
             plain = PlainReader(place)
@@ -155,14 +154,14 @@ class ConsumerCore:
         reader.check_low_water(partition.low_water)
         return reader
 
-    # Where we are.
+    # Positions.
 
     def position(self, place: Place) -> int | None:
-        """The index of the next event to deliver; None while a storage party has not said where it ends."""
+        """Returns the next index to deliver; None until the storage party has reported the end."""
         return self._reader(place).position
 
     def seek(self, place: Place, index: int, now_ms: int) -> list[Output]:
-        """Goes on from an index, or offset; below the low-water mark it raises."""
+        """Continues from an index or offset. Raises BelowLowWaterError below the low-water mark."""
         reader = self._reader(place)
         self.buffered_bytes -= reader.drop()
         reader.seek(index)
@@ -174,7 +173,7 @@ class ConsumerCore:
         return self.tick(now_ms)
 
     def seek_to(self, places: Iterable[Place], start: Start, now_ms: int) -> list[Output]:
-        """Goes on from the beginning or the end of partitions."""
+        """Continues from the beginning or the end of partitions."""
         for place in places:
             reader = self._reader(place)
             self.buffered_bytes -= reader.drop()
@@ -187,11 +186,11 @@ class ConsumerCore:
         return self.tick(now_ms)
 
     def pause(self, places: Iterable[Place]) -> None:
-        """Delivers nothing of these partitions until they are resumed."""
+        """Delivers nothing from these partitions until they are resumed."""
         self._paused.update(self._reader(place).place for place in places)
 
     def resume(self, places: Iterable[Place], now_ms: int) -> list[Output]:
-        """Delivers of these partitions again."""
+        """Delivers from these partitions again."""
         self._paused.difference_update(places)
         return self.tick(now_ms)
 
@@ -200,13 +199,13 @@ class ConsumerCore:
         return set(self._paused)
 
     def committed(self, place: Place) -> int | None:
-        """Where the group goes on in a partition after a restart."""
+        """Returns the position that the group committed in a partition, or None."""
         if self._options.group is None:
             raise NoGroupError
         return self._ledger.committed(self._options.group, *place)
 
     def commit(self, offsets: Mapping[Place, int] | None = None) -> Ticket:
-        """Writes down, on the ledger, how far the group has read: by default, all that was delivered."""
+        """Commits positions of the group to the ledger, by default those after the last delivery."""
         if self._voice is None or self._membership is None:
             raise NoGroupError
         if offsets is None:
@@ -218,7 +217,7 @@ class ConsumerCore:
         )
 
     def _positions(self) -> dict[Place, int]:
-        """How far we are, as the ledger takes it: it takes no commit past what was admitted."""
+        """Returns a position that the ledger accepts, which is not past the admitted events."""
         positions = {}
         for place, reader in self._readers.items():
             policy = self._ledger.topic(place[0])
@@ -236,7 +235,7 @@ class ConsumerCore:
     # Taking.
 
     def take(self, count_max: int) -> list[Consumed]:
-        """The next events, of one partition after the other; raises what keeps us from going on."""
+        """Returns the next events, one partition after the other. Raises the failure of a partition."""
         places = [place for place in self._readers if place not in self._paused]
         self._raise_problem(places)
         self._consumed = self._positions()
@@ -262,10 +261,10 @@ class ConsumerCore:
             if failure is not None:
                 raise failure
 
-    # Inputs; each gives what is to be done.
+    # Inputs; each returns the outputs to perform.
 
     def start(self, now_ms: int) -> list[Output]:
-        """The ledger is as new as the validators say."""
+        """The ledger has reached the height that the validators report."""
         self._started = True
         self._commit_ms = now_ms + (self._options.auto_commit_ms or 0)
         return self.tick(now_ms)
@@ -287,7 +286,7 @@ class ConsumerCore:
         return self._drain()
 
     def block(self, certified: CertifiedBlock, now_ms: int) -> list[Output]:
-        """A block was decided; raises FalseBlockError if it is none."""
+        """A block was decided. Raises FalseBlockError if it was not."""
         followed = self.follower.follow(certified, now_ms)
         if followed is None:
             return []
@@ -313,7 +312,7 @@ class ConsumerCore:
                 pass
 
     def fetched(self, wanted: outputs.Fetch, answer: bytes | Absent | Below, now_ms: int) -> list[Output]:
-        """What a party gave for a batch."""
+        """A party answered the request for a batch."""
         reader, entry = self._find(wanted.place, wanted.first_index)
         if reader is None or entry is None or entry.events is not None:
             return []
@@ -330,7 +329,7 @@ class ConsumerCore:
         return self._drain()
 
     def fetch_failed(self, wanted: outputs.Fetch, why: str, now_ms: int) -> list[Output]:
-        """A party did not answer, or not in a way that can be understood."""
+        """A party did not answer, or sent something unreadable."""
         reader, entry = self._find(wanted.place, wanted.first_index)
         if reader is not None and entry is not None:
             self.standing.suspect(wanted.party, wanted.digest, why, now_ms)
@@ -339,7 +338,7 @@ class ConsumerCore:
         return self._drain()
 
     def absent(self, wanted: outputs.AskAbsence, statement: StorageAbsence | None) -> list[Output]:
-        """A party signed that it does not have a batch that it vouched for; None if it would not."""
+        """A party signed that it lacks a batch for which it gave a receipt; None if it did not sign."""
         _, entry = self._find(wanted.place, wanted.first_index)
         if entry is None or statement is None:
             return []
@@ -368,12 +367,12 @@ class ConsumerCore:
         return self._drain()
 
     def close(self) -> list[Output]:
-        """Gives up on what is not on the ledger yet."""
+        """Fails what is not on the ledger yet."""
         if self._voice is not None:
             self._out += self._voice.silence()
         return self._drain()
 
-    # What follows from them.
+    # Consequences.
 
     def _drain(self) -> list[Output]:
         drained, self._out = self._out, []
@@ -389,7 +388,7 @@ class ConsumerCore:
         self.next_ms = min(self.next_ms, when_ms)
 
     def _refill(self, reader: ValidatedReader, now_ms: int) -> None:
-        """Widens the window, and asks for whatever in it nobody is giving us."""
+        """Extends the window, and asks for each batch in it that no party is about to return."""
         options = self._options
         if reader.place in self._paused:
             return
@@ -478,7 +477,7 @@ class ConsumerCore:
             self._note(again_ms)
 
     def _commit_in_time(self, now_ms: int) -> None:
-        """Commits what was delivered by pulls before the last one, for those events are dealt with."""
+        """Commits what earlier pulls delivered, because the program has processed those events."""
         every_ms = self._options.auto_commit_ms
         if every_ms is None:
             return

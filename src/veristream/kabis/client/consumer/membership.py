@@ -1,4 +1,4 @@
-"""What a consumer says on the ledger: one action after the other, each signed with the next number."""
+"""A consumer's actions on the ledger, each signed with the next number, and its membership in a group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veristream.kabis.protocol.records import murmur2
 from veristream.kabis.protocol.transactions import Author, Evict, sign_action
 
 REJOIN_MS = 200
-"""How long to wait before joining once more, when the group did not let us in or took us out."""
+"""How long to wait before joining again, after the group refused or removed this member."""
 
 
 @dataclass(slots=True)
@@ -31,10 +31,10 @@ class _Pending:
 
 
 class Voice:
-    """Gets actions onto the ledger, in order; an action that lost the race for its number is signed anew.
+    """Writes actions to the ledger in order; signs an action again if another took its number.
 
-    Several consumers of one client share the client's numbers. An action goes to F+1 validators and, while
-    no block has it, to others.
+    Several consumers of one client share the client's numbers. An action goes to F+1 validators and, until
+    a block contains it, to others.
     """
 
     def __init__(self, follower: Follower, author: Author, submit_timeout_ms: int) -> None:
@@ -45,23 +45,23 @@ class Voice:
         self._first_validator = murmur2(author.name.encode("utf-8"))
 
     def say(self, action: Action) -> Ticket:
-        """Wants an action on the ledger."""
+        """Queues an action for the ledger."""
         ticket = Ticket()
         self._waiting.append(_Pending(action, ticket))
         return ticket
 
     def is_saying(self, kind: type[Action]) -> bool:
-        """Whether such an action is on its way."""
+        """Whether such an action is queued."""
         return any(isinstance(pending.action, kind) for pending in self._waiting)
 
     def heard(self, followed: Followed) -> list[Output]:
-        """Looks for our action in a block."""
+        """Looks for the current action in a block."""
         if self._waiting and self._waiting[0].transaction in followed.block.transactions:
             return [self._settle(None)]
         return []
 
     def advance(self, now_ms: int) -> tuple[list[Output], int | None]:
-        """What is to be sent or settled now, and when to look again."""
+        """Returns what to send or settle now, and when to call again."""
         wanted: list[Output] = []
         while self._waiting:
             pending = self._waiting[0]
@@ -73,7 +73,7 @@ class Voice:
         return wanted, None
 
     def _prepare(self, pending: _Pending, now_ms: int) -> Failure | None:
-        """Signs the action if that is needed; says why the ledger will never take it, if it will not."""
+        """Signs the action if necessary; returns a failure if the ledger will never accept it."""
         ledger, author = self._follower.ledger, self._author
         problem = find_key_problem(ledger, author)
         if problem is not None:
@@ -109,7 +109,7 @@ class Voice:
         ]
 
     def silence(self) -> list[Output]:
-        """Gives up on all that is not on the ledger."""
+        """Fails all actions that are not on the ledger."""
         return [self._settle(ClosedError()) for _ in range(len(self._waiting))]
 
     def _settle(self, failure: Failure | None) -> Output:
@@ -119,7 +119,7 @@ class Voice:
 
 
 class Membership:
-    """One consumer's place in a group: joining, staying, and pointing out members that have gone."""
+    """One consumer's membership in a group: joining, staying, and evicting members that are gone."""
 
     def __init__(self, follower: Follower, voice: Voice, author: Author, group: str, instance: str) -> None:
         self._follower = follower
@@ -133,29 +133,29 @@ class Membership:
 
     @property
     def problem(self) -> Failure | None:
-        """Why the group does not let us in, if it does not."""
+        """Why the group refuses this member, or None."""
         return self._join.failure
 
     @property
     def member(self) -> Member | None:
-        """Ourselves, as the ledger has us."""
+        """This member on the ledger, or None."""
         return self._follower.ledger.group(self.group).find((self._author.name, self.instance))
 
     @property
     def generation(self) -> int:
-        """The group's present generation."""
+        """The group's current generation."""
         return self._follower.ledger.group(self.group).generation
 
     def assignment(self) -> set[tuple[str, int]]:
-        """The partitions that are ours."""
+        """Returns the partitions assigned to this member."""
         assigned = self._follower.ledger.assignment(self.group)
         ours = (self._author.name, self.instance)
         return {place for place, member in assigned.items() if member == ours}
 
     def keep(self, topics: tuple[str, ...], session_ms: int, now_ms: int) -> int:
-        """Joins if we are not in, or in for other topics, and says that we are alive in time.
+        """Joins the group unless it is a member for these topics, and renews its session in time.
 
-        Gives when to look again.
+        Returns when to call again.
         """
         member = self.member
         if member is None or member.topics != topics:
@@ -171,7 +171,7 @@ class Membership:
         return now_ms + session_ms // 3 - heard_ms
 
     def point_out(self, now_ms: int) -> list[Output]:
-        """Asks for members to be taken out that were silent for longer than their session, each once."""
+        """Requests the eviction of each member whose session has expired, once."""
         genesis, time_ms = self._follower.genesis, self._follower.time_ms(now_ms)
         wanted: list[Output] = []
         pointed_out = {}

@@ -1,4 +1,4 @@
-"""What a consumer's core wants done."""
+"""The outputs of a consumer's core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veristream.kabis.protocol.partitions import PartitionName
 
 
 class Ticket:
-    """An action of ours on its way to the ledger; `failure` says why it did not take effect, if so."""
+    """An action that was submitted to the ledger; `failure` says why it had no effect."""
 
     __slots__ = ("done", "failure")
 
@@ -44,7 +44,7 @@ class FetchPlain:
 
 @dataclass(frozen=True, slots=True)
 class AskAbsence:
-    """Have a storage party sign that it does not have a batch which it vouched for."""
+    """Ask a storage party to sign that it lacks a batch for which it gave a receipt."""
 
     party: str
     place: Place
@@ -55,7 +55,7 @@ class AskAbsence:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Give a transaction to a validator, by its number."""
+    """Submit a transaction to a validator, by its number."""
 
     validator: int
     transaction: bytes
@@ -63,14 +63,14 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Tell whoever waits for the ticket that it is done."""
+    """Tell those who wait for the ticket that it is done."""
 
     ticket: Ticket
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """There is something to take."""
+    """There are events to take."""
 
 
 Output = Fetch | FetchPlain | AskAbsence | Submit | Settle | Ready

@@ -1,6 +1,6 @@
 """Reading a partition without validating, from the one storage party of its topic.
 
-The guarantees are Kafka's: the order is that of the party's log, and the party is believed.
+The guarantees are Kafka's: the order is that of the party's log, and the party is trusted.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from veristream.kabis.protocol.plain import FROM_END, PlainSlice
 from veristream.kabis.protocol.seal import Sealer
 
 PLAIN_BYTES = 1 << 20
-"""How much is asked for at once, and how much is held at most before that."""
+"""How much one request asks for; no request is made while more than this is held."""
 
 
 Answer = PlainSlice | PlainEvents | Below | Failure
-"""What a fetch came to: events, that they were let go, or that there will be none."""
+"""The result of a fetch: events, that they were released, or a failure."""
 
 
 @dataclass(slots=True)
 class PlainReader:
-    """One partition; `position` is None until the party has said where it ends.
+    """One partition; `position` is None until the party has reported the end.
 
-    `lenient` while the position is not one that somebody chose: then reading begins where the party does.
+    `lenient` if nobody chose the position: then reading starts with the first event of the party.
     """
 
     place: Place
@@ -50,14 +50,14 @@ class PlainReader:
     failure: Failure | None = None
 
     def seek(self, offset: int | None, *, lenient: bool = False) -> None:
-        """Goes on from an offset, or from the end."""
+        """Continues from an offset, or from the end."""
         self.drop()
         self.position, self.lenient, self.failure = offset, lenient, None
         self.fetch_offset = offset or 0
         self.asked, self.again_ms = None, 0
 
     def seek_to(self, start: Start, committed: int | None = None) -> None:
-        """Goes on from where a group is, if it is anywhere; else from the beginning or the end."""
+        """Continues from the group's commit, or else from the beginning or the end."""
         if committed is not None:
             self.seek(committed)
         elif start is Start.BEGINNING:
@@ -66,18 +66,18 @@ class PlainReader:
             self.seek(None)
 
     def drop(self) -> int:
-        """Lets go of what is here; it is not counted as buffered."""
+        """Drops the events that have arrived. Returns 0, because they are not counted as buffered."""
         self.events.clear()
         self.held_bytes = 0
         return 0
 
     def ask(self) -> int:
-        """The offset to ask for now."""
+        """Returns the offset to ask for now."""
         self.asked = FROM_END if self.position is None else self.fetch_offset
         return self.asked
 
     def answered(self, offset: int, part: Answer, sealer: Sealer | None) -> None:
-        """Takes what the party gave for an offset; an answer to an older question is of no use."""
+        """Takes the party's answer for an offset; ignores an answer to an earlier request."""
         if offset != self.asked:
             return
         self.asked = None
@@ -108,7 +108,7 @@ class PlainReader:
         self.lenient = False
 
     def take(self, count_max: int) -> tuple[list[Consumed], int]:
-        """The next events, as many as are here; none of them were counted as buffered."""
+        """Returns the next events that have arrived, and 0, because none were counted as buffered."""
         taken = [self.events.popleft() for _ in range(min(count_max, len(self.events)))]
         if self.events:
             self.position = self.events[0].index
@@ -124,5 +124,5 @@ class PlainReader:
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to take or to say."""
+        """Whether there are events to take, or a failure to raise."""
         return bool(self.events) or self.failure is not None

@@ -23,10 +23,10 @@ BUSY_FACTOR = 4
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long an answer may take, from the question on, or from the party's last good answer since.
+    """How long an answer may take, counted from the request or from the party's last good answer since.
 
-    A party that gives one batch after the other is busy, and asking another for the same would only make
-    everybody busier; but it gains no more than `BUSY_FACTOR` times the time by that.
+    A party that returns one batch after the other is busy, and asking another party for the same batch
+    would only add load. Its good answers extend the time at most to `BUSY_FACTOR` times the timeout.
     """
 
     timeout_ms: int
@@ -37,16 +37,16 @@ class Patience:
         self.heard_ms[party] = now_ms
 
     def end_ms(self, party: str, asked_ms: int) -> int:
-        """From when on the answer to a question is late."""
+        """Returns when the answer to a request becomes late."""
         since_ms = max(asked_ms, self.heard_ms.get(party, 0))
         return min(since_ms + self.timeout_ms, asked_ms + BUSY_FACTOR * self.timeout_ms)
 
 
 @dataclass(slots=True)
 class PendingBatch:
-    """An admitted batch that is to be delivered; `events` once it is here, empty if it was skipped.
+    """An admitted batch to deliver; `events` is None until it has arrived, and empty if it was skipped.
 
-    `size_bytes` is how large it is taken to be until it is here.
+    `size_bytes` is an estimate until then.
     """
 
     admission: Admission
@@ -61,7 +61,7 @@ class PendingBatch:
     taken: int = 0
 
     def next_party(self, now_ms: int, patience: Patience) -> str | None:
-        """Whom to ask now: nobody while an answer may still come in time, or all have failed."""
+        """Returns the party to ask now; None while an answer may come in time, or if all were asked."""
         if self.events is not None or self.round_ms > now_ms:
             return None
         if any(end_ms > now_ms for end_ms in self._ends_ms(patience)):
@@ -69,11 +69,11 @@ class PendingBatch:
         return next((party for party in self.parties if party not in self.asked), None)
 
     def due_ms(self, patience: Patience) -> int:
-        """When to look again."""
+        """Returns when to look again."""
         return max([self.round_ms, *self._ends_ms(patience)])
 
     def is_over(self, now_ms: int, patience: Patience) -> bool:
-        """Whether everybody was asked and nobody is going to answer in time."""
+        """Whether every party has failed or is late."""
         return self.failed.issuperset(self.parties) or self.due_ms(patience) <= now_ms
 
     def _ends_ms(self, patience: Patience) -> list[int]:
@@ -82,7 +82,7 @@ class PendingBatch:
         ]
 
     def begin_again(self, when_ms: int) -> None:
-        """All have failed: ask everybody once more, from then on."""
+        """Starts another round after all parties have failed, at this time."""
         self.asked.clear()
         self.failed.clear()
         self.round_ms = when_ms
@@ -90,9 +90,9 @@ class PendingBatch:
 
 @dataclass(slots=True)
 class ValidatedReader:
-    """One partition as a consumer reads it by the ledger's order.
+    """One partition, read in the ledger's order.
 
-    The window holds the batches from `position` on up to `fetch_index`.
+    The window contains the batches from `position` to `fetch_index`.
     """
 
     place: Place
@@ -102,28 +102,28 @@ class ValidatedReader:
     failure: Failure | None = None
 
     def seek(self, index: int) -> None:
-        """Goes on from an index."""
+        """Continues from an index."""
         self.position = self.fetch_index = index
         self.failure = None
 
     def drop(self) -> int:
-        """Lets go of what is here and of what is on its way; gives how many buffered bytes that frees."""
+        """Drops all batches of the window; returns how many buffered bytes that frees."""
         freed = sum(wanted.size_bytes for wanted in self.window)
         self.window.clear()
         self.fetch_index = self.position
         return freed
 
     def find(self, first_index: int) -> PendingBatch | None:
-        """The batch in the window that begins there."""
+        """Returns the batch in the window that begins at an index."""
         return next((each for each in self.window if each.admission.first_index == first_index), None)
 
     def check_low_water(self, low_water: int) -> None:
-        """Reading below the mark is an error, until somebody seeks."""
+        """Fails until the next `seek` if the position is below the mark."""
         if self.position < low_water:
             self.failure = BelowLowWaterError(*self.place, self.position, low_water)
 
     def take(self, count_max: int) -> tuple[list[Consumed], int]:
-        """The next events in order, as many as are here, and how many buffered bytes that frees."""
+        """Returns the next events that have arrived, and how many buffered bytes that frees."""
         taken: list[Consumed] = []
         freed = 0
         while self.window and self.window[0].events is not None and len(taken) < count_max:
@@ -144,12 +144,12 @@ class ValidatedReader:
 
     @property
     def ready(self) -> bool:
-        """Whether there is something to take or to say."""
+        """Whether there are events to take, or a failure to raise."""
         return self.failure is not None or (bool(self.window) and self.window[0].events is not None)
 
 
 def find_index(ledger: Ledger, place: Place, time_ms: int) -> int | None:
-    """The first index in a block of this time or later; None if there is none yet."""
+    """Returns the first index in a block of this time or later, or None."""
     low_water = require_partition(ledger, place).low_water
     for admission in ledger.admissions(*place, low_water):
         if admission.time_ms >= time_ms:

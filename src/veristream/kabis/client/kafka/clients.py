@@ -1,4 +1,4 @@
-"""What producers and consumers know of Kafka: which topics go there, and how they are opened."""
+"""The part of Kafka that producers and consumers see: which topics are there, and how to open them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import PartitionName
+from veristream.kabis.protocol.partitions import PartitionName, party_of
 
 if TYPE_CHECKING:
     from veristream.kabis.client.kafka.pulling import KafkaPuller
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class KafkaTopics:
-    """The topics that are not validated and whose events a producer hands straight to Kafka.
+    """The topics that are not validated, whose events a producer passes straight to Kafka.
 
-    `told` is called whenever there is room again. All methods but `open` and `refresh` are for any thread.
+    `told` is called whenever there is room again. All methods but `open` and `refresh` are thread-safe.
     """
 
     def __init__(
@@ -39,16 +38,16 @@ class KafkaTopics:
         self._opening = threading.Lock()
 
     def open(self, clusters: Mapping[str, KafkaSettings]) -> None:
-        """Which cluster each storage party has; none if they keep their logs themselves."""
+        """Sets the Kafka cluster of each storage party; there are none if the logs are on disk."""
         self._clusters = clusters
 
     def applies_to(self, topic: str) -> bool:
-        """Whether events of a topic go straight to Kafka now."""
+        """Whether a topic's events go straight to Kafka now."""
         policy = self._ledger.topic(topic) if self._clusters else None
         return policy is not None and not policy.validated
 
     def find(self, topic: str) -> KafkaTopic:
-        """The topic in its cluster; waits for Kafka the first time, and raises what is wrong there."""
+        """Returns the topic in its cluster; connects to Kafka the first time."""
         policy = self._ledger.topic(topic)
         assert policy is not None, "only topics of the ledger are pushed to"
         party = party_of(self._genesis, topic)
@@ -69,18 +68,18 @@ class KafkaTopics:
         return KafkaPusher(self._clusters[party], self._options, self._told)
 
     def refresh(self) -> None:
-        """Forgets topics whose policy the ledger has changed."""
+        """Forgets topics whose policy has changed on the ledger."""
         for name, topic in list(self.topics.items()):
             policy = self._ledger.topic(name)
             if policy is None or policy.validated or policy.partitions != len(topic.partitioner.queues):
                 del self.topics[name]
 
     def parcels(self) -> list[Parcel]:
-        """All that somebody waits for; it leaves now."""
+        """Returns all parcels that are not settled, and sends what was held back."""
         return [parcel for pusher in self._pushers.values() for parcel in pusher.parcels()]
 
     def counts(self) -> dict[str, int]:
-        """How many events were handed to Kafka and what became of them, and how much is on its way."""
+        """Returns how many events were pushed, acknowledged and failed, and the bytes in flight."""
         pushers = list(self._pushers.values())
         acknowledged, failed = (
             sum(each.acknowledged for each in pushers),
@@ -94,14 +93,14 @@ class KafkaTopics:
         }
 
     def close(self) -> None:
-        """Fails what is not acknowledged, and lets go of all clusters."""
+        """Fails what is not acknowledged, and closes all clusters."""
         self.topics.clear()
         for pusher in self._pushers.values():
             pusher.close()
 
 
 class KafkaSources:
-    """Where a consumer reads topics that are not validated, if that is Kafka."""
+    """The Kafka clusters from which a consumer reads topics that are not validated."""
 
     def __init__(self, genesis: Genesis, ledger: Ledger) -> None:
         self._genesis = genesis
@@ -111,11 +110,11 @@ class KafkaSources:
         self._in_kafka: dict[PartitionName, bool] = {}
 
     def open(self, clusters: Mapping[str, KafkaSettings]) -> None:
-        """Which cluster each storage party has; none if they keep their logs themselves."""
+        """Sets the Kafka cluster of each storage party; there are none if the logs are on disk."""
         self._clusters = clusters
 
     def find(self, topic: str) -> KafkaPuller | None:
-        """What reads a topic from Kafka; None if its storage party is to be asked."""
+        """Returns the reader of a topic that is in Kafka, or None if its storage party has it."""
         policy = self._ledger.topic(topic) if self._clusters else None
         if policy is None or policy.validated:
             return None
@@ -124,7 +123,7 @@ class KafkaSources:
         return self._puller
 
     def has_moved(self, place: PartitionName) -> bool:
-        """Whether the partition is read from elsewhere than the last time, by offsets of another kind."""
+        """Whether the partition has moved to or from Kafka since the last call, so offsets differ."""
         before = self._in_kafka.get(place)
         self._in_kafka[place] = self.find(place.topic) is not None
         return before is not None and before != self._in_kafka[place]
@@ -145,13 +144,13 @@ class KafkaSources:
         return policy.partitions
 
     def close(self) -> None:
-        """Lets go of all clusters."""
+        """Closes all clusters."""
         if self._puller is not None:
             self._puller.close()
 
 
 def client_missing() -> EnvironmentFailure:
-    """That Kafka's client is not installed."""
+    """Returns the error that Kafka's client is not installed."""
     return EnvironmentFailure(
         "the parties' logs are in Kafka, which needs its client", "pip install 'veristream[kafka]'"
     )

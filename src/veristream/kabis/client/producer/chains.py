@@ -1,4 +1,4 @@
-"""A producer's chain after a restart: which of the batches that turn up continue what the ledger has."""
+"""A producer's chain after a restart: the recovered batches that continue the chain on the ledger."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from veristream.kabis.protocol.keys import SignatureError, Verify
 def find_continuation(
     stream: Stream, batches: Iterable[Batch], cursor: Cursor, is_signed: Callable[[Batch], bool]
 ) -> list[Batch]:
-    """The batches of the stream that follow the cursor one after the other."""
+    """Returns the batches of the stream that follow the cursor without a gap."""
     found = []
     next_sequence, last = cursor.next_sequence, cursor.last
     for batch in sorted(batches, key=lambda each: each.header.first_sequence):
@@ -37,7 +37,7 @@ def is_signed(public: bytes, verify: Verify, batch: Batch) -> bool:
 
 
 def decode_batches(answers: Iterable[Sequence[bytes]]) -> list[Batch]:
-    """Every batch in the answers that can be read, once; a party that sends rubbish gave nothing."""
+    """Returns every distinct batch in the answers; ignores what cannot be decoded."""
     found: dict[bytes, Batch] = {}
     for answer in answers:
         for data in answer:

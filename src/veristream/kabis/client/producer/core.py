@@ -17,7 +17,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
-from veristream.kabis.channels.interfaces import party_of
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.errors import (
     BufferFullError,
@@ -42,7 +41,7 @@ from veristream.kabis.protocol.batch import Batch, Stream, build_batch
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Admitted
-from veristream.kabis.protocol.partitions import PartitionName, StreamName
+from veristream.kabis.protocol.partitions import PartitionName, StreamName, party_of
 from veristream.kabis.protocol.plain import PlainAppend
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record, encode_leaf, murmur2
@@ -50,9 +49,9 @@ from veristream.kabis.protocol.transactions import Author, Signed, Submit, submi
 
 
 class ProducerCore:
-    """The producer of one client under one key; `session` is drawn at random for each run.
+    """The producer of one client under one key; `session` is random for each run.
 
-    `journal` are the batches of earlier runs, oldest first; None if the producer keeps no journal.
+    `journal` contains the batches of earlier runs, oldest first; None if the producer has no journal.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class ProducerCore:
     # Pushing.
 
     def push(self, record: Record, now_ms: int) -> Pushed:
-        """Takes an event; what it sets off comes out with the next input, soon if `attention` is set."""
+        """Takes an event; the next input returns its outputs. `attention` asks for a tick soon."""
         partitioner = self._partitioners.get(record.topic) or self._make_partitioner(record.topic)
         queue = partitioner.find(record)
         encode = encode_leaf if queue.sealer is None else queue.sealer.seal_leaf
@@ -135,25 +134,25 @@ class ProducerCore:
         return queue
 
     def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """Returns the number of a topic's partitions."""
         known = self._ledger.topic(topic)
         if known is None:
             raise UnknownTopicError(topic)
         return known.partitions
 
     def parcels(self) -> list[Parcel]:
-        """All parcels that somebody waits for."""
+        """Returns all parcels that are not settled."""
         return [parcel for queue in self._queues.values() for parcel in queue.parcels()]
 
     @property
     def busy(self) -> bool:
-        """Whether signed batches are on their way, also such that nobody waits for."""
+        """Whether batches are in flight, including those that nobody waits for."""
         return any(queue.flights or queue.plain for queue in self._queues.values())
 
-    # Inputs; each gives what is to be done.
+    # Inputs; each returns the outputs to perform.
 
     def start(self, now_ms: int) -> list[Output]:
-        """The ledger is as new as the validators say: go on with what was signed before a restart."""
+        """The ledger has reached the validators' height: resend what was signed before a restart."""
         self._started = True
         self._check_key()
         if self._failure is None:
@@ -170,18 +169,18 @@ class ProducerCore:
         return self._drain()
 
     def flush(self, now_ms: int) -> list[Output]:
-        """Nothing waits for company any more."""
+        """Sends the open parcels without waiting for further events."""
         for queue in self._queues.values():
             queue.close_open()
         return self.tick(now_ms)
 
     def close(self) -> list[Output]:
-        """Fails everything that is not acknowledged, and all pushes to come."""
+        """Fails everything that is not acknowledged, and all further pushes."""
         self._fail_all(ClosedError("the event was not acknowledged before"))
         return self._drain()
 
     def block(self, certified: CertifiedBlock, now_ms: int) -> list[Output]:
-        """A block was decided; raises FalseBlockError if it is none."""
+        """A block was decided. Raises FalseBlockError if it was not."""
         followed = self.follower.follow(certified, now_ms)
         if followed is None:
             return []
@@ -203,7 +202,7 @@ class ProducerCore:
         return self._drain()
 
     def journaled(self, digests: Iterable[bytes], now_ms: int) -> list[Output]:
-        """These batches are durable in the journal, so that they may leave."""
+        """These batches are durable in the journal and may be sent."""
         written = set(digests)
         for queue in self._queues.values():
             found = [flight for flight in queue.flights if flight.digest in written]
@@ -216,7 +215,7 @@ class ProducerCore:
     def stored(
         self, place: PartitionName, party: str, receipt: StorageReceipt, now_ms: int
     ) -> list[Output]:
-        """A party gave a receipt; a false one, or another's, is as good as none."""
+        """A party returned a receipt; one that is false or another party's counts as a failure."""
         queue, flight = self._find(place, receipt.digest)
         if flight is not None:
             try:
@@ -242,7 +241,7 @@ class ProducerCore:
         return self._drain()
 
     def refused(self, place: PartitionName, digest: bytes, why: str, now_ms: int) -> list[Output]:
-        """A validator refused or did not answer. It may lie, so that we only ask others, and soon."""
+        """A validator refused or did not answer. It may lie, so others are asked soon."""
         _, flight = self._find(place, digest)
         if flight is not None:
             flight.problem = why
@@ -251,7 +250,7 @@ class ProducerCore:
         return self._drain()
 
     def appended(self, append: PlainAppend, first_offset: int, now_ms: int) -> list[Output]:
-        """The storage party has written events of a topic that is not validated."""
+        """The storage party has appended events of a topic that is not validated."""
         queue = self._queues[append.place.topic, append.place.partition]
         if queue.plain is not None and queue.plain.append is append:
             parcel, queue.plain = queue.plain.parcel, None
@@ -260,7 +259,7 @@ class ProducerCore:
         return self._drain()
 
     def append_failed(self, append: PlainAppend, party: str, why: str, now_ms: int) -> list[Output]:
-        """The storage party refused or did not answer; the same append goes out again."""
+        """The storage party refused or did not answer; the same append is sent again."""
         queue = self._queues[append.place.topic, append.place.partition]
         if queue.plain is not None and queue.plain.append is append:
             queue.plain.problem = f"{party}: {why}"
@@ -271,7 +270,7 @@ class ProducerCore:
     def recovered(
         self, place: PartitionName, party: str, batches: Sequence[bytes] | None, now_ms: int
     ) -> list[Output]:
-        """What a party has of our queue from before; None if it did not answer."""
+        """A party returned our earlier batches of a partition; None if it did not answer."""
         queue = self._queues[place.topic, place.partition]
         if queue.known:
             return []
@@ -287,7 +286,7 @@ class ProducerCore:
             self._advance(queue, now_ms)
         return self._drain()
 
-    # What follows from them.
+    # Consequences.
 
     def _drain(self) -> list[Output]:
         drained, self._out = self._out, []
@@ -301,7 +300,7 @@ class ProducerCore:
         return queue, queue.find(digest)
 
     def _advance(self, queue: PartitionQueue, now_ms: int) -> None:
-        """Does whatever the queue is ready for."""
+        """Does everything that the queue is ready for."""
         if self._failure is not None or not self._started:
             return
         self._expire(queue, now_ms)
@@ -311,7 +310,7 @@ class ProducerCore:
             if queue.open.due_ms > now_ms:
                 self._note(queue.open.due_ms)
             elif queue.has_room(self._options.in_flight, validated=validated):
-                queue.close_open()  # else it would wait in any case, and so takes in what comes
+                queue.close_open()  # otherwise it could not leave yet, and takes further events
         if validated:
             self._advance_chain(queue, now_ms)
         elif queue.plain is None and queue.ready:
@@ -329,14 +328,14 @@ class ProducerCore:
         in_order = True
         behind: set[str] = set()
         for flight in queue.flights:
-            # A batch whose predecessor is not in the journal would be lost with it, and signed anew.
+            # Were the predecessor lost in a crash, another batch would be signed with its number.
             if not flight.written:
                 break
             self._store(flight, behind, now_ms)
             in_order = in_order and self._submit(flight, now_ms)
 
     def _ask_chain(self, queue: PartitionQueue, now_ms: int) -> None:
-        """Asks the storage parties what they have of us, before we sign what might contradict it."""
+        """Asks the storage parties for our batches, before we sign one that might contradict them."""
         author = self._author
         if not queue.attempts.asked and not queue.answers:
             cursor = self._ledger.cursor(author.name, queue.topic, queue.partition)
@@ -349,7 +348,7 @@ class ProducerCore:
         self._note(queue.attempts.again())
 
     def _know_chain(self, queue: PartitionQueue, batches: Iterable[Batch]) -> None:
-        """Takes up the chain where the ledger has it, with what was signed since."""
+        """Continues the chain from the ledger, with the batches that were signed since."""
         cursor = self._ledger.cursor(self._author.name, queue.topic, queue.partition)
         queue.known, queue.next_sequence, queue.last = True, cursor.next_sequence, cursor.last
         is_ours = partial(is_signed, self._author.signer.public, self.follower.verify)
@@ -377,9 +376,9 @@ class ProducerCore:
             self._out.append(outputs.Write(flight.data, flight.digest))
 
     def _store(self, flight: Flight, behind: set[str], now_ms: int) -> None:
-        """Has parties keep a batch; one that failed on an earlier one is `behind`, and gets that first.
+        """Sends a batch to the parties, except to those that failed on an earlier one (`behind`).
 
-        So a party's log keeps the producer's order, which is all that consumers have who do not validate.
+        So a party's log has the producer's order, on which consumers rely that do not validate.
         """
         header = flight.batch.header
         for party in self._parties:
@@ -395,7 +394,7 @@ class ProducerCore:
                 self._note(flight.attempts.again_ms[party])
 
     def _submit(self, flight: Flight, now_ms: int) -> bool:
-        """Submits a batch that enough parties have; False if they have not, so that later ones wait."""
+        """Submits a batch that enough parties have stored; returns False if later ones must wait."""
         if flight.transaction is None:
             needed = self._genesis.receipts_needed
             if len(flight.receipts) < needed:
@@ -425,7 +424,7 @@ class ProducerCore:
         self._note(queue.plain.attempts.again())
 
     def _expire(self, queue: PartitionQueue, now_ms: int) -> None:
-        """Fails what has waited too long; what is signed stays on its way, though nobody waits for it."""
+        """Fails what has waited too long; signed batches stay in flight, though nobody waits for them."""
         where = f"{queue.topic}-{queue.partition}"
         for flight in queue.flights:
             if flight.parcel is not None and flight.parcel.deadline_ms <= now_ms:
@@ -462,7 +461,7 @@ class ProducerCore:
         return make_receipt(batch, position, followed.block, followed.header.certificate, (proof, last))
 
     def _policy_changed(self, name: str) -> dict[tuple[str, int], PartitionQueue]:
-        """Batches that were signed for a validated topic wait, without anybody, if it no longer is."""
+        """Fails the events of signed batches if the topic is no longer validated."""
         self._partitioners.pop(name, None)
         topic = self._ledger.topic(name)
         queues = {place: queue for place, queue in self._queues.items() if place[0] == name}

@@ -1,7 +1,7 @@
-"""A producer's journal: what it signed and does not yet know to be admitted, on disk before it leaves.
+"""A producer's journal: signed batches that may not be admitted yet, on disk before they are sent.
 
-A batch that left and was forgotten in a crash would be signed anew, with the same sequence number and other
-events: evidence against an honest producer. With a journal the very same bytes go out again.
+If a crash made a producer forget a batch that it had sent, it would sign another one with the same sequence
+number: evidence against an honest producer. With a journal it sends the same bytes again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SEGMENT_BYTES = 16 << 20
 
 
 class Journal:
-    """A log in a folder of this producer's own; `batches` are those of earlier runs, oldest first."""
+    """A log in the producer's own folder; `batches` are those of earlier runs, oldest first."""
 
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
         self._lock = threading.Lock()
@@ -36,7 +36,7 @@ class Journal:
             raise _unusable(folder, str(error)) from error
 
     def _read(self) -> Iterator[bytes]:
-        """The batches of the log, whose positions are noted."""
+        """Yields the batches of the log, and notes their positions."""
         for entry in self._log.records():
             if isinstance(entry, LogRecord):
                 signed = SignedHeader.read(Reader(entry.payload, Batch.KIND))
@@ -44,21 +44,21 @@ class Journal:
                 yield entry.payload
 
     def write(self, batches: Sequence[tuple[bytes, bytes]]) -> None:
-        """Makes batches, each with its digest, durable, all with one flush."""
+        """Makes batches, each given with its digest, durable with one flush."""
         with self._lock:
             for digest, data in batches:
                 self._positions[digest] = self._log.append(data)
             self._log.sync(now=True)
 
     def forget(self, digest: bytes) -> None:
-        """The batch is on the ledger; files that hold only such batches are removed."""
+        """Forgets a batch that is on the ledger; removes files that contain only such batches."""
         with self._lock:
             self._positions.pop(digest, None)
             retention = Retention(min(self._positions.values(), default=self._log.end))
             self._log.retain(retention)
 
     def close(self) -> None:
-        """Lets go of the folder."""
+        """Closes the log."""
         self._log.close()
 
 

@@ -1,4 +1,4 @@
-"""What a producer's core wants done."""
+"""The outputs of a producer's core."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veristream.kabis.protocol.plain import PlainAppend
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Make the batch durable in the journal; it must not leave before."""
+    """Make the batch durable in the journal; it must not be sent before."""
 
     data: bytes
     digest: bytes
@@ -19,7 +19,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Have a storage party keep a batch."""
+    """Send a batch to a storage party."""
 
     party: str
     place: PartitionName
@@ -29,7 +29,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Give a transaction to a validator, by its number."""
+    """Submit a transaction to a validator, by its number."""
 
     validator: int
     place: PartitionName
@@ -39,7 +39,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Have a storage party write events of a topic that is not validated."""
+    """Send events of a topic that is not validated to a storage party."""
 
     party: str
     append: PlainAppend
@@ -47,7 +47,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """Ask a storage party what it has of us."""
+    """Ask a storage party for our batches."""
 
     party: str
     stream: StreamName
@@ -63,7 +63,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Tell whoever waits what became of the events."""
+    """Tell those who wait for the parcel its fate."""
 
     parcel: Parcel
     fate: Settlement | Failure

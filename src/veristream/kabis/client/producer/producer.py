@@ -1,18 +1,18 @@
-"""Producers: push events, learn where they stand, and get a receipt for each.
+"""Producers: push events, learn their indices, and get a receipt for each.
 
     with KabisProducer(genesis, author, connect) as producer:
         pushed = producer.push(Record("orders", b"two pears", key=b"anna"))
         done = pushed.result()            # waits until the event is admitted
-        done.index                        # its place in the partition, the same for everybody
-        export_receipt(done.receipt())    # the proof, for whoever has the genesis
+        done.index                        # its index in the partition, the same for everyone
+        export_receipt(done.receipt())    # the proof, for anyone with the genesis
 
-`push` does not wait for the event: it gives a future, and takes the next event at once. It waits only while
-`buffer_bytes` are on their way, which is how a producer is slowed down to what the validators can take.
+`push` does not wait until the event is admitted: it returns a future, and takes the next event at once. It
+waits only while `buffer_bytes` are in flight, which slows a producer down to the pace of the validators.
 
-`AsyncKabisProducer` is the same in an event loop: `await producer.push(record)` gives the future, and
+`AsyncKabisProducer` is the same in an event loop: `await producer.push(record)` returns the future, and
 `await` on that waits for the acknowledgement.
 
-Give a producer that is to be restarted a `journal`, a folder of its own: see `producer_core`.
+A producer that is restarted needs a `journal`, which is a folder of its own: see `producer/core.py`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from veristream.kabis.protocol.transactions import Author
 
 CLOSE_TIMEOUT_S = 30.0
 LATE_STORES_S = 5.0
-"""How long a closing producer waits for parties that can be reached and that no acknowledgement needs."""
+"""How long a closing producer waits for reachable parties that no acknowledgement depends on."""
 LOOK_EVERY_S = 0.1
 
 
@@ -94,7 +94,7 @@ class AsyncKabisProducer:
         self._driver.feed(self._core.start)
 
     async def push(self, record: Record, timeout: float | None = None) -> Pushed:
-        """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
+        """Takes an event and returns its future; waits while the buffer is full, up to the timeout."""
         try:
             if record.topic not in self.plain.topics and self.plain.applies_to(record.topic):
                 await asyncio.to_thread(self.plain.find, record.topic)
@@ -107,7 +107,7 @@ class AsyncKabisProducer:
                 raise full from None
 
     async def push_all(self, topic: str, values: Sequence[bytes], key: bytes | None = None) -> PushedMany:
-        """Takes events of one topic and key and gives one future for all; waits for room in the buffer."""
+        """Takes events of one topic and key and returns one future; waits while the buffer is full."""
         many, taken = PushedMany(), 0
         while taken < len(values):
             count = self.push_together(topic, values[taken:], key, many)
@@ -119,7 +119,7 @@ class AsyncKabisProducer:
     def push_together(
         self, topic: str, values: Sequence[bytes], key: bytes | None, many: PushedMany
     ) -> int:
-        """Takes some events at once if the topic is in Kafka; gives how many; from any thread."""
+        """Takes some events at once if the topic is in Kafka; returns how many. From any thread."""
         plain = self.plain.topics.get(topic)
         return 0 if plain is None else plain.push_all(values, key, many)
 
@@ -135,9 +135,9 @@ class AsyncKabisProducer:
             self.wanting -= 1
 
     def push_nowait(self, record: Record) -> Pushed:
-        """Takes an event and gives its future, or raises BufferFullError; from any thread.
+        """Takes an event and returns its future, or raises BufferFullError. From any thread.
 
-        The first event of a topic that is not validated waits for Kafka, where that has the topic.
+        The first event of a topic that is not validated waits for Kafka, if the topic is there.
         """
         plain = self.plain.topics.get(record.topic)
         if plain is not None:
@@ -167,10 +167,10 @@ class AsyncKabisProducer:
                 await _wait_for(parcel)
 
     async def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Flushes, then closes; what is not acknowledged by then fails.
+        """Flushes, then closes; events that are not acknowledged by then fail.
 
-        What is acknowledged is kept by F + 1 storage parties. Others that can be reached get a moment more
-        to take it, and no longer: one of them may never answer, and no promise rests on it.
+        F + 1 storage parties have every acknowledged event. Other parties that can be reached get a moment
+        more to store it, and no longer, because one of them may never answer.
         """
         opened, self._opened = self._opened, False
         try:
@@ -187,12 +187,12 @@ class AsyncKabisProducer:
                 self._journal.close()
 
     async def _late_stores(self) -> None:
-        """Waits until every party that can be reached has what was sent to it."""
+        """Waits until every reachable party has stored what was sent to it."""
         while late := [task for task, name in self._stores.items() if self._party(name).problem is None]:
             await asyncio.wait(late, timeout=LOOK_EVERY_S)
 
     def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """Returns the number of a topic's partitions."""
         with self._driver.lock:
             return self._core.partitions_for(topic)
 
@@ -209,14 +209,14 @@ class AsyncKabisProducer:
             raise problem
 
     def sequence(self, topic: str, partition: int) -> int | None:
-        """How many of our events a partition has on the ledger; None while any are on their way to it."""
+        """Returns how many events of this producer a partition has; None while some are in flight."""
         with self._driver.lock:
             if self._core.busy:
                 return None
             return self._core.follower.ledger.cursor(self._author.name, topic, partition).next_sequence
 
     def metrics(self) -> Mapping[str, int]:
-        """What the producer has done so far, and how much is on its way."""
+        """Returns counts of what the producer did, and how many bytes are in flight."""
         with self._driver.lock:
             core = self._core
             height = core.follower.ledger.height
@@ -234,7 +234,7 @@ class AsyncKabisProducer:
     ) -> None:
         await self.close()
 
-    # What the core wants done.
+    # The core's outputs.
 
     def _perform(self, wanted: Sequence[Output]) -> None:
         to_write: list[outputs.Write] = []
@@ -266,7 +266,7 @@ class AsyncKabisProducer:
             self._tell_room()
 
     def _tell_room(self) -> None:
-        """Wakes whoever waits to push; from any thread."""
+        """Wakes those who wait to push. From any thread."""
         if not self.wanting:  # which they say before they try
             return
         self._driver.call_soon(self._room_loop.set)
@@ -334,7 +334,7 @@ async def _wait_for(parcel: Parcel) -> None:
 class KabisProducer(Blocking):
     """A producer for programs without an event loop; `with` opens and closes it.
 
-    All methods may be called from several threads. The work is done by a thread of the producer's own.
+    All methods may be called from several threads. The producer works in its own thread.
     """
 
     def __init__(
@@ -350,7 +350,7 @@ class KabisProducer(Blocking):
         super().__init__(self._inner, f"kabis-producer-{author.name}")
 
     def push(self, record: Record, timeout: float | None = None) -> Pushed:
-        """Takes an event and gives its future; waits while the buffer is full, at most so many seconds."""
+        """Takes an event and returns its future; waits while the buffer is full, up to the timeout."""
         plain = self._plain.get(record.topic)
         try:
             return self._inner.push_nowait(record) if plain is None else plain.push(record)
@@ -358,9 +358,9 @@ class KabisProducer(Blocking):
             return self._push_later(record, None if timeout is None else time.monotonic() + timeout)
 
     def push_all(self, topic: str, values: Sequence[bytes], key: bytes | None = None) -> PushedMany:
-        """Takes events of one topic and key, and gives one future for all; waits while the buffer is full.
+        """Takes events of one topic and key and returns one future; waits while the buffer is full.
 
-        Where the topic is in Kafka and not validated that costs less than one push after the other.
+        If the topic is in Kafka and not validated, that costs less than one push for each event.
         """
         many, taken = PushedMany(), 0
         while taken < len(values):
@@ -390,11 +390,11 @@ class KabisProducer(Blocking):
         self._thread.run(self._inner.flush(timeout))
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Flushes, then closes; what is not acknowledged by then fails."""
+        """Flushes, then closes; events that are not acknowledged by then fail."""
         self._end(timeout)
 
     def partitions_for(self, topic: str) -> int:
-        """How many partitions a topic has."""
+        """Returns the number of a topic's partitions."""
         return self._inner.partitions_for(topic)
 
     def topics(self) -> dict[str, Topic]:
@@ -406,9 +406,9 @@ class KabisProducer(Blocking):
         self._inner.require_valid_key()
 
     def sequence(self, topic: str, partition: int) -> int | None:
-        """How many of our events a partition has on the ledger; None while any are on their way to it."""
+        """Returns how many events of this producer a partition has; None while some are in flight."""
         return self._inner.sequence(topic, partition)
 
     def metrics(self) -> Mapping[str, int]:
-        """What the producer has done so far, and how much is on its way."""
+        """Returns counts of what the producer did, and how many bytes are in flight."""
         return self._inner.metrics()

@@ -19,28 +19,28 @@ NEVER_MS = 1 << 62
 
 @dataclass(slots=True)
 class Attempts:
-    """Whom we have asked and not heard of, and when to ask those again who failed."""
+    """The parties that were asked and have not answered, and when to ask those again that failed."""
 
     asked: set[str] = field(default_factory=set)
     again_ms: dict[str, int] = field(default_factory=dict)
 
     def may_ask(self, party: str, now_ms: int) -> bool:
-        """Whether it is the party's turn."""
+        """Whether the party may be asked now."""
         return party not in self.asked and self.again_ms.get(party, 0) <= now_ms
 
     def again(self) -> int:
-        """When the next of those that failed is to be asked; whoever is asked now does not count."""
+        """Returns when to ask the next party that failed and is not being asked now."""
         return min(
             (when for party, when in self.again_ms.items() if party not in self.asked), default=NEVER_MS
         )
 
     def answered(self, party: str) -> None:
-        """The party said something of use."""
+        """The party gave a good answer."""
         self.asked.discard(party)
         self.again_ms.pop(party, None)
 
     def failed(self, party: str, again_ms: int) -> None:
-        """The party is asked again then."""
+        """The party failed, and is asked again at this time."""
         self.asked.discard(party)
         self.again_ms[party] = again_ms
 
@@ -49,7 +49,7 @@ class Attempts:
 class Flight:
     """A signed batch that is not admitted yet. It never changes: a sequence number is signed once.
 
-    `parcel` is None when nobody waits for it any more, or when it was signed before a restart.
+    `parcel` is None if nobody waits for it any more, or if it was signed before a restart.
     """
 
     parcel: Parcel | None
@@ -67,7 +67,7 @@ class Flight:
 
 @dataclass(slots=True)
 class PlainFlight:
-    """Events on their way to the one storage party of a topic that is not validated."""
+    """An append in flight to the one storage party of a topic that is not validated."""
 
     parcel: Parcel
     append: PlainAppend
@@ -99,21 +99,21 @@ class PartitionQueue:
     plain_sequence: int = 0
 
     def close_open(self) -> None:
-        """Nothing more goes into the open parcel."""
+        """Closes the open parcel, which takes no further events."""
         if self.open is not None:
             self.ready.append(self.open)
             self.open = None
 
     def has_room(self, in_flight: int, *, validated: bool) -> bool:
-        """Whether one more parcel would leave at once, where so many may be on their way.
+        """Whether one more parcel would be sent at once, if `in_flight` may be in flight.
 
-        Batches that were signed before the topic ceased to be validated wait, and nothing waits for them.
+        Batches that were signed before the topic ceased to be validated do not hold up unsigned appends.
         """
         leaving = len(self.flights) if validated else int(self.plain is not None)
         return leaving + len(self.ready) < (in_flight if validated else 1)
 
     def begin_plain(self) -> int:
-        """Sends the next parcel out unsigned; gives how many events that is."""
+        """Makes an unsigned append of the next parcel; returns the number of its events."""
         parcel = self.ready.popleft()
         place = PartitionName(self.topic, self.partition)
         append = PlainAppend(place, self.session, self.plain_sequence, tuple(parcel.take_leaves()))
@@ -122,9 +122,9 @@ class PartitionQueue:
         return len(append.leaves)
 
     def give_up_plain(self) -> PlainFlight:
-        """Lets go of what is out unsigned.
+        """Gives up the unsigned append in flight.
 
-        The party may still miss it, and takes none out of order: so a new session begins.
+        The party may lack it and refuses appends out of order, so a new session begins.
         """
         assert self.plain is not None, "there is something to give up"
         given_up, self.plain = self.plain, None
@@ -133,12 +133,12 @@ class PartitionQueue:
         return given_up
 
     def parcels(self) -> list[Parcel]:
-        """All that somebody waits for, oldest first."""
+        """Returns all parcels that are not settled, oldest first."""
         flying = [flight.parcel for flight in self.flights if flight.parcel is not None]
         if self.plain is not None:
             flying.append(self.plain.parcel)
         return [*flying, *self.ready, *([self.open] if self.open is not None else [])]
 
     def find(self, digest: bytes) -> Flight | None:
-        """The batch on its way that has this digest."""
+        """Returns the batch in flight with this digest, or None."""
         return next((flight for flight in self.flights if flight.digest == digest), None)

@@ -59,7 +59,7 @@ def test_a_cluster_is_started_shown_and_stopped(tmp_path: Path) -> None:
         (("paper", NOBODY), 2, "3 Kafka clusters are named, and there are 2 storage parties"),
         (("kafka=",), 2, "--storage kafka= is nothing that storage can be"),
         (("redis",), 2, "--storage redis is nothing that storage can be"),
-        (("kafka=127.0.0.1:x,b:1,c:1",), 2, "'127.0.0.1:x' is no address of a Kafka broker"),
+        (("kafka=127.0.0.1:x,b:1,c:1",), 2, "'127.0.0.1:x' is not the address of a Kafka broker"),
         (("kafka=no-such-file,b:1,c:1",), 3, "cannot read Kafka's properties in no-such-file"),
         ((NOBODY,), 3, "did not start: cannot list topics: no Kafka answers at 127.0.0.1:"),
     ],

@@ -165,7 +165,7 @@ def test_a_folder_has_one_log_at_a_time(kafka: KafkaSettings, topic: str, folder
 
 def test_a_topic_with_two_partitions_is_no_log(kafka: KafkaSettings, topic: str, folder: Path) -> None:
     Topics(kafka).require(topic, 2, {})
-    with pytest.raises(ModelError, match=f"{topic} of Kafka at .* has 2 partitions, and Kabis counts 1"):
+    with pytest.raises(ModelError, match=f"{topic} of Kafka at .* has 2 partitions, and Kabis expects 1"):
         KafkaLog(kafka, topic, folder, PATIENT)
 
 

@@ -153,7 +153,7 @@ def test_another_number_of_partitions_is_said_by_everybody(console: Console, acc
     topic = create(console, "--unvalidated", "--partitions", 2)
     topics = Topics(access.kafka()[party_of(access.genesis, topic)])
     topics.require(topic, 5, {})
-    said = "has 5 partitions, and Kabis counts 2"
+    said = "has 5 partitions, and Kabis expects 2"
     with access.producer(journal=False) as producer, pytest.raises(ModelError, match=said):
         producer.push(Record(topic, b"nowhere"))
     with pytest.raises(ModelError, match=said):

@@ -82,10 +82,10 @@ def test_parties_outlive_who_started_them_unless_attended(tmp_path: Path, attend
     """The process that starts a cluster of one party is killed; only attended parties end with it."""
     script = (
         "import sys, time; from pathlib import Path;"
-        "from veristream.kabis.cluster.cluster import Cluster, Start;"
+        "from veristream.kabis.cluster.cluster import Cluster, StartOptions;"
         "from veristream.kabis.cluster.folder import ClusterFolder;"
         "cluster = Cluster(ClusterFolder(Path(sys.argv[1]))); cluster.create(1);"
-        f"cluster.start(Start(attended={attended})); print('up', flush=True); time.sleep(60)"
+        f"cluster.start(StartOptions(attended={attended})); print('up', flush=True); time.sleep(60)"
     )
     with opened(tmp_path / "cluster") as run:
         starter = subprocess.Popen([sys.executable, "-c", script, str(run.data)], stdout=subprocess.PIPE)

@@ -142,9 +142,9 @@ def test_a_batch_goes_in_and_comes_out(party: PartyProcess) -> None:
             assert await bob.fetch_digest(bytes(32)) == Absent()
             statement = await bob.absence(batch(4).signed, certificate(3))
             assert not isinstance(statement, Below) and statement.height == 3
-            with pytest.raises(RequestError, match="the batch is here"):
+            with pytest.raises(RequestError, match="the party has the batch"):
                 await bob.absence(one.signed, certificate(3))
-            with pytest.raises(RequestError, match="store is not for the role consumer"):
+            with pytest.raises(RequestError, match="store is not allowed for the role consumer"):
                 await bob.store(one.encode(), one.digest())
             bobs = batch(0, stream=replace(STREAM, producer="bob"), key=BOB)
             with pytest.raises(RequestError, match="a batch of 'bob' does not come from 'alice'"):
@@ -176,11 +176,11 @@ def test_plain_topics_and_marks(party: PartyProcess) -> None:
             assert await alice.append_plain(plain(0, b"a", b"b")) == 0
             assert await alice.append_plain(plain(1, b"c")) == 2
             assert await alice.fetch_plain(PLACE, 3, wait_ms=1) == PlainSlice((), 3)
-            with pytest.raises(RequestError, match="low_water is not for the role producer"):
+            with pytest.raises(RequestError, match="low_water is not allowed for the role producer"):
                 await alice.raise_low_water(PLACE, 2)
             await admin.raise_low_water(PLACE, 2)
             assert await alice.fetch_plain(PLACE, 0) == Below(2)
-            with pytest.raises(RequestError, match="catch_up is not for the role producer"):
+            with pytest.raises(RequestError, match="catch_up is not allowed for the role producer"):
                 await alice.catch_up(0)
             assert await admin.catch_up(0) == CaughtUp((), 3)
 
@@ -232,7 +232,7 @@ def test_strangers_are_told_why_they_are_not_let_in(party: PartyProcess) -> None
         await refused(Role.PRODUCER, "alice", eve, "'alice' is not registered with this key as producer")
         await refused(Role.ADMIN, "alice", ALICE, "'alice' is not registered with this key as admin")
         await refused(Role.VALIDATOR, "v0", ALICE, "'v0' is not registered with this key")
-        await refused(Role.ANONYMOUS, "", eve, "without a registered key")
+        await refused(Role.ANONYMOUS, "", eve, "only registered keys")
 
     run(test)
     party.end(signal.SIGTERM)
@@ -250,7 +250,7 @@ def test_strangers_are_told_why_they_are_not_let_in(party: PartyProcess) -> None
             await client.store(one.encode(), one.digest())
         async with calling(party, Role.ANONYMOUS, "", make_key(b"x" * 32)) as anybody:
             assert await anybody.fetch_digest(one.digest()) == one
-            with pytest.raises(RequestError, match="append_plain is not for the role anonymous"):
+            with pytest.raises(RequestError, match="append_plain is not allowed for the role anonymous"):
                 await anybody.append_plain(plain(0, b"a"))
 
     run(welcome)

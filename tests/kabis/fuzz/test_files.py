@@ -221,7 +221,7 @@ PROPERTIES = b"# a comment\nbootstrap.servers=localhost:9092\nsasl.username=anna
 def test_kafkas_properties_are_read_or_refused(data: bytes, tmp_path: Path) -> None:
     path = private(tmp_path / "kafka.properties", data)
     refused = refusal(lambda: load_settings(path), READ)
-    assert refused is None or str(path) in refused or "is no address of a Kafka broker" in refused
+    assert refused is None or str(path) in refused or "is not the address of a Kafka broker" in refused
 
 
 test_kafkas_properties_are_read_or_refused_at_length = test_kafkas_properties_are_read_or_refused.at_length

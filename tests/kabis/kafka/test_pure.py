@@ -62,10 +62,10 @@ def test_settings_are_read_and_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("bootstrap.servers=a", "no address"),
-        ("sasl.username=x", "says nothing of bootstrap.servers"),
+        ("bootstrap.servers=a", "not the address"),
+        ("sasl.username=x", "does not set bootstrap.servers"),
         ("bootstrap.servers=a:1\nacks=1", "sets acks"),
-        ("bootstrap.servers=a:1\nnonsense", "is no property"),
+        ("bootstrap.servers=a:1\nnonsense", "is not a property"),
     ],
 )
 def test_wrong_settings_are_the_users_error(tmp_path: Path, text: str, said: str) -> None:

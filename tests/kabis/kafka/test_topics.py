@@ -43,7 +43,7 @@ def made(shown_at: int) -> tuple[Topics, Lagging]:
 
 def test_another_number_of_partitions_is_noticed_once_the_broker_knows_it() -> None:
     found, cluster = made(shown_at=6)
-    with pytest.raises(ModelError, match="has 5 partitions, and Kabis counts 2"):
+    with pytest.raises(ModelError, match="has 5 partitions, and Kabis expects 2"):
         found.require("orders", 2, {})
     assert cluster.asked == 6
 
@@ -57,5 +57,5 @@ def test_the_topic_that_is_wanted_is_waited_for() -> None:
 def test_a_topic_that_never_shows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "ANSWER_S", 0.2)
     found, _ = made(shown_at=1_000_000)
-    with pytest.raises(KafkaFailure, match="cannot find the topic orders, which was made"):
+    with pytest.raises(KafkaFailure, match="cannot find the topic orders, which was created"):
         found.require("orders", 5, {})

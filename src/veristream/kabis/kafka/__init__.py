@@ -1,5 +1,5 @@
-"""Kafka under Kabis: a party's log on a cluster of its own, and topics that are not validated.
+"""What Kabis needs of Kafka, for the logs of storage parties and for topics that are not validated.
 
-Only this package knows Kafka's client. A cluster cannot sign receipts, so a storage party stays the process
-that it is: it answers and signs, and its log is a topic instead of files.
+Only this package, `log.kafka` and `client.kafka` import Kafka's client. A cluster cannot sign receipts, so
+a storage party remains a process that answers and signs; its log is a topic instead of files.
 """

@@ -1,4 +1,4 @@
-"""What can go wrong with Kafka, in words that say where and what to do."""
+"""The errors of Kafka, each with a place and a hint."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Value = TypeVar("Value")
 
 
 class KafkaFailure(EnvironmentFailure):
-    """Kafka did not do as asked."""
+    """Kafka failed to do what was asked."""
 
 
 class DamagedRecord(EnvironmentFailure):
-    """A message of a party's log is not what the party wrote; names the topic and the offset."""
+    """A message of a party's log is not what the party wrote."""
 
     def __init__(self, where: str, position: int, reason: str) -> None:
         super().__init__(
@@ -33,15 +33,14 @@ class DamagedRecord(EnvironmentFailure):
 
 
 class Troubles:
-    """What Kafka's client complained of last, for whoever then waits in vain."""
+    """The last error that Kafka's client reported, to explain a later timeout."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self.last: KafkaError | None = None
 
     def note(self, error: KafkaError) -> None:
-        """A complaint; that credentials are wrong is not forgotten for what follows from it, and why a
-        broker is down not for how many are."""
+        """Notes an error; keeps wrong credentials, and why a broker is down, over the errors they cause."""
         if self.last is not None and (
             _is_about_credentials(self.last) or error.code() == KafkaError._ALL_BROKERS_DOWN
         ):
@@ -49,12 +48,12 @@ class Troubles:
         self.last = error
 
     def explain(self, doing: str, error: KafkaError | None = None) -> KafkaFailure:
-        """Why something did not come about."""
+        """Returns why something failed."""
         where, last = self._settings.bootstrap, self.last
         if last is not None and _is_about_credentials(last):
             return KafkaFailure(
                 f"cannot {doing}: Kafka at {where} refuses the credentials: {last.str()}",
-                "see the SASL and TLS settings in the file of properties",
+                "check the SASL and TLS settings in the properties file",
             )
         if (
             last is not None
@@ -63,7 +62,7 @@ class Troubles:
         ):
             return KafkaFailure(
                 f"cannot {doing}: no Kafka answers at {where}: {last.str()}",
-                "see that it runs there, and that it is the right address",
+                "check that it runs and that the address is right",
             )
         worst = error or last
         detail = "no answer" if worst is None else worst.str()
@@ -82,13 +81,13 @@ UNREACHABLE = frozenset(
 
 
 def error_of(exception: KafkaException) -> KafkaError | None:
-    """The error in an exception of the client."""
+    """Returns the error in an exception of the client."""
     found = exception.args[0] if exception.args else None
     return found if isinstance(found, KafkaError) else None
 
 
 def patiently(call: Callable[[], Value], patience_s: float) -> Value:
-    """What the call gives, tried again while the cluster is still about to have what is asked for."""
+    """Returns the result of a call; retries while the cluster is still creating what was asked for."""
     deadline_s = time.monotonic() + patience_s
     while True:
         try:
@@ -114,7 +113,7 @@ NOT_YET = frozenset(
 
 
 def is_for_good(error: KafkaError) -> bool:
-    """Whether trying again is of no use."""
+    """Whether a retry cannot help."""
     return _is_about_credentials(error) or error.fatal()
 
 

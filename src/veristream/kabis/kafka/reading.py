@@ -1,4 +1,4 @@
-"""Reading messages of one partition by their offsets."""
+"""Reads messages of one partition by offset."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ FETCH_BYTES = 32 << 20
 
 
 def known_offset(message: Message) -> int | None:
-    """Where a message stands; None if Kafka only said that it has it, as it does when asked twice."""
+    """Returns the offset of a message; None if Kafka reported only that it has it, as after a retry."""
     offset = message.offset()
     return None if offset is None or offset < 0 else offset
 
 
 class PartitionReader:
-    """Reads a partition from wherever it is asked to; nothing is fetched in between."""
+    """Reads a partition from any offset; fetches nothing between two calls."""
 
     def __init__(self, settings: KafkaSettings, topic: str, partition: int = 0) -> None:
         self.where = f"the topic {topic} of Kafka at {settings.bootstrap}"
@@ -33,7 +33,7 @@ class PartitionReader:
             configure(
                 settings,
                 self._troubles,
-                group_id="kabis-nobody",  # the client asks for a name, and nothing is ever committed
+                group_id="kabis-nobody",  # the client requires a name; nothing is ever committed
                 enable_auto_commit=False,
                 enable_partition_eof=True,
                 auto_offset_reset="error",
@@ -45,7 +45,7 @@ class PartitionReader:
         )
 
     def bounds(self) -> tuple[int, int]:
-        """The first offset that is kept, and the one that the next message gets."""
+        """Returns the first offset, and the offset of the next message."""
         try:
             low, high = patiently(self._find_bounds, ANSWER_S)
         except KafkaException as error:
@@ -57,7 +57,7 @@ class PartitionReader:
         return self._consumer.get_watermark_offsets(TopicPartition(*self._place), timeout=ANSWER_S)
 
     def offset_at(self, time_ms: int) -> int | None:
-        """The first offset of that time or later; None if there is none."""
+        """Returns the first offset of that time or later, or None."""
         asked = TopicPartition(*self._place, time_ms)
         try:
             (found,) = self._consumer.offsets_for_times([asked], timeout=ANSWER_S)
@@ -66,10 +66,10 @@ class PartitionReader:
         return found.offset if found.offset >= 0 else None
 
     def messages(self, start: int, limit: int, patience_s: float) -> Iterator[Message]:
-        """The messages from an offset up to another, as far as there are any.
+        """Yields the messages from an offset up to another, or to the end of the partition.
 
-        Raises KafkaFailure when none comes for so long, DamagedRecord where the client cannot take the
-        broker's bytes apart.
+        Raises KafkaFailure if none arrives in time, and DamagedRecord if the client cannot decode the
+        broker's bytes.
         """
         at = start
         self._consumer.assign([TopicPartition(*self._place, start)])
@@ -89,7 +89,7 @@ class PartitionReader:
             self._consumer.unassign()
 
     def _check(self, message: Message, at: int) -> bool:
-        """Whether the partition ends here; raises what keeps us from reading on."""
+        """Whether the partition ends here. Raises an error that prevents further reading."""
         error = message.error()
         if error is None:
             return False
@@ -100,5 +100,5 @@ class PartitionReader:
         raise self._troubles.explain(f"read {self.where} from offset {at} on", error)
 
     def close(self) -> None:
-        """Lets go of the brokers."""
+        """Closes the connection."""
         self._consumer.close()

@@ -1,4 +1,4 @@
-"""Topics of a Kafka cluster: made as Kabis needs them, or found so."""
+"""Topics of a Kafka cluster: creates them, or checks that they are as Kabis needs them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ ANSWER_S = 10.0
 REPLICAS = 3
 
 logger = logging.getLogger("veristream.kabis.kafka.client")
-"""Where librdkafka's own lines go: one for each try. What they come to is said once, by `Troubles`."""
+"""Takes librdkafka's log lines, one for each attempt. `Troubles` reports their outcome once."""
 logger.addHandler(logging.NullHandler())
 logger.propagate = False
 
 
 DEFAULTS = {"reconnect.backoff.max.ms": "1000"}
-"""A broker that comes back is found at once: librdkafka would wait up to ten seconds between two tries."""
+"""So that a broker is found soon after it returns: by default librdkafka waits up to ten seconds."""
 
 
 def configure(settings: KafkaSettings, troubles: Troubles, **own: Any) -> dict[str, Any]:
-    """A client's configuration: what the user may change, the user's properties, then what is ours."""
+    """Returns a client's configuration: defaults, the user's properties, then what Kabis requires."""
     named = {key.replace("_", "."): value for key, value in own.items()}
     base = {BOOTSTRAP: settings.bootstrap, "error_cb": troubles.note, "logger": logger}
     return {**DEFAULTS, **settings.properties, **base, **named}
@@ -46,23 +46,23 @@ class Topics:
             self.admin = AdminClient(configure(settings, self._troubles))
         except (KafkaException, ValueError) as error:
             raise ModelError(
-                f"Kafka's client does not take the properties for {settings.bootstrap}: {error}",
+                f"Kafka's client rejects the properties for {settings.bootstrap}: {error}",
                 hint="they are librdkafka's; see its list of properties",
             ) from error
 
     def brokers(self) -> int:
-        """How many brokers the cluster has; raises KafkaFailure if none answers."""
+        """Returns the number of brokers. Raises KafkaFailure if none answers."""
         return len(self._describe().brokers)
 
     def partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None if there is no such topic."""
+        """Returns the number of a topic's partitions, or None if there is no such topic."""
         found = self._describe().topics.get(topic)
         if found is None or found.error is not None:
             return None
         return len(found.partitions)
 
     def _describe(self) -> Any:
-        """All topics: a cluster may be set up to make any that is asked for by name."""
+        """Lists all topics, because asking for one by name may create it."""
         try:
             return self.admin.list_topics(timeout=ANSWER_S)
         except KafkaException as error:
@@ -70,19 +70,19 @@ class Topics:
             raise self._troubles.explain("list topics", error_of(error)) from error
 
     def ends(self, topic: str, partitions: int) -> list[int]:
-        """The offset that the next message of each partition gets."""
+        """Returns the offset of the next message of each partition."""
         latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
         return self._find([(topic, number, latest) for number in range(partitions)])
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        """The first offset of a partition that is kept, and the one that the next message gets."""
+        """Returns the first offset of a partition, and the offset of the next message."""
         earliest, latest = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
         (low,) = self._find([(topic, partition, earliest)])
         (high,) = self._find([(topic, partition, latest)])
         return low, high
 
     def _find(self, wanted: Sequence[tuple[str, int, Any]]) -> list[int]:
-        """The offsets at the ends of partitions; another client may have made them just now."""
+        """Returns the offsets at the ends of partitions that another client may have just created."""
 
         def ask() -> list[int]:
             asked = {TopicPartition(topic, number): end for topic, number, end in wanted}
@@ -95,7 +95,7 @@ class Topics:
             raise self._troubles.explain(f"find the ends of {wanted[0][0]}", error_of(error)) from error
 
     def require(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Makes the topic if it is not there; raises ModelError if it has another number of partitions."""
+        """Creates the topic if necessary. Raises ModelError if the number of partitions differs."""
         found = self.partitions(topic)
         if found is None:
             self._create(topic, partitions, settings)
@@ -103,17 +103,16 @@ class Topics:
         if found != partitions:
             raise ModelError(
                 f"the topic {topic} of Kafka at {self._settings.bootstrap} has {found} partitions,"
-                f" and Kabis counts {partitions}",
-                hint=f"give it {partitions} partitions, or name the topic of Kabis otherwise",
+                f" and Kabis expects {partitions}",
+                hint=f"give it {partitions} partitions, or use another name for the topic of Kabis",
             )
 
     def _wait_for(self, topic: str) -> int:
-        """How many partitions a topic has that was made just now, perhaps by another client: brokers learn
-        of it one after the other."""
+        """Waits until a new topic is known, because brokers learn of it one after the other."""
         deadline_s = time.monotonic() + ANSWER_S
         while (found := self.partitions(topic)) is None:
             if time.monotonic() > deadline_s:
-                raise self._troubles.explain(f"find the topic {topic}, which was made")
+                raise self._troubles.explain(f"find the topic {topic}, which was created")
             time.sleep(RETRY_S)
         return found
 

@@ -48,7 +48,7 @@ class Service:
                     return self._explain_refusal(peer)
                 known = False
             case Role.ANONYMOUS:
-                return None if self._anonymous else "nobody is let in here without a registered key"
+                return None if self._anonymous else "this party admits only registered keys"
             case _:
                 assert_never(peer.role)
         return None if known else _not_registered(peer)

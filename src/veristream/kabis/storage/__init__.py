@@ -1,1 +1,1 @@
-"""A storage party: a log on disk, what it keeps for producers and consumers, and its process."""
+"""A storage party: what it stores for producers and consumers, and its client."""

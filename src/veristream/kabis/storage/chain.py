@@ -1,8 +1,8 @@
-"""What a storage party follows of the chain: whose keys count, and which batches were let go.
+"""A storage party's view of the chain: valid keys, and released batches.
 
-Blocks are believed by their certificates, which whoever gives them has checked. A certified block holds
-only transactions that took effect (`ledger.py`), so that no rule is judged again and no state is hashed: a
-party that keeps payloads has better things to do. While no validator can be reached, what was known stays.
+Blocks count by their certificates, which the ordering has checked. A certified block contains only
+transactions that took effect (`ledger.py`), so the party checks no rule again and hashes no state, which
+saves time. While no validator can be reached, the view stays as it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Place = tuple[str, int]
 
 
 class KeyStanding(Enum):
-    """What the chain says of a client's key."""
+    """What the chain says about a client's key."""
 
     VALID = "valid"
     ENDED = "ended"
@@ -44,12 +44,12 @@ class KeyStanding(Enum):
 
 
 class NotNextError(Exception):
-    """A certified block that does not follow the last one: more validators lie than the chain stands."""
+    """A certified block does not follow the last one: more validators lie than the chain tolerates."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Admitted:
-    """A batch in the order of its partition: where its indices end, and its own numbers."""
+    """A batch in the order of its partition: the end of its indices, and its sequence numbers."""
 
     next_index: int
     stream: StreamName
@@ -57,9 +57,9 @@ class _Admitted:
 
 
 class ChainView:
-    """Keys and low-water marks as of the last block that was taken.
+    """Keys and low-water marks after the last block that was taken.
 
-    `marks` has for each stream the sequence below which every batch lies under its partition's mark.
+    `marks` contains, for each stream, the sequence number below which all batches were released.
     """
 
     def __init__(self, genesis: Genesis) -> None:
@@ -74,7 +74,7 @@ class ChainView:
             self._keys[party.name] = [party.public]
 
     def standing(self, name: str, public: bytes) -> KeyStanding:
-        """What is known of a key: one that a newer one replaced has ended too."""
+        """Returns the standing of a key; one that was replaced has ended."""
         keys = self._keys.get(name, [])
         if public not in keys:
             return KeyStanding.UNKNOWN
@@ -83,7 +83,7 @@ class ChainView:
         return KeyStanding.ENDED if ended else KeyStanding.VALID
 
     def take(self, certified: CertifiedBlock) -> None:
-        """Takes in the next block; raises NotNextError if it is another."""
+        """Applies the next block. Raises NotNextError if it is another."""
         header = certified.block.header
         if header.height != self.height + 1 or header.previous != self._last_id:
             raise NotNextError(f"block {header.height} does not follow block {self.height}")
@@ -124,7 +124,7 @@ class ChainView:
 
 
 async def follow_chain(view: ChainView, ordering: Ordering, every_s: float = FOLLOW_EVERY_S) -> None:
-    """Takes in blocks as they are decided, for ever; goes on whatever the validators do."""
+    """Applies blocks as they are decided, without end, whatever the validators do."""
     while True:
         try:
             height = (await ordering.status()).height
@@ -136,7 +136,7 @@ async def follow_chain(view: ChainView, ordering: Ordering, every_s: float = FOL
                 if not blocks:
                     break
         except NotNextError as error:
-            _LOGGER.error("%s; what was known of keys and marks stays", error)
+            _LOGGER.error("%s; keys and marks stay as they were", error)
         except FAILURES as error:
             _LOGGER.debug("no validator answers: %s", error)
         await asyncio.sleep(every_s)

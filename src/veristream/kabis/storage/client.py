@@ -1,4 +1,4 @@
-"""Talking to a storage party: each method is one request, and its answer is checked."""
+"""The client of a storage party: each method sends one request and checks the answer."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ FETCH_BYTES = 1 << 20
 
 
 class StorageClient:
-    """One storage party, connected to when possible; requests fail with TimeoutError when it is not.
+    """A connection to a storage party, reopened when it is lost; requests raise TimeoutError meanwhile.
 
-    A batch that comes back has the header that was asked for and the events under its root. Whether its
-    producer signed it under a good key is for the caller, who follows the ledger, to check.
+    A returned batch has the header that was asked for and the events under its root. The caller follows the
+    ledger and must check whether the producer signed it with a valid key.
     """
 
     def __init__(
@@ -74,15 +74,15 @@ class StorageClient:
 
     @property
     def problem(self) -> Exception | None:
-        """Why there is no connection, as far as is known."""
+        """Why there is no connection, if that is known."""
         return self._client.problem
 
     async def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         await self._client.close()
 
     async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
-        """The party's receipt for an encoded batch with this digest, checked."""
+        """Stores an encoded batch with this digest; returns the verified receipt."""
         body = _require(await self._ask(Operation.STORE, digest, attached=batch))
         receipt = _decode(StorageReceipt.decode, body)
         if receipt.party != self._party.name or receipt.digest != digest:
@@ -93,7 +93,7 @@ class StorageClient:
     async def fetch(
         self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
     ) -> tuple[Batch, ...] | Below:
-        """The batches of a stream from the one that holds a sequence number on, as many as fit."""
+        """Returns the batches of a stream from the one with a sequence number on, as many as fit."""
         found = await self.fetch_range(stream, first_sequence, bytes_max)
         if isinstance(found, Below):
             return found
@@ -107,26 +107,26 @@ class StorageClient:
         return batches
 
     async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
-        """What the party says is the batch with this digest; nothing of it is checked."""
+        """Returns what the party claims to be the batch with this digest, unchecked."""
         request = bytes((Operation.FETCH_DIGEST,)) + digest
         answer = await self._client.exchange(request, self._timeout_s)
         if isinstance(answer, Attached):
             return bytes(answer.contents)
         missing = _decode(split_answer, answer)
         if isinstance(missing, bytes):
-            raise LyingPartyError("an answer without the batch that it speaks of")
+            raise LyingPartyError("an answer without the batch that it announces")
         return missing
 
     async def fetch_range(
         self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
     ) -> tuple[bytes, ...] | Below:
-        """What the party says are the batches from a sequence number on; nothing of it is checked."""
+        """Returns what the party claims to be the batches from a sequence number on, unchecked."""
         request = FetchRange(stream, first_sequence, bytes_max)
         body = await self._ask(Operation.FETCH, request.encode())
         return body if isinstance(body, Below) else _decode(decode_batches, _require(body)).batches
 
     async def fetch_digest(self, digest: bytes) -> Batch | Absent | Below:
-        """The batch whose header has this digest."""
+        """Returns the batch whose header has this digest."""
         body = await self.fetch_bytes(digest)
         if not isinstance(body, bytes):
             return body
@@ -136,7 +136,7 @@ class StorageClient:
         return batch
 
     async def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
-        """The party's signed statement that it does not have a batch, checked; RequestError if it has."""
+        """Returns the verified statement that the party lacks a batch. Raises RequestError if it has it."""
         body = await self._ask(Operation.ABSENCE, AskAbsence(signed, certificate).encode())
         if isinstance(body, Below):
             return body
@@ -148,35 +148,35 @@ class StorageClient:
         return statement
 
     async def evidence(self, topic: str) -> tuple[tuple[SignedHeader, SignedHeader], ...]:
-        """Pairs of headers of one sequence that the party holds; their signatures are not checked here."""
+        """Returns pairs of headers with one sequence number; does not check their signatures."""
         return _decode(decode_evidence, _require(await self._ask(Operation.EVIDENCE, encode_topic(topic))))
 
     async def catch_up(self, position: int, bytes_max: int = FETCH_BYTES) -> CaughtUp | Below:
-        """The encoded batches of the party's log from a position on; for storage parties, not checked."""
+        """Returns the encoded batches of the party's log from a position on, unchecked; for parties."""
         body = await self._ask(Operation.CATCH_UP, CatchUp(position, bytes_max).encode())
         return body if isinstance(body, Below) else _decode(decode_batches, _require(body))
 
     async def append_plain(self, append: PlainAppend) -> int:
-        """The offset that the first event got."""
+        """Appends events of a topic that is not validated; returns the offset of the first."""
         body = _require(await self._ask(Operation.APPEND_PLAIN, append.encode()))
         if len(body) != 8:
-            raise LyingPartyError("an offset of a wrong length")
+            raise LyingPartyError("an offset of the wrong length")
         return int.from_bytes(body, "big")
 
     async def fetch_plain(
         self, place: PartitionName, offset: int, bytes_max: int = FETCH_BYTES, wait_ms: int = 0
     ) -> PlainSlice | Below:
-        """The records of a partition from an offset on; with `wait_ms`, waits for the first."""
+        """Returns the records of a partition from an offset on; waits `wait_ms` for the first."""
         request = FetchPlain(place, offset, bytes_max, wait_ms)
         body = await self._ask(Operation.FETCH_PLAIN, request.encode(), wait_ms / 1000)
         return body if isinstance(body, Below) else _decode(decode_slice, _require(body))
 
     async def raise_low_water(self, name: StreamName | PartitionName, low_water: int) -> None:
-        """Lets the party forget what is below the mark."""
+        """Allows the party to remove what is below the mark."""
         await self._ask(Operation.LOW_WATER, RaiseLowWater(name, low_water).encode())
 
     async def status(self) -> Status:
-        """How the party says it is."""
+        """Returns the party's own report of its state."""
         return _decode(Status.decode, _require(await self._ask(Operation.STATUS, b"")))
 
     async def _ask(
@@ -186,7 +186,7 @@ class StorageClient:
         asked = request if attached is None else Attached(request, attached)
         answer = await self._client.exchange(asked, self._timeout_s + wait_s)
         if isinstance(answer, Attached):
-            raise LyingPartyError("an answer with something attached that nobody asked for")
+            raise LyingPartyError("an answer with an unexpected attachment")
         return _decode(split_answer, answer)
 
     def _decode_batch(self, data: bytes) -> Batch:
@@ -205,7 +205,7 @@ class StorageClient:
 
 def _require(body: bytes | Absent | Below) -> bytes:
     if not isinstance(body, bytes):
-        raise LyingPartyError("an answer that this question does not have")
+        raise LyingPartyError("an answer of the wrong kind")
     return body
 
 

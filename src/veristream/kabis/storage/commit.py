@@ -1,4 +1,4 @@
-"""Group commit: while one flush runs, whoever comes waits for the next; one flush serves all of them."""
+"""Group commit: requests that arrive while one flush runs share the next one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veristream.errors import EnvironmentFailure
 
 
 class Committer:
-    """Calls a log's `sync` in a thread of its own, as long as somebody waits for it."""
+    """Calls a log's `sync` in its own thread while records wait to become durable."""
 
     def __init__(self, sync: Callable[[], int], durable: int, interval_s: float) -> None:
         self._sync = sync
@@ -25,7 +25,7 @@ class Committer:
         self._failure: EnvironmentFailure | None = None
 
     async def wait_for(self, position: int) -> None:
-        """Returns when the record at a position is durable; raises the log's failure if it never is."""
+        """Waits until the record at a position is durable. Raises the log's failure if it never will be."""
         if position < self._durable:
             return
         if self._failure is not None:
@@ -37,11 +37,11 @@ class Committer:
         await future
 
     async def wait_for_more(self) -> None:
-        """Returns when something became durable after now."""
+        """Waits until another record becomes durable."""
         await self._committed.wait()
 
     async def run(self) -> None:
-        """Flushes for whoever waits, until the log fails, which is raised."""
+        """Flushes while records wait, until the log fails, and raises its failure."""
         loop = asyncio.get_running_loop()
         try:
             while True:

@@ -1,17 +1,17 @@
-"""What a storage party does, over whatever log it is given: keep batches, say so, give them back.
+"""A storage party over any log: stores batches, signs receipts, and returns batches.
 
 *Batches* of validated topics are found by their key (topic, partition, producer, key epoch, first sequence)
-and by the digest of their header. A batch is kept only if its events are those under its header's root and
-its signature is of the key that the caller vouches for: a receipt is what admits a batch, so that a party
-that kept anything else would help to order what nobody can ever read. The same batch again changes nothing.
-A second batch with the same key and another digest is kept beside the first, never in its place: the two
-signed headers are evidence against the producer. A third proves no more, and is refused.
+and by the digest of their header. A batch is stored only if its events match the root in its header and the
+caller's key signed it. A receipt lets the validators admit a batch, so a party that stored anything else
+would help to order events that nobody can read. Storing the same batch again changes nothing. A second
+batch with the same key and another digest is stored as well, because the two signed headers are evidence
+against the producer. A third proves no more and is refused.
 
-*Plain records* of topics that are not validated get an offset per partition: the log's order is theirs. So
-do the events of batches, for consumers that do not validate: they read any topic by offset, as it arrived.
+*Plain records* of topics that are not validated get an offset per partition, in the order of the log. So do
+the events of batches, because consumers that do not validate read every topic by offset.
 
-Nothing is given out, and nothing is confirmed, before the log says that it is durable. Below the low-water
-mark the answer is `Below`, which says where the mark is; it is never confused with `Absent`.
+Nothing is returned or confirmed before the log reports that it is durable. Below the low-water mark the
+answer is `Below`, which contains the mark; it is never confused with `Absent`.
 """
 
 from __future__ import annotations
@@ -59,46 +59,46 @@ class StorageLog(Protocol):
 
     @property
     def start(self) -> int:
-        """The first position that is kept."""
+        """The first position in the log."""
 
     @property
     def end(self) -> int:
-        """The position that the next record gets."""
+        """The position of the next record."""
 
     @property
     def durable(self) -> int:
         """Every record before this position survives a crash."""
 
     def append(self, *parts: Octets) -> int:
-        """Writes a record, given in parts, and gives its position."""
+        """Writes a record, given in parts, and returns its position."""
 
     def sync(self, *, now: bool = False) -> int:
-        """Makes durable what was appended and says up to where; `now`, whatever the flush policy."""
+        """Makes appended records durable and returns `durable`; `now` overrides the flush policy."""
 
     def read(self, position: int) -> bytes:
-        """The record at a position."""
+        """Returns the record at a position."""
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
-        """Every record from a position up to another."""
+        """Yields every record from a position up to another."""
 
     def start_after(self, retention: Retention) -> int:
-        """Where the log would start after `retain`."""
+        """Returns what `start` would be after `retain`."""
 
     def retain(self, retention: Retention) -> int:
-        """Lets the oldest records go and gives the new start."""
+        """Removes the oldest records and returns the new start."""
 
 
 class RefusedError(Exception):
-    """The party does not take this; says why."""
+    """The party refuses a request."""
 
 
 class NotDurableError(Exception):
-    """It is written, but the log has not yet said that it is durable."""
+    """The batch is written but not yet durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """Where a batch stands in the log; `again` when it was there before."""
+    """The position of a batch in the log; `again` if it was stored before."""
 
     position: int
     digest: bytes
@@ -107,7 +107,7 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Where plain records stand in the log, and the offset of the first."""
+    """The position of plain records in the log, and the offset of the first."""
 
     position: int
     first_offset: int
@@ -115,14 +115,14 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class CaughtUp:
-    """Batches of the log in its order, and the position from where to ask next."""
+    """Batches in the order of the log, and the position to ask for next."""
 
     batches: tuple[bytes, ...]
     next_position: int
 
 
 class StorageCore:
-    """The party's state: indexes of what the log holds, made again from it at every start."""
+    """The indexes of a party's log, rebuilt from it at every start."""
 
     def __init__(
         self,
@@ -168,9 +168,9 @@ class StorageCore:
     def store(
         self, data: Octets, producer: str, public: bytes, announced: bytes | None = None
     ) -> StoredBatch:
-        """Writes a batch of a producer whose key the caller vouches for; RefusedError or DecodeError.
+        """Stores a batch of a producer with this key. Raises RefusedError or DecodeError.
 
-        If a digest was announced, it must be the batch's.
+        If a digest was announced, the batch must have it.
         """
         batch = PackedBatch.decode(data)
         header = batch.signed.header
@@ -203,7 +203,7 @@ class StorageCore:
         if header.producer != producer:
             raise RefusedError(f"a batch of {header.producer!r} does not come from {producer!r}")
         if not is_name(header.topic):
-            raise RefusedError(f"{header.topic!r} is no name of a topic")
+            raise RefusedError(f"{header.topic!r} is not a valid topic name")
 
     def _partition_of(self, header: BatchHeader) -> Ranges:
         return self._partitions.setdefault(PartitionName(header.topic, header.partition), Ranges())
@@ -217,37 +217,38 @@ class StorageCore:
             self._seconds[(stream, header.first_sequence)] = position
 
     def receipt(self, digest: bytes) -> StorageReceipt:
-        """The signed receipt of a batch that is durable; NotDurableError before, KeyError if unknown."""
+        """Signs the receipt of a batch. Raises NotDurableError until it is durable, KeyError if unknown."""
         if self._digests[digest] >= self._log.durable:
             raise NotDurableError(f"the batch {digest.hex()[:16]} is not durable yet")
         return sign_storage_receipt(self._genesis.chain_id, self._party, digest, self._signer)
 
     def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
-        """The signed statement that the batch is not here at a height that the certificate shows decided.
+        """Signs that the party lacks a batch at the height of the certificate.
 
-        RefusedError if it is here, or if the certificate is none; below retention nothing is stated.
+        Raises RefusedError if it has the batch or the certificate is invalid. Returns Below if the batch
+        was released.
         """
         digest = signed.digest()
         if digest in self._digests:
-            raise RefusedError("the batch is here")
+            raise RefusedError("the party has the batch")
         ranges = self._streams.get(stream_of(signed.header))
         if ranges is not None and signed.header.next_sequence <= ranges.low_water:
             return Below(ranges.low_water)
         try:
             certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
         except CertificateError as error:
-            raise RefusedError(f"the height is not shown to be decided: {error}") from error
+            raise RefusedError(f"the certificate does not prove the height: {error}") from error
         return sign_storage_absence(
             self._genesis.chain_id, self._party, digest, certificate.height, self._signer
         )
 
     def fetch_digest(self, digest: bytes) -> bytes | Absent | Below:
-        """The batch whose header has this digest."""
+        """Returns the batch whose header has this digest."""
         found = self.view_digest(digest)
         return found if isinstance(found, Absent | Below) else bytes(found)
 
     def view_digest(self, digest: bytes) -> Octets | Absent | Below:
-        """The batch whose header has this digest, where it stands in the bytes that were read."""
+        """Returns the batch whose header has this digest, as a view of the bytes that were read."""
         position = self._digests.get(digest)
         entry = Absent() if position is None else self._durable_batch(position)
         if isinstance(entry, Absent):
@@ -257,7 +258,7 @@ class StorageCore:
         return Below(low_water) if header.next_sequence <= low_water else entry.data
 
     def fetch(self, stream: StreamName, first_sequence: int) -> bytes | Absent | Below:
-        """The batch that begins with a sequence number: of two, the one that came first."""
+        """Returns the batch that begins with a sequence number; of two, the one that came first."""
         ranges = self._streams.get(stream, Ranges())
         position = ranges.position_of(first_sequence)
         if position is not None:
@@ -268,7 +269,7 @@ class StorageCore:
     def fetch_range(
         self, stream: StreamName, first_sequence: int, bytes_max: int
     ) -> tuple[bytes, ...] | Below:
-        """The batches from the one that holds a sequence number on; one at least, if there is one."""
+        """Returns the batches from the one with a sequence number on, at least one if there is one."""
         ranges = self._streams.get(stream, Ranges())
         if first_sequence < ranges.low_water:
             return Below(ranges.low_water)
@@ -276,7 +277,7 @@ class StorageCore:
         return tuple(bytes(entry.data) for entry in found if isinstance(entry, BatchEntry))
 
     def evidence(self, topic: str) -> list[tuple[SignedHeader, SignedHeader]]:
-        """The pairs of signed headers of one sequence in a topic: what condemns their producer."""
+        """Returns the pairs of signed headers with one sequence number: evidence against producers."""
         pairs = []
         for (stream, sequence), second in self._seconds.items():
             first = self._streams[stream].position_of(sequence)
@@ -285,7 +286,7 @@ class StorageCore:
         return pairs
 
     def catch_up(self, position: int, bytes_max: int) -> CaughtUp | Below:
-        """What another party asks for that was away: the batches of this log from a position on."""
+        """Returns the batches of this log from a position on, for a party that was down."""
         if position < self._log.start:
             return Below(self._log.start)
         batches: list[bytes] = []
@@ -324,9 +325,9 @@ class StorageCore:
     # Topics that are not validated.
 
     def append_plain(self, append: PlainAppend) -> Appended:
-        """Writes events behind those of the partition; the same append again gives the same offset."""
+        """Appends events to a partition; the same append again returns the same offset."""
         if not is_name(append.place.topic):
-            raise RefusedError(f"{append.place.topic!r} is no name of a topic")
+            raise RefusedError(f"{append.place.topic!r} is not a valid topic name")
         earlier = self._sessions.get((append.place, append.session), {})
         if append.sequence in earlier:
             return earlier[append.sequence]
@@ -353,9 +354,9 @@ class StorageCore:
         return appended
 
     def fetch_plain(self, place: PartitionName, offset: int, bytes_max: int) -> PlainSlice | Below:
-        """The entries of a partition from the one with this offset on; empty where it ends.
+        """Returns the entries of a partition from the one with this offset on; empty at the end.
 
-        A batch of a validated topic is given as if it were plain: nothing vouches for it here.
+        Returns a batch of a validated topic as if it were plain, without its signature.
         """
         ranges = self._partitions.get(place, Ranges())
         if offset < ranges.low_water:
@@ -366,15 +367,15 @@ class StorageCore:
     # Retention.
 
     def raise_low_water(self, name: StreamName | PartitionName, low_water: int) -> None:
-        """Nothing below the mark is given out any more; it never goes down, and never past the end."""
+        """Raises the mark below which nothing is returned. It never falls, and never passes the end."""
         ranges = self._find(name)
         if ranges is None or not ranges.low_water < low_water <= ranges.end:
-            raise RefusedError("the mark does not lie between the last one and the end")
+            raise RefusedError("the mark must lie between the last one and the end")
         self._log.append(_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
         self._extend(name, Extent(low_water, ranges.end))
 
     def let_go(self, marks: Mapping[StreamName, int]) -> int:
-        """Raises the marks of streams as far as there is anything of them; says of how many."""
+        """Raises the marks of streams, at most to their ends; returns how many were raised."""
         raised = 0
         for name, low_water in marks.items():
             ranges = self._streams.get(name)
@@ -394,10 +395,10 @@ class StorageCore:
         return self._streams.get(name) if isinstance(name, StreamName) else self._partitions.get(name)
 
     def retain(self, size_bytes_max: int | None = None, age_ms_max: int | None = None) -> int:
-        """Lets segments go whose every entry is below its mark, and the oldest if size or age demand it.
+        """Removes segments whose entries are all below their marks, and the oldest past a size or age.
 
-        The marks, as they will be, and where streams end are written beforehand: they must outlive the
-        records. Otherwise offsets would begin anew, and what was let go would be called absent.
+        It first writes the new marks and the ends of the streams, which must outlive the records. Otherwise
+        offsets would start again, and released batches would be reported as absent.
         """
         wanted = (*self._streams.values(), *self._plain.values())
         oldest = (ranges.oldest_position for ranges in wanted)
@@ -430,7 +431,7 @@ class StorageCore:
 
 
 def _plainly(entry: Entry) -> PlainEntry:
-    """An entry of a partition, as consumers see it that do not validate."""
+    """Returns an entry as consumers see it that do not validate."""
     if isinstance(entry, PlainEntry):
         return entry
     assert isinstance(entry, BatchEntry)

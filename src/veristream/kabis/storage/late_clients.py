@@ -1,4 +1,4 @@
-"""The file of clients who came after the genesis: storage parties let them in before the ledger says so."""
+"""The file of clients that joined after the genesis; storage parties admit them before the ledger does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLIENTS_BYTES_MAX = 4 << 20
 
 
 def load_clients(path: Path) -> tuple[Party, ...]:
-    """The clients that the file names."""
+    """Reads the clients in the file."""
     try:
         with path.open("rb") as file:
             data = file.read(CLIENTS_BYTES_MAX + 1)
@@ -26,16 +26,16 @@ def load_clients(path: Path) -> tuple[Party, ...]:
             raise ValueError(f"it has more than {CLIENTS_BYTES_MAX} bytes")
         listed = json.loads(data)
         if not isinstance(listed, list):
-            raise ValueError("it is no list")
+            raise ValueError("it is not a list")
         return tuple(map(_read_client, listed))
     except (ValueError, RecursionError) as error:
         raise ModelError(
-            f"{path} is no list of clients: {error}", hint='[{"name": "...", "public": "64 hex digits"}]'
+            f"{path} is not a list of clients: {error}", hint='[{"name": "...", "public": "64 hex digits"}]'
         ) from error
 
 
 def note_client(path: Path, client: Party) -> None:
-    """Adds a client to the file, unless it is there."""
+    """Adds a client to the file, unless it is in it."""
     known = load_clients(path)
     if client not in known:
         listed = [{"name": each.name, "public": each.public.hex()} for each in (*known, client)]
@@ -45,8 +45,8 @@ def note_client(path: Path, client: Party) -> None:
 def _read_client(item: Any) -> Party:
     name, public = (item.get("name"), item.get("public")) if isinstance(item, dict) else (None, None)
     if not isinstance(name, str) or not isinstance(public, str) or not is_name(name):
-        raise ValueError("a client has a name and a public key")
+        raise ValueError("a client needs a name and a public key")
     key = bytes.fromhex(public)
     if len(key) != PUBLIC_KEY_BYTES:
-        raise ValueError(f"the key of {name} has not {PUBLIC_KEY_BYTES} bytes")
+        raise ValueError(f"the key of {name} does not have {PUBLIC_KEY_BYTES} bytes")
     return Party(name, key)

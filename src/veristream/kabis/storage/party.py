@@ -1,4 +1,4 @@
-"""A storage party as its clients see it: requests in, answers out, once what must be durable is."""
+"""A storage party as its clients see it: it answers a request once what must be durable is durable."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _MAY: dict[Operation, frozenset[Role]] = {
     Operation.CATCH_UP: frozenset({Role.STORAGE, Role.VALIDATOR, Role.ADMIN}),
     Operation.LOW_WATER: frozenset({Role.ADMIN}),
 }
-"""Who may do what; all else is open to everybody who was let in."""
+"""The roles that may send a request; all other requests are open to every peer that was admitted."""
 
 
 class Directory:
-    """Who is let in: the parties of the genesis, further clients, and anybody if that is wanted.
+    """Decides who is admitted: the parties of the genesis, further clients, and optionally anyone.
 
-    Of a client's key the chain has the last word, as far as `chain` has followed it. Whom it does not know
-    may be among `clients`, who are asked for again with every caller: the chain may not be reached yet.
+    For a client's key the chain decides, once `chain` knows it. A client that the chain does not know may
+    be among `clients`, which are read again for every caller, because the chain may not be reachable yet.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Directory:
         }
 
     def authorize(self, peer: Peer) -> str | None:
-        """Why a peer is not welcome; None when it is."""
+        """Returns why a peer is refused, or None if it is admitted."""
         if peer.role is Role.ANONYMOUS:
-            return None if self._anonymous else "nobody is let in here without a registered key"
+            return None if self._anonymous else "this party admits only registered keys"
         found = (peer.name, peer.public)
         match self._standing(peer):
             case KeyStanding.ENDED:
@@ -96,7 +96,7 @@ class Directory:
         return f"{peer.name!r} is not registered with this key as {peer.role.name.lower()}"
 
     def require_valid(self, peer: Peer) -> None:
-        """Raises RequestError if the key has ended of somebody who was let in before."""
+        """Raises RequestError if the key of an admitted peer is no longer valid."""
         if self._standing(peer) is KeyStanding.ENDED:
             raise RequestError(f"the key of {peer.name!r} has ended")
 
@@ -111,26 +111,26 @@ def _names(parties: tuple[Party, ...]) -> frozenset[tuple[str, bytes]]:
 
 
 class PartyLog(StorageLog, Protocol):
-    """The log of a party that runs: on disk, or in Kafka; `recovery` says what opening it found."""
+    """The log of a running party, on disk or in Kafka; `recovery` says what opening it found."""
 
     recovery: Recovery
 
     @property
     def size_bytes(self) -> int:
-        """What the records take."""
+        """The size of the records."""
 
 
 def _permitted(peer: Peer, body: bytes) -> tuple[Operation, bytes]:
-    """What a peer asks, and about what; RequestError if it is not for it to ask."""
+    """Returns the operation and its body. Raises RequestError if the peer's role does not allow it."""
     operation, rest = split_request(body)
     if peer.role not in _MAY.get(operation, frozenset(Role)):
-        raise RequestError(f"{operation.name.lower()} is not for the role {peer.role.name.lower()}")
+        raise RequestError(f"{operation.name.lower()} is not allowed for the role {peer.role.name.lower()}")
     return operation, rest
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """What the party does not take, and what its log fails at, as the peer is told."""
+    """Turns refusals and failures of the log into errors for the peer."""
     try:
         yield
     except RefusedError as error:
@@ -141,7 +141,7 @@ def _refusals() -> Iterator[None]:
 
 
 class StorageParty:
-    """Answers requests over a log and what is known of it."""
+    """Answers requests over a log and its indexes."""
 
     def __init__(self, core: StorageCore, log: PartyLog, interval_s: float = 0.005) -> None:
         self._core = core
@@ -150,23 +150,23 @@ class StorageParty:
         self.handlers = Handlers(self.answer, answer_attached=self.answer_attached)
 
     async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
-        """The answer to one request; RequestError where there is none."""
+        """Returns the answer to one request. Raises RequestError if there is none."""
         operation, rest = _permitted(peer, body)
         with _refusals():
             return await self._do(operation, rest)
 
     async def answer_attached(self, peer: Peer, request: Attached) -> bytes | Attached:
-        """The answer to a request with something attached to it, which is a batch to be stored."""
+        """Returns the answer to a request with an attached batch to store."""
         operation, rest = _permitted(peer, request.body)
         if operation is not Operation.STORE:
-            raise RequestError(f"nothing is to be attached to {operation.name.lower()}")
+            raise RequestError(f"nothing may be attached to {operation.name.lower()}")
         with _refusals():
             return await self._store(peer, decode_digest(rest), request.contents)
 
     async def _do(self, operation: Operation, body: bytes) -> bytes | Attached:
         match operation:
             case Operation.STORE:
-                raise RequestError("the batch that is to be stored is to be attached")
+                raise RequestError("the batch to store must be attached")
             case Operation.APPEND_PLAIN:
                 return await self._append_plain(body)
             case Operation.FETCH_PLAIN:
@@ -190,7 +190,7 @@ class StorageParty:
         return found(appended.first_offset.to_bytes(8, "big"))
 
     async def _fetch_plain(self, request: FetchPlain) -> bytes:
-        """Waits for the first record, if there is none, as long as the client will."""
+        """Waits for the first record, if there is none, as long as the client asks."""
         bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
         part: PlainSlice | Below = self._core.fetch_plain(request.place, request.offset, bytes_max)
         try:
@@ -203,7 +203,7 @@ class StorageParty:
         return missing(part) if isinstance(part, Below) else found(encode_slice(part))
 
     def _look_up(self, operation: Operation, body: bytes) -> bytes | Attached:
-        """What needs no waiting."""
+        """Returns the answer to a request that needs no waiting."""
         match operation:
             case Operation.FETCH:
                 request = FetchRange.decode(body)
@@ -235,7 +235,7 @@ class StorageParty:
         return found(encode_batches(part.batches, part.next_position))
 
     def status(self) -> Status:
-        """How the party is."""
+        """Returns the state of the party."""
         log, torn = self._log, self._log.recovery.torn
         torn_bytes = torn.bytes_cut if torn else 0
         return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, self._core.lost_count)

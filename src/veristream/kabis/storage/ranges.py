@@ -1,4 +1,4 @@
-"""Which record of the log holds which numbers of a sequence: 24 bytes for each batch, in arrays."""
+"""An index from the numbers of a sequence to records of the log: 24 bytes for each batch, in arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 class Ranges:
-    """Runs of numbers (sequences or offsets), by where they begin; below `low_water` nothing is kept."""
+    """Runs of numbers (sequences or offsets), sorted; there are none below `low_water`."""
 
     __slots__ = ("_counts", "_firsts", "_positions", "end", "low_water")
 
@@ -21,7 +21,7 @@ class Ranges:
         self.end = 0
 
     def add(self, first: int, count: int, position: int) -> bool:
-        """Notes a run; False, and nothing noted, if one that begins there is known."""
+        """Adds a run; returns False, and adds nothing, if one with this first number exists."""
         place = bisect_left(self._firsts, first)
         if place < len(self._firsts) and self._firsts[place] == first:
             return False
@@ -32,14 +32,14 @@ class Ranges:
         return True
 
     def position_of(self, first: int) -> int | None:
-        """Where the run stands that begins with a number."""
+        """Returns the position of the run that begins with a number, or None."""
         place = bisect_left(self._firsts, first)
         if place < len(self._firsts) and self._firsts[place] == first:
             return self._positions[place]
         return None
 
     def covering(self, number: int) -> Iterator[int]:
-        """Where the run stands that holds a number, and all after it."""
+        """Yields the positions of the run that contains a number, and of all later runs."""
         place = bisect_right(self._firsts, number) - 1
         if place < 0 or number >= self._firsts[place] + self._counts[place]:
             place += 1
@@ -49,23 +49,23 @@ class Ranges:
         return (self._positions[each] for each in range(place, len(self._positions)))
 
     def end_before(self, position: int) -> int:
-        """Where the numbers end that stand before a position of the log; for runs noted in order."""
+        """Returns the end of the numbers before a position of the log; for runs added in order."""
         place = bisect_left(self._positions, position)
         return self.low_water if place == 0 else self._firsts[place - 1] + self._counts[place - 1]
 
     @property
     def oldest_position(self) -> int:
-        """The first position that is still needed; past all positions if none is."""
+        """The first position that is still needed; past all positions if there are no runs."""
         return min(self._positions, default=sys.maxsize)
 
     def extend(self, low_water: int, end: int) -> None:
-        """Takes over what a checkpoint says."""
+        """Applies a checkpoint."""
         self.end = max(self.end, end)
         if low_water > self.low_water:
             self.raise_low_water(low_water)
 
     def raise_low_water(self, low_water: int) -> None:
-        """Forgets the runs that lie wholly below the mark."""
+        """Removes the runs that lie wholly below the mark."""
         self.low_water = low_water
         place = 0
         while place < len(self._firsts) and self._firsts[place] + self._counts[place] <= low_water:
@@ -73,7 +73,7 @@ class Ranges:
         self._drop(place)
 
     def forget_before(self, position: int) -> None:
-        """Forgets the runs whose records are gone; the mark rises to what is left."""
+        """Removes the runs whose records are gone, and raises the mark to the first that is left."""
         gone = [place for place, found in enumerate(self._positions) if found < position]
         if not gone:
             return

@@ -75,7 +75,7 @@ async def _answer_nothing(_peer: Peer, _body: bytes) -> bytes:
 
 
 async def _take_nothing(_peer: Peer, _request: Attached) -> bytes:
-    raise RequestError("nothing is to be attached to this")
+    raise RequestError("nothing may be attached to this")
 
 
 def _receive_nothing(_peer: Peer, _body: bytes) -> None:

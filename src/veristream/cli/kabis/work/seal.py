@@ -24,7 +24,7 @@ from veristream.kabis.protocol.seal import (
 def create(topic: str, file: Path) -> None:
     """Makes the first key of a topic, in a new file."""
     if not is_name(topic):
-        raise ModelError(f"{topic!r} is no name of a topic", hint="letters, digits, '.', '_' and '-'")
+        raise ModelError(f"{topic!r} is not a valid topic name", hint="letters, digits, '.', '_' and '-'")
     save_topic_keys(file, TopicKeys(topic, 0, {0: os.urandom(KEY_BYTES)}))
     typer.echo(f"{file}: key 0 of {topic}; give it to who may read the topic, and to nobody else")
 

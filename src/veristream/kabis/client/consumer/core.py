@@ -443,9 +443,9 @@ class ConsumerCore:
         wanted.failed.add(party)
         if party not in admission.parties:
             return
-        why = "it vouched for the batch and does not have it"
+        why = "it gave a receipt for the batch and does not have it"
         if isinstance(answer, Below):
-            why = "it let the batch go although it is above the low-water mark"
+            why = "it released the batch although it is above the low-water mark"
         self.standing.suspect(party, admission.digest, why, now_ms)
         if isinstance(answer, Absent) and self.follower.last is not None and party not in wanted.absences:
             certificate = self.follower.last.certificate

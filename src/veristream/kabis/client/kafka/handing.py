@@ -1,4 +1,4 @@
-"""Handing events of a parcel to Kafka's client, many with one call: that costs less than one for each."""
+"""Hands the events of a parcel to Kafka's client, many with one call, which costs less."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from veristream.kabis.client.kafka.parcels import TOGETHER, Content, PlainParcel
 
 
 def hand_over(producer: Producer, parcel: PlainParcel, end: int) -> None:
-    """Gives the client the events of a parcel up to a position.
+    """Hands the client the events of a parcel up to a position.
 
-    BufferError if it has no room for all, KafkaException if it takes none any more; those before the first
-    that it did not take are handed over all the same.
+    Raises BufferError if it has no room for all, and KafkaException if it has failed. The events before the
+    first one that it refused are handed over all the same.
     """
     together_end = end if parcel.whole is None else min(end, len(parcel.contents) - 1)
     if parcel.sent < together_end:
@@ -25,9 +25,9 @@ def hand_over(producer: Producer, parcel: PlainParcel, end: int) -> None:
 
 
 def hand_over_last(producer: Producer, parcel: PlainParcel) -> None:
-    """Gives the client all that is left of a parcel, which ends, and asks about the last event."""
+    """Ends a parcel: hands the client its remaining events, the last one with a delivery report."""
     hand_over(producer, parcel, len(parcel.contents) - 1)
-    parcel.ended = True  # before Kafka can say anything about it
+    parcel.ended = True  # before Kafka can report on it
     try:
         _hand_over_one(producer, parcel, last=True)
     except BufferError:
@@ -36,7 +36,7 @@ def hand_over_last(producer: Producer, parcel: PlainParcel) -> None:
 
 
 def _hand_over_one(producer: Producer, parcel: PlainParcel, *, last: bool = False) -> None:
-    """The next event by itself, with all that it may have."""
+    """Hands over the next event by itself, with headers and timestamp."""
     key, value = _split(parcel.contents[parcel.sent])
     more: dict[str, Any] = {}
     if parcel.whole is not None:
@@ -58,8 +58,8 @@ def _hand_over_together(producer: Producer, parcel: PlainParcel, end: int) -> No
     if parcel.asks:
         for message in messages if parcel.each else messages[:1]:
             message["callback"] = parcel.report
-    # The client takes none after one that it has no room for, and sizes were looked at before: so the ones
-    # that it took are the first.
+    # The client takes none after one that it has no room for, and sizes were checked before. So it took
+    # the first ones.
     taken = producer.produce_batch(parcel.topic, messages, parcel.partition)
     parcel.sent += taken
     if taken:

@@ -1,4 +1,4 @@
-"""Where events stand in a partition when Kafka's word does not say it: they are looked for there."""
+"""Finds the offsets of events by reading the partition, if Kafka's delivery reports do not tell them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ READ_PATIENCE_S = 30.0
 
 
 class Locator:
-    """Where the events of a parcel stand, read when it is called first.
+    """Finds the offsets of a parcel's events on the first call.
 
-    `tell_shared` is called if others' events lie between them.
+    Calls `tell_shared` if other producers' events lie between them.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class Locator:
         self._lock = threading.Lock()
 
     def __call__(self) -> Sequence[int]:
-        """The offsets; raises EnvironmentFailure if they cannot be read, or an event is missing."""
+        """Returns the offsets. Raises EnvironmentFailure if one is missing or Kafka does not answer."""
         with self._lock:
             if self._found is None:
                 self._found = found = self._read()
                 if not are_consecutive(found[0], found[-1], len(found)):
-                    self._tell_shared()  # so that nobody has to read what comes from now on
+                    self._tell_shared()  # so that later events need no reading
                 self._parcel.forget()
             return self._found
 
@@ -53,5 +53,5 @@ class Locator:
             reader.close()
         offsets = find_offsets(parcel.contents, kept)
         if offsets is None:
-            raise DeliveryTimeoutError(f"{parcel.topic}-{parcel.partition}", "not all were kept")
+            raise DeliveryTimeoutError(f"{parcel.topic}-{parcel.partition}", "some are missing")
         return offsets

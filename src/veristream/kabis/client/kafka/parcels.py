@@ -1,10 +1,11 @@
-"""Events of one partition that go to Kafka together, and where they come to stand.
+"""Events of one partition that are sent to Kafka together, and their offsets.
 
-Kafka's word on every single event would cost more than sending it. So it is asked for the first and the
-last of a parcel. None in between can have failed, for the producer stops at the first failure that is not a
-timeout (`enable.gapless.guarantee`), and none can have timed out if the last was delivered before the first
-could have. If as many offsets lie between the two as events, those are the events'. Else another producer's
-events lie between ours, and where ours stand is read in the partition if somebody wants to know.
+A delivery report for every event would cost more than sending it, so only the first and the last event of
+a parcel have one. None in between can have failed, because the producer stops at the first failure that is
+not a timeout (`enable.gapless.guarantee`), and none can have timed out if the last was delivered before the
+first could time out. If there are as many offsets between the two as events, they are those of the events.
+Otherwise another producer's events lie between ours, and the partition is read if a program asks for the
+offsets.
 """
 
 from __future__ import annotations
@@ -17,34 +18,34 @@ from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.protocol.records import Record
 
 TOGETHER = 100
-"""How many events are handed over at once where many come."""
+"""How many events are handed over at once where many arrive."""
 SMALL_BYTES = 16 << 10
 
 Content = bytes | None | tuple[bytes, bytes | None]
-"""By what an event is known: its value, and before that its key if it has one.
+"""What identifies an event: its value, preceded by its key if it has one.
 
-Not always a pair: the collector of garbage passes over bytes, and many thousands are on their way.
+Not always a pair, because many thousands are in flight and the garbage collector skips bytes.
 """
 
 
 def content_of(key: bytes | None, value: bytes | None) -> Content:
-    """By what an event is known."""
+    """Returns what identifies an event."""
     return value if key is None else (key, value)
 
 
 Report = Callable[[KafkaError | None, Message], None]
-"""Takes Kafka's word on an event."""
+"""Takes Kafka's delivery report of an event."""
 
 
 class PlainParcel(Parcel):
     """A parcel of events, of which the first `sent` were handed to Kafka's client.
 
-    It is `full` at so many events: then they have to be handed over before it takes another. `whole` is the
-    newest event as it was pushed, if there is more to it than its content; it goes by itself. The client is
-    asked about `each` event, or else it `asks` about the next as long as none has gone, and about the last;
-    `report` takes the answers. `indices` are the offsets that Kafka told, None where it only said that it
-    has the event; none of them lies before `after`. `seen` is how many events there were when it was last
-    looked at. Nothing is added once it has `ended`, and nothing is settled before.
+    With `full` events it must be handed over before it takes another. `whole` is the newest event as it was
+    pushed, if it has headers or a timestamp or is large; it is handed over by itself. With `each`, every
+    event has a delivery report; otherwise the next one has if `asks` is true, and the last one. `report`
+    takes the reports. `indices` are the reported offsets, None where Kafka reported only that it has the
+    event; none is less than `after`. `seen` is the number of events at the last look. Nothing is added once
+    it has `ended`, and nothing is settled before.
     """
 
     __slots__ = (
@@ -69,17 +70,17 @@ class PlainParcel(Parcel):
 
     @property
     def count(self) -> int:
-        """How many events it has."""
+        """The number of events."""
         return self._taken + len(self.contents)
 
     def take(self, record: Record) -> None:
-        """Adds an event; one that is large or has more than a content is handed over before the next."""
+        """Adds an event; one that is large or has headers or a timestamp is handed over before the next."""
         self.contents.append(content_of(record.key, record.value))
         if record.headers or record.timestamp_ms is not None or not is_small(record):
             self.whole, self.full = record, 0
 
     def forget(self) -> None:
-        """Lets go of the events, once nobody has to look for them any more."""
+        """Drops the events, once nobody has to look for them any more."""
         self._taken, self.contents = len(self.contents), []
 
 
@@ -89,20 +90,20 @@ def is_small(record: Record) -> bool:
 
 
 def size_of(parcel: PlainParcel) -> int:
-    """How many bytes the values of its events have."""
+    """Returns the bytes of its events' values."""
     values = [each[1] if isinstance(each, tuple) else each for each in parcel.contents]
     return sum(len(value or b"") for value in values)
 
 
 def are_consecutive(first: int, last: int, count: int) -> bool:
-    """Whether so many events fill all offsets from the first's to the last's."""
+    """Whether `count` events fill all offsets from the first to the last."""
     return last - first == count - 1
 
 
 def find_offsets(sent: Sequence[Content], kept: Iterable[tuple[int, Content]]) -> list[int] | None:
-    """Where events stand among those that a partition holds, in their order; None if one is missing.
+    """Returns the offsets of events among those of a partition, in order; None if one is missing.
 
-    Where another's event has the same key and value as ours, either is right: nobody can tell them apart.
+    If another producer's event has the same key and value as ours, either offset is right.
     """
     offsets: list[int] = []
     for offset, content in kept:

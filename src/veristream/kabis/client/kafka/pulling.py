@@ -1,9 +1,9 @@
-"""Pulling events of topics that are not validated straight from Kafka.
+"""Pulls events of topics that are not validated straight from Kafka.
 
-One client of Kafka reads all partitions of a cluster, in a thread of its own, a little ahead of who pulls.
-A partition is taken up at an offset when it is first asked for, or asked for from elsewhere. When much has
-arrived that nobody has taken, reading rests; and if nobody takes any for a while, the partitions that keep
-the others waiting are let go, and taken up again when they are asked for.
+One Kafka client reads all partitions of a cluster, in its own thread, a little ahead of the program. It
+seeks in a partition when that is first asked for, or asked for at another offset. When many events wait to
+be taken, reading pauses. If none are taken for a while, the partitions that hold up the others are dropped,
+and read again when they are asked for.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import FROM_END
 
 EVENTS_MAX = 2_000
-"""How many events are read before those who wait for them are told."""
+"""How many events are read before those who wait for them are woken."""
 AT_ONCE = 200
-"""How many messages are there at once: so few are gone again before the collector of garbage looks."""
+"""How many messages exist at once: so few that they are freed before the garbage collector runs."""
 MANY = 100
 LINGER_S = 0.003
-"""How long to wait for company where many events arrive: each handing over costs as much as some events."""
+"""How long to wait for further events where many arrive, because a wake-up costs as much as some events."""
 POLL_S = 0.05
 THREADS_MAX = 16
 QUEUE_KIB = 16 << 10
@@ -47,9 +47,9 @@ Value = TypeVar("Value")
 
 
 class _Source:
-    """A partition: the events that have arrived, from `position` up to `next_offset`.
+    """A partition: the events that have arrived, from `position` to `next_offset`.
 
-    `turned` once it is to be taken up at `next_offset`; until that is done, what arrives is of no use.
+    `turned` until the client has sought to `next_offset`; events that arrive before are dropped.
     """
 
     __slots__ = (
@@ -69,13 +69,13 @@ class _Source:
         self.one_by_one = asyncio.Lock()
 
     def turn_to(self, offset: int) -> None:
-        """Drops what is here; reading goes on from an offset."""
+        """Drops the events that have arrived, and continues from an offset."""
         self.events, self.size_bytes = [], 0
         self.position = self.next_offset = offset
         self.turned = True
 
     def take(self) -> PlainEvents | None:
-        """What has arrived, if anything."""
+        """Returns the events that have arrived, or None."""
         if not self.events:
             return None
         events, size_bytes = self.events, self.size_bytes
@@ -84,7 +84,7 @@ class _Source:
         return PlainEvents(events, self.position, self.position, size_bytes)
 
     def wake(self) -> None:
-        """Tells whoever waits for this partition, once."""
+        """Wakes those who wait for this partition, once."""
         arrived, self.arrived = self.arrived, None
         if arrived is not None:
             arrived()
@@ -106,31 +106,31 @@ class _Stream:
         self._thread.start()
 
     def add(self, source: _Source) -> None:
-        """Takes a partition in, to be read once it is asked for."""
+        """Adds a partition, to be read once it is asked for."""
         with self._lock:
             self._sources[source.place] = source
 
     def close(self) -> None:
-        """Lets go of the cluster."""
+        """Closes the connection to the cluster."""
         self._closed = True
         self._thread.join()
         self._consumer.close()
 
     def bounds(self, place: Place) -> tuple[int, int]:
-        """The first offset that Kafka keeps, and the one that the next event gets."""
+        """Returns the first offset in Kafka, and the offset of the next event."""
         try:
             return self._topics.bounds(*place)
         except KafkaFailure as failure:
             raise TimeoutError(failure.message) from failure
 
     def require(self, topic: str, partitions: int) -> None:
-        """Makes the topic if it is not there; raises ModelError if it has another number of partitions."""
+        """Creates the topic if necessary. Raises ModelError if the number of partitions differs."""
         self._topics.require(topic, partitions, TOPIC_SETTINGS)
 
     def ask(
         self, source: _Source, offset: int, arrived: Callable[[], object]
     ) -> PlainEvents | KafkaError | None:
-        """What has arrived from an offset on; None if nothing has, and then `arrived` is called once."""
+        """Returns what has arrived from an offset on; if nothing has, calls `arrived` once it does."""
         with self._lock:
             source.arrived = None
             if source.error is not None:
@@ -157,7 +157,7 @@ class _Stream:
                 time.sleep(POLL_S)
 
     def _read(self, linger_s: float) -> int:
-        """Reads what has arrived, a part after the other, and tells who waits for it; gives how much."""
+        """Reads what has arrived, in parts, and wakes those who wait for it; returns the bytes."""
         count = size_bytes = 0
         among: set[_Source] = set()
         try:
@@ -178,7 +178,7 @@ class _Stream:
         return count
 
     def _has_room(self) -> bool:
-        """Whether to read on; waits for it, and lets go of what nobody takes."""
+        """Whether to continue reading; waits for that, and drops partitions that nobody takes."""
         with self._taken:
             held = [source for source in self._sources.values() if source.size_bytes]
             if sum(source.size_bytes for source in held) <= HELD_BYTES:
@@ -189,12 +189,14 @@ class _Stream:
             return False
 
     def _turn(self) -> None:
-        """Takes partitions up where they are to be read from."""
+        """Seeks in the partitions that were turned to another offset."""
         with self._lock:
             turned = [source for source in self._sources.values() if source.turned]
         for topic in {source.place[0] for source in turned} - self._known:
             self._known.add(topic)
-            with suppress(KafkaException):  # then reading begins later: the client asks, but takes its time
+            with suppress(
+                KafkaException
+            ):  # then reading begins later, when the client has asked for the partition
                 self._consumer.list_topics(topic, timeout=LIST_S)
         with self._lock:
             for source in turned:
@@ -206,7 +208,7 @@ class _Stream:
                 self._consumer.incremental_assign(places)
 
     def _share_out(self, messages: list[Message], among: set[_Source]) -> int:
-        """Adds events to their partitions, which are noted; gives how many bytes that are."""
+        """Adds events to their partitions, which are noted; returns the bytes."""
         if any(map(Message.error, messages)):
             for message in messages:
                 if (error := message.error()) is not None:
@@ -227,7 +229,7 @@ class _Stream:
         return size_bytes
 
     def _complain(self, error: KafkaError | None, place: tuple[str | None, int | None] | None) -> None:
-        """Keeps an error for whoever reads its partition, or for everybody if it is about none."""
+        """Keeps an error for the reader of its partition, or for all if it names none."""
         with self._lock:
             for source in self._sources.values():
                 if place is None or place[0] is None or place == source.place:
@@ -236,7 +238,7 @@ class _Stream:
                     source.wake()
 
     def _let_go(self, source: _Source) -> None:
-        """Reads a partition no more, and drops what has arrived, until it is asked for."""
+        """Stops reading a partition until it is asked for again, and drops what has arrived."""
         if source.reading:
             self._consumer.incremental_unassign([TopicPartition(*source.place)])
         source.turn_to(source.position)
@@ -259,9 +261,9 @@ class KafkaPuller:
     async def fetch_plain(
         self, place: PartitionName, offset: int, bytes_max: int, wait_ms: int
     ) -> PlainEvents | Below:
-        """Events from an offset on, as they are in Kafka; waits that long for the first.
+        """Returns events of Kafka from an offset on; waits for the first.
 
-        Raises TimeoutError when Kafka does not answer now, and the failure if it never will.
+        Raises TimeoutError if Kafka does not answer now, and another failure if it never will.
         """
         stream, source = await self._find((place.topic, place.partition))
         async with source.one_by_one:
@@ -274,12 +276,12 @@ class KafkaPuller:
             return found or PlainEvents([], offset, offset, 0)
 
     async def bounds(self, place: Place) -> tuple[int, int]:
-        """The first offset that Kafka keeps, and the one that the next event gets."""
+        """Returns the first offset in Kafka, and the offset of the next event."""
         stream, source = await self._find(place)
         return await self._run(stream.bounds, source.place)
 
     async def _find(self, place: Place) -> tuple[_Stream, _Source]:
-        """The partition, opened when it is first asked for, once."""
+        """Returns the partition; opens it on the first call."""
         found = self._sources.get(place)
         if found is not None:
             return found
@@ -293,7 +295,7 @@ class KafkaPuller:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     def _open(self, place: Place) -> _Stream:
-        """The cluster that has a partition; one call at a time."""
+        """Returns the stream of the cluster that has a partition; one call at a time."""
         topic, settings = place[0], self._settings_of(place[0])
         stream = self._streams.get(settings.bootstrap)
         if stream is None:
@@ -302,7 +304,7 @@ class KafkaPuller:
         return stream
 
     def close(self) -> None:
-        """Lets go of all clusters."""
+        """Closes the connections to all clusters."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         for stream in self._streams.values():
             stream.close()
@@ -328,19 +330,18 @@ def _configure(settings: KafkaSettings, troubles: Troubles) -> dict[str, Any]:
     return configure(
         settings,
         troubles,
-        group_id="kabis-nobody",  # the client asks for a name; groups and their commits are on the ledger
+        group_id="kabis-nobody",  # the client requires a name; groups and their commits are on the ledger
         enable_auto_commit=False,
         enable_auto_offset_store=False,
         auto_offset_reset="error",
         queued_max_messages_kbytes=QUEUE_KIB,
-        fetch_queue_backoff_ms=5,  # it would rest for a second whenever so much is here
+        fetch_queue_backoff_ms=5,  # otherwise the client pauses for a second whenever it has read this much
         fetch_wait_max_ms=100,
     )
 
 
 def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
-    """Messages of one partition that arrived together; every message passes here, so that no function of
-    ours is called for each."""
+    """Yields runs of messages of one partition, without a Python call for each message."""
     places: list[Any] = list(
         zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
     )
@@ -352,7 +353,7 @@ def _runs(messages: list[Message]) -> Iterator[tuple[Place, list[Message]]]:
 
 
 def _show(messages: Sequence[Message], origin: Origin) -> Iterator[Consumed]:
-    """The messages as events; what is said above holds here too."""
+    """Converts messages to events, without a Python call for each message."""
     found = list(map(Message.headers, messages))
     headers = [tuple(each or ()) for each in found] if any(found) else repeat(())
     times_ms = [time_ms for _, time_ms in map(Message.timestamp, messages)]
@@ -364,7 +365,7 @@ def _show(messages: Sequence[Message], origin: Origin) -> Iterator[Consumed]:
 def _explain(
     stream: _Stream, source: _Source, offset: int, error: KafkaError, wait_s: float
 ) -> PlainEvents | Below:
-    """What an error comes to: events that were let go, nothing for now, or nothing for good."""
+    """Returns that events were released or are not there yet; raises what keeps Kafka from answering."""
     if error.code() == KafkaError._AUTO_OFFSET_RESET:
         low, high = stream.bounds(source.place)
         if offset < low:

@@ -1,9 +1,9 @@
-"""Pushing events of topics that are not validated straight to Kafka, at its own pace.
+"""Pushes events of topics that are not validated straight to Kafka, at Kafka's own pace.
 
-A push puts its event into the partition's open parcel. What is there goes to Kafka's client together, when
-it is much or after a moment, but for the newest event: it is held back until the next comes, or until the
-parcel ends. So the last event of a parcel is always still to be sent when it ends, and Kafka can be asked
-about it: see `parcels` for why that is enough.
+A push puts its event into the partition's open parcel. The events of a parcel are passed to Kafka's client
+together, when there are many or after a moment, except for the newest: it is held back until the next one
+comes, or until the parcel ends. So the last event of a parcel is always passed on when the parcel ends,
+with a delivery callback; `parcels` explains why that is enough.
 """
 
 from __future__ import annotations
@@ -54,19 +54,21 @@ POLL_S = 0.1
 HOLD_S = 0.002
 PARCEL_S = 0.02
 PARCEL_EVENTS = 5_000
-"""When a parcel ends although events still come: what it costs to end one is borne by many events."""
+"""When a parcel ends although events still arrive; many events share the cost of ending one."""
 PUSHED_MAX = 1_000
-"""How many events of one call are taken at a time."""
+"""How many events of one call are taken at once."""
 MESSAGES_MAX = 2_000_000
 MESSAGE_BYTES_MAX = LEAF_BYTES_MAX + 4096
-"""An event, and what Kafka puts around it."""
+"""An event and Kafka's overhead."""
 TOPIC_SETTINGS = {"max.message.bytes": str(MESSAGE_BYTES_MAX)}
 
 
 @dataclass(slots=True)
 class KafkaQueue:
-    """One partition; Kafka is asked about `each` event once somebody wanted to know where one stands while
-    others' events lay in between."""
+    """One partition; with `each`, Kafka reports the delivery of every event.
+
+    That begins when a program asks for an index and other producers' events lie between ours.
+    """
 
     topic: str
     partition: int
@@ -76,7 +78,7 @@ class KafkaQueue:
 
 
 class KafkaTopic:
-    """A topic that is not validated, as `push` needs it."""
+    """A topic of Kafka, as `push` needs it."""
 
     __slots__ = ("_lock", "_only", "_pusher", "partitioner")
 
@@ -87,9 +89,9 @@ class KafkaTopic:
         self.partitioner = Partitioner(queues)
 
     def push(self, record: Record) -> Pushed:
-        """Takes an event and gives its future, or raises BufferFullError; from any thread.
+        """Takes an event and returns its future, or raises BufferFullError. From any thread.
 
-        Every event passes here, so that the common case looks nothing up twice and calls next to nothing.
+        Every event passes here, so the common case looks nothing up twice and calls almost nothing.
         """
         _, value, key, headers, timestamp_ms, partition = record
         queue = self._only
@@ -121,9 +123,9 @@ class KafkaTopic:
             return Pushed(parcel, parcel.count - 1)
 
     def push_all(self, values: Sequence[bytes], key: bytes | None, many: PushedMany) -> int:
-        """Takes events of one key, as many as there is room for, and gives how many; from any thread.
+        """Takes as many events of one key as there is room for; returns how many. From any thread.
 
-        None are taken where they have to be looked at one by one.
+        Takes none if each has to be examined.
         """
         queue, values = self._only, values[:PUSHED_MAX]
         if queue is None or not _are_small(values if key is None else [key, *values]):
@@ -139,11 +141,11 @@ class KafkaTopic:
         return len(values)
 
     def _find(self, record: Record) -> KafkaQueue:
-        """The queue of the partition that was asked for, or that the key chooses; raises what is wrong."""
+        """Returns the queue of the event's partition. Raises an error if the event is invalid."""
         _, value, key, headers, timestamp_ms, _ = record
         _require_bytes(key, value)
         if headers or timestamp_ms is not None or not is_small(record):
-            encode_leaf(key, value, headers, timestamp_ms)  # which says if it is too large
+            encode_leaf(key, value, headers, timestamp_ms)  # raises TooLargeError
         return self.partitioner.find(record)
 
 
@@ -174,7 +176,7 @@ class KafkaPusher:
             thread.start()
 
     def topic(self, name: str, partitions: int, sealer: Sealer | None) -> KafkaTopic:
-        """The topic, made if Kafka does not have it; ModelError if it has more or fewer partitions."""
+        """Returns the topic; creates it if necessary. Raises ModelError if its partitions differ."""
         self._topics.require(name, partitions, TOPIC_SETTINGS)
         ends = self._topics.ends(name, partitions)
         queues = [KafkaQueue(name, number, sealer) for number in range(partitions)]
@@ -185,7 +187,7 @@ class KafkaPusher:
         return KafkaTopic(self, queues)
 
     def _open_parcel(self, queue: KafkaQueue) -> PlainParcel:
-        """Begins a parcel, which ends soon."""
+        """Opens a parcel, which ends soon."""
         if self._closed:
             raise ClosedError("events are pushed before the producer is closed")
         parcel = queue.open = PlainParcel(queue.topic, queue.partition)
@@ -197,7 +199,7 @@ class KafkaPusher:
         return parcel
 
     def ready(self, queue: KafkaQueue) -> PlainParcel:
-        """The open parcel; if it was full, what it has is handed over. Called with the lock held."""
+        """Returns the open parcel; if it was full, hands its events over. Called with the lock held."""
         parcel = queue.open or self._open_parcel(queue)
         if len(parcel.contents) >= parcel.full:
             try:
@@ -207,25 +209,25 @@ class KafkaPusher:
         return parcel
 
     def explain(self, parcel: PlainParcel, error: BufferError | KafkaException) -> EnvironmentFailure:
-        """Why Kafka's client takes no event now."""
+        """Returns why Kafka's client takes no event now."""
         if isinstance(error, BufferError):
             return BufferFullError(self._options.buffer_bytes)
         return self._troubles.explain(f"push to {parcel.topic}-{parcel.partition}", error_of(error))
 
     def parcels(self) -> list[PlainParcel]:
-        """All that somebody waits for; what was held back leaves."""
+        """Returns all parcels that are not settled, and sends what was held back."""
         self._end_parcels(lambda parcel: True)
         with self.lock:
             return list(self._flying)
 
     @property
     def buffered_bytes(self) -> int:
-        """How much is on its way."""
+        """The bytes in flight."""
         with self.lock:
             return sum(map(size_of, self._flying))
 
     def close(self) -> None:
-        """Fails everything that is not acknowledged, and all pushes to come."""
+        """Fails everything that is not acknowledged, and all further pushes."""
         with self.lock:
             self._closed = True
             left = list(self._flying)
@@ -251,7 +253,7 @@ class KafkaPusher:
             self._end_parcels(_is_due)
 
     def _end_parcels(self, is_due: Callable[[PlainParcel], bool]) -> None:
-        """Hands over all that waits; the last event only where a parcel ends with it."""
+        """Hands over all events that wait, except for the last event of a parcel that continues."""
         failed: list[tuple[PlainParcel, Failure]] = []
         with self.lock:
             for queue in self._queues:
@@ -273,20 +275,20 @@ class KafkaPusher:
         for parcel, why in failed:
             self._settle(parcel, why)
 
-    # What Kafka says.
+    # Kafka's reports.
 
     def _poll_always(self) -> None:
         while not self._closed:
             try:
                 self.producer.poll(POLL_S)
-            except KafkaException as exception:  # the client has given up for good, and tells whoever polls
+            except KafkaException as exception:  # the client has failed for good
                 for parcel in self.parcels():
                     self._settle(parcel, self.explain(parcel, exception))
 
     def _delivered(
         self, queue: KafkaQueue, parcel: PlainParcel, error: KafkaError | None, message: Message
     ) -> None:
-        """Kafka's word on the first or the last event of a parcel."""
+        """Kafka reports the delivery of the first or the last event of a parcel."""
         if error is not None:
             self._fail(parcel, error)
             return
@@ -306,7 +308,7 @@ class KafkaPusher:
     def _delivered_each(
         self, queue: KafkaQueue, parcel: PlainParcel, error: KafkaError | None, message: Message
     ) -> None:
-        """Kafka's word on one event after the other."""
+        """Kafka reports the delivery of each event."""
         if error is not None:
             self._fail(parcel, error)
             return
@@ -321,7 +323,7 @@ class KafkaPusher:
             self._readers.submit(self._look, queue, parcel)
 
     def _note(self, parcel: PlainParcel, message: Message) -> None:
-        """Takes down where an event stands, and that the next ones of its partition stand behind it."""
+        """Notes the offset of an event, after which the next ones of its partition lie."""
         place, offset = (parcel.topic, parcel.partition), known_offset(message)
         if not parcel.indices:
             parcel.after = self._after[place]
@@ -337,7 +339,7 @@ class KafkaPusher:
         self._settle(parcel, failure)
 
     def _look(self, queue: KafkaQueue, parcel: PlainParcel) -> None:
-        """Reads whether the events of a parcel are there, when Kafka's word does not say it."""
+        """Reads the partition to learn whether it has a parcel's events, if Kafka's reports do not say."""
         locator = self._locator(queue, parcel)
         try:
             first = locator()[0]
@@ -363,24 +365,24 @@ class KafkaPusher:
 
 
 def _ask_about_each(queue: KafkaQueue) -> None:
-    """Others push to this partition too, and somebody wants to know where events stand."""
+    """Notes that other producers push to this partition, and that a program asks for indices."""
     queue.each = True
 
 
 def _require_bytes(*given: object) -> None:
-    """Raises TypeError now, for later it would be about many events."""
+    """Raises TypeError now, because later it would concern many events."""
     for each in given:
         if not isinstance(each, bytes | None):
             raise TypeError(f"an event's key and value are bytes, not {type(each).__name__}")
 
 
 def _are_small(values: Sequence[bytes]) -> bool:
-    """Whether these are bytes, and few enough each that many of them may wait."""
+    """Whether all are bytes, and so small that many of them may wait."""
     return bool(values) and set(map(type, values)) == {bytes} and max(map(len, values)) <= SMALL_BYTES
 
 
 def _is_due(parcel: PlainParcel) -> bool:
-    """Whether no event has come since the last time, or too many have."""
+    """Whether no event has arrived since the last call, or the parcel is large or old."""
     before, parcel.seen = parcel.seen, len(parcel.contents)
     lasts_s = time.monotonic() - parcel.begun_s
     return parcel.seen == before or parcel.seen > PARCEL_EVENTS or lasts_s > PARCEL_S
@@ -399,7 +401,7 @@ def _producer_settings(
         troubles,
         enable_idempotence=True,
         enable_gapless_guarantee=True,
-        max_in_flight=1,  # a broker that was restarted knows only the last request of each producer again
+        max_in_flight=1,  # a restarted broker remembers only the last request of each producer
         acks="all",
         linger_ms=options.linger_ms,
         message_max_bytes=MESSAGE_BYTES_MAX,

@@ -1,13 +1,13 @@
-"""The receipt of one event: who pushed what, where and when, for somebody who has only the genesis.
+"""The receipt of one event: who pushed what, where and when, verifiable with the genesis alone.
 
 It holds the event's leaf with its path to the batch's root, the producer's signed header with the storage
-receipts, the path of that transaction to the block's root, the block's header, and the certificate. What
-shows that the producer's key was valid at that height is a `KeyProof`: the key's entry in the state that a
-certified header names, that of the event's own block or of a later one. So neither the validators nor the
-registry are asked, and a receipt also shows a key that has ended since.
+receipts, the path of that transaction to the block's root, the block's header, and the certificate. A
+`KeyProof` shows that the producer's key was valid at that height: the key's entry in the state named by a
+certified header, of the event's own block or of a later one. So verification needs neither the validators
+nor the registry, and a receipt also shows if the key has ended since.
 
-The file is JSON: facts for people, and the proof that they follow from. Verifying decodes the proof, checks
-all of it, and writes the file anew; it must be the same bytes. So no byte of it can be changed.
+The file is JSON: facts for people, and the proof from which they follow. Verification decodes the proof,
+checks all of it, and exports the file again; the bytes must be equal. So no byte can be changed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FORMAT = "receipt/1"
 
 
 class ReceiptFault(Enum):
-    """Every way in which a receipt proves nothing."""
+    """Every reason why a receipt proves nothing."""
 
     MALFORMED = "the file is no receipt, or it is damaged"
     ALTERED = "the facts in the file are not those that its proof shows"
@@ -72,7 +72,7 @@ class ReceiptFault(Enum):
 
 
 class ReceiptError(Exception):
-    """The receipt proves nothing; `fault` says why."""
+    """The receipt proves nothing; `fault` is the reason."""
 
     def __init__(self, fault: ReceiptFault, detail: str = "") -> None:
         super().__init__(fault.value + (f": {detail}" if detail else ""))
@@ -128,10 +128,10 @@ class EventReceipt(Coded):
 
 @dataclass(frozen=True, slots=True)
 class VerifiedReceipt:
-    """What a good receipt shows; `event` is as it was stored, sealed if it was sealed.
+    """What a valid receipt shows; `event` is as stored, sealed if the topic is sealed.
 
     Events of a partition are ordered by height, `number` and `position`. `time_ms` is the block's.
-    `key_ended_height` is set if the key was valid then and has ended since, as far as the receipt knows.
+    `key_ended_height` is set if the key was valid then and had ended by the time of the receipt.
     """
 
     chain_id: str
@@ -159,9 +159,9 @@ def make_receipt(
     certificate: Certificate,
     key: tuple[KeyProof, CertifiedHeader],
 ) -> EventReceipt:
-    """The receipt of the batch's event at `position`; raises ValueError if the block lacks the batch.
+    """Builds the receipt of the event at `position`; raises ValueError if the block lacks the batch.
 
-    `key` is what `Ledger.prove_key` gave and the certified header of the ledger's last block.
+    `key` is the result of `Ledger.prove_key` and the certified header of the ledger's last block.
     """
     digest = batch.digest()
     number, submit = find_submit(block.transactions, digest)
@@ -180,7 +180,7 @@ def make_receipt(
 
 
 def find_submit(transactions: Sequence[bytes], digest: bytes) -> tuple[int, Submit]:
-    """The transaction that admitted a batch, and its number in the block; raises ValueError if none did."""
+    """Returns the position in the block, and the transaction, that admitted a batch; raises ValueError."""
     for number, encoded in enumerate(transactions):
         transaction = decode_transaction(encoded)
         if isinstance(transaction, Submit) and transaction.signed.digest() == digest:
@@ -189,7 +189,7 @@ def find_submit(transactions: Sequence[bytes], digest: bytes) -> tuple[int, Subm
 
 
 def export_receipt(receipt: EventReceipt) -> bytes:
-    """The receipt as the bytes of its file."""
+    """Returns the receipt as the bytes of its file."""
     header = receipt.submit.signed.header
     facts = {
         "kabis": _FORMAT,
@@ -208,7 +208,7 @@ def export_receipt(receipt: EventReceipt) -> bytes:
 
 
 def verify_receipt(data: bytes, genesis: Genesis, check: Verify = verify_signature) -> VerifiedReceipt:
-    """What the receipt in a file shows to somebody who trusts this genesis; raises ReceiptError."""
+    """Verifies the receipt in a file against a trusted genesis; raises ReceiptError."""
     receipt = _read_file(data)
     header = receipt.submit.signed.header
     if header.chain_id != genesis.chain_id:

@@ -1,9 +1,9 @@
-"""Following the chain: a replica of the ledger that believes certificates, not validators.
+"""Following the chain: a replica of the ledger that trusts certificates, not validators.
 
-A client verifies the certificate of each block, once, and applies the block to its own `Ledger`. More than
-two thirds of the validators voted for it, so at least one correct validator has checked every rule; the
-signatures inside the block are therefore not verified again here. (A consumer verifies the signature of
-every header whose events it delivers, for that is what makes the events non-repudiable.)
+A client verifies the certificate of each block once and applies the block to its own `Ledger`. More than
+two thirds of the validators voted for it, so at least one correct validator has checked every rule, and the
+signatures inside the block are not verified again here. (A consumer verifies the signature of every header
+whose events it delivers, because that makes the events non-repudiable.)
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from veristream.kabis.protocol.transactions import Transaction, decode_transacti
 
 
 class FalseBlockError(Exception):
-    """Somebody gave a block that is not the next one or was never decided; ask somebody else."""
+    """The block is not the next one or was never decided; ask another validator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A transaction of a block and what it did; `number` is its place in the block."""
+    """A transaction of a block and its effect; `number` is its position in the block."""
 
     number: int
     transaction: Transaction
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """A block that was applied, with all it did."""
+    """A block that was applied, with its effects."""
 
     block: Block
     header: CertifiedHeader
@@ -44,7 +44,7 @@ class Followed:
 
 
 class Follower:
-    """The ledger as of the last certified block that was given."""
+    """The ledger after the last certified block."""
 
     def __init__(self, genesis: Genesis, verify: Verify = verify_signature) -> None:
         self.genesis = genesis
@@ -55,11 +55,11 @@ class Follower:
 
     @property
     def next_height(self) -> int:
-        """The height of the block that is wanted next."""
+        """The height of the next block."""
         return self.ledger.height + 1
 
     def follow(self, certified: CertifiedBlock, now_ms: int) -> Followed | None:
-        """Applies the next block; None if we have it already, FalseBlockError if it is not the next."""
+        """Applies the next block; returns None for an old one, raises FalseBlockError for a wrong one."""
         block, certificate = certified.block, certified.certificate
         header = block.header
         if header.height < self.next_height:
@@ -79,9 +79,9 @@ class Follower:
         return Followed(block, self.last, tuple(changes))
 
     def time_ms(self, now_ms: int) -> int:
-        """About what time a block would have that is made now: the last one's, and what passed since."""
+        """Estimates the time of a block proposed now: the last block's, plus the time since."""
         return self.ledger.time_ms + max(1, now_ms - self.followed_ms)
 
 
 def _believe(public: bytes, message: bytes, signature: bytes) -> None:
-    """Signatures in a certified block were verified by the validators who voted for it."""
+    """Accepts a signature: the validators who voted for the block have verified it."""

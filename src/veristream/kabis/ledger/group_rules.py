@@ -1,4 +1,4 @@
-"""The rules of consumer groups: joining, leaving, commits, and members that have gone silent."""
+"""The rules for consumer groups: joining, leaving, committing offsets, evicting silent members."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_GROUP = Group(0, ())
 
 
 def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outcome:
-    """A new member, or one with other topics, makes a new generation; the same one again is only alive."""
+    """Adds or updates a member; a new member or new topics start a new generation."""
     require(is_name(action.group) and is_name(action.instance), Reason.BAD_NAME)
     require(SESSION_MS_MIN <= action.session_ms <= SESSION_MS_MAX, Reason.OUT_OF_RANGE, "session")
     before = state.groups.get(action.group)
@@ -39,7 +39,7 @@ def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outc
 
 
 def leave_group(state: State, name: str, action: LeaveGroup) -> Outcome:
-    """The member's partitions go to the others."""
+    """Removes a member; its partitions go to the others."""
     group = state.groups.get(action.group) or NO_GROUP
     require(group.find((name, action.instance)) is not None, Reason.NO_SUCH_MEMBER)
     state.groups.put(action.group, group.remove((name, action.instance), group.generation + 1))
@@ -47,7 +47,7 @@ def leave_group(state: State, name: str, action: LeaveGroup) -> Outcome:
 
 
 def evict(state: State, time_ms: int, transaction: Evict) -> Outcome:
-    """A member that has been silent for longer than its session is taken out."""
+    """Removes a member that has been silent for longer than its session."""
     group = state.groups.get(transaction.group) or NO_GROUP
     member = group.find((transaction.name, transaction.instance))
     require(member is not None, Reason.NO_SUCH_MEMBER)
@@ -58,7 +58,7 @@ def evict(state: State, time_ms: int, transaction: Evict) -> Outcome:
 
 
 def commit_offsets(state: State, time_ms: int, name: str, action: CommitOffsets) -> Outcome:
-    """Only a member of the present generation commits, and only for partitions that are its own."""
+    """Commits offsets of a member of the current generation, for partitions assigned to it."""
     group = state.groups.get(action.group) or NO_GROUP
     member = group.find((name, action.instance))
     require(member is not None, Reason.NO_SUCH_MEMBER)
@@ -75,21 +75,21 @@ def commit_offsets(state: State, time_ms: int, name: str, action: CommitOffsets)
 
 
 def topic_changed(state: State, topic: str) -> None:
-    """Groups that read a topic with a new number of partitions get a new generation."""
+    """Starts a new generation of the groups that read a topic whose number of partitions changed."""
     for name, group in list(state.groups.items()):
         if group.reads(topic):
             state.groups.put(name, replace(group, generation=group.generation + 1))
 
 
 def topic_partitions(state: State, group: Group) -> dict[str, int]:
-    """How many partitions each topic has that the group reads."""
+    """Returns the number of partitions of each topic that the group reads."""
     named = {topic for member in group.members for topic in member.topics}
     found = {name: state.topics.get(name) for name in named}
     return {name: topic.partitions for name, topic in found.items() if topic is not None}
 
 
 def _may_commit(state: State, topic: str, partition: int, index: int) -> bool:
-    """A commit is not past the end; where a topic is not validated, the ledger does not know the end."""
+    """Returns whether the index is not past the end, which the ledger knows only for validated topics."""
     policy = state.topics.get(topic)
     if policy is not None and not policy.validated:
         return True

@@ -1,7 +1,7 @@
-"""Consumer groups: who reads which partition follows from the ledger alone.
+"""Consumer groups: the ledger alone determines which member reads which partition.
 
-Members, topics and partitions are on the ledger, and the assignment is a function of them; so no
-coordinator can give a partition to two members.
+Members, topics and partitions are on the ledger, and the assignment is a function of them, so no
+coordinator can assign a partition to two members.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MemberId = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Member(Encoded):
-    """A consumer in a group; `seen_ms` is the time of the block in which it last said something."""
+    """A consumer in a group; `seen_ms` is the time of the block with its last action."""
 
     KIND: ClassVar[str] = "member"
 
@@ -39,13 +39,13 @@ class Member(Encoded):
 
     @property
     def member_id(self) -> MemberId:
-        """What tells it from the others."""
+        """The member's identity within its group."""
         return self.name, self.instance
 
 
 @dataclass(frozen=True, slots=True)
 class Group(Encoded):
-    """Members by id, ascending; the generation grows whenever the assignment may have changed."""
+    """Members in ascending order of id; the generation grows whenever the assignment may change."""
 
     KIND: ClassVar[str] = "group"
 
@@ -53,28 +53,28 @@ class Group(Encoded):
     members: Annotated[tuple[Member, ...], at_most(GROUP_MEMBERS_MAX)]
 
     def find(self, member_id: MemberId) -> Member | None:
-        """The member with this id."""
+        """Returns the member with this id, or None."""
         return next((member for member in self.members if member.member_id == member_id), None)
 
     def replace(self, member: Member, generation: int) -> Group:
-        """The group with this member in place of the one with its id, if any."""
+        """Returns the group with this member added, or replacing the one with the same id."""
         others = self.remove(member.member_id, generation).members
         return Group(generation, tuple(sorted((*others, member), key=lambda each: each.member_id)))
 
     def remove(self, member_id: MemberId, generation: int) -> Group:
-        """The group without this member."""
+        """Returns the group without this member."""
         return Group(generation, tuple(each for each in self.members if each.member_id != member_id))
 
     def reads(self, topic: str) -> bool:
-        """Whether some member subscribes to the topic."""
+        """Returns whether a member subscribes to the topic."""
         return any(topic in member.topics for member in self.members)
 
 
 def assign(group: Group, partitions: Mapping[str, int]) -> Mapping[tuple[str, int], MemberId]:
-    """Which member reads each partition of the topics that somebody in the group subscribes to.
+    """Assigns each partition of the subscribed topics to a member.
 
-    `partitions` says how many each topic has. Each partition, in ascending order, goes to the subscriber
-    with the fewest so far, the first of them by id.
+    `partitions` is the number of partitions of each topic. Partitions are assigned in ascending order, each
+    to the subscriber with the fewest so far; ties go to the lowest id.
     """
     members = tuple((member.member_id, member.topics) for member in group.members)
     subscribed = {topic for _, topics in members for topic in topics}
@@ -86,7 +86,7 @@ def assign(group: Group, partitions: Mapping[str, int]) -> Mapping[tuple[str, in
 def _assign(
     members: tuple[tuple[MemberId, tuple[str, ...]], ...], counts: tuple[tuple[str, int], ...]
 ) -> Mapping[tuple[str, int], MemberId]:
-    # Remembered, because every commit of a member asks again while the assignment stays what it is.
+    # Cached, because every commit of a member needs the assignment, which rarely changes.
     loads = {member_id: 0 for member_id, _ in members}
     assigned: dict[tuple[str, int], MemberId] = {}
     for topic, partitions in counts:

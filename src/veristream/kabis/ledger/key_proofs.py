@@ -1,9 +1,9 @@
-"""Proof that a client's key stands in the ledger with its span of heights.
+"""Proof that the ledger holds a client's key with its span of heights.
 
-A block's header has the hash of the state before it, and a certificate vouches for the header. A Merkle
-path from the key's entry to that hash therefore shows, with the genesis alone, which key a producer had,
-since when and until when. Entries are never removed, so that a proof from any later block serves as well,
-and shows in addition whether the key has ended since.
+A block's header holds the hash of the state before it, and a certificate covers the header. A Merkle path
+from the key's entry to that hash therefore shows, with the genesis alone, which key a producer had, since
+when and until when. Entries are never removed, so a proof from any later block works as well, and also
+shows whether the key has ended since.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class KeyProof(Coded):
     def verify(self, name: str, key_epoch: int, state: bytes) -> None:
         """Raises ProofError unless the state with this hash has the key under this name and epoch."""
         if hash_sections(self.roots) != state:
-            raise ProofError("the sections are not those of the state that the block names")
+            raise ProofError("the sections do not match the state hash in the block's header")
         count, root = self.roots[KEYS_SECTION]
         leaf = hash_entry(encode_key((name, key_epoch)), self.key)
         verify_inclusion(leaf, self.index, count, self.path, root)
 
 
 def prove_key(trees: tuple[Tree, ...], name: str, key_epoch: int) -> KeyProof | None:
-    """The proof that a key stands in the hashed state; None if it does not."""
+    """Returns the proof that the hashed state holds a key; None if it does not."""
     tree = trees[KEYS_SECTION]
     encoded = encode_key((name, key_epoch))
     index = bisect_left(tree.keys, encoded)

@@ -1,16 +1,17 @@
-"""The replicated ledger: a state machine that every validator, and whoever follows the chain, runs alike.
+"""The replicated ledger: a state machine that every validator and every follower of the chain runs.
 
-It is pure: no clock, no file, no thread. `check` says what a block would do, or why it must not be voted
-for; `apply` does it. A block holds only transactions that take effect, so that standing in a certified
-block is being admitted: some correct validator among those who voted has checked every rule of `rules`.
+It is pure: no clock, no file, no thread. `check` returns the effects of a block, or raises if nobody may
+vote for it; `apply` applies it. A block holds only transactions that take effect, so a transaction in a
+certified block is admitted: at least one correct validator among the voters has checked every rule of
+`rules`.
 
-What is decided where the paper is silent:
+Decisions where the paper is silent:
 
-- A key begins and ends to be valid with the block after (`state.Key`); validity is judged at the height.
-- A hole is skipped when all storage parties that vouched for the batch say that they do not have it, or
-  when an admin orders it. Statements of any F+1 parties would not do: F liars and one honest party that
-  never got the batch could then remove a batch that an honest party has.
-- A validator caught voting twice is recorded, once; the validator set does not change.
+- A key becomes valid, and stops being valid, with the next block (`state.Key`).
+- A hole is skipped when all storage parties that gave a receipt for the batch state that they do not have
+  it, or when an admin orders it. Statements of any F+1 parties are not enough: F liars and one honest party
+  that never received the batch could then remove a batch that an honest party has.
+- A validator that voted twice is recorded once; the validator set does not change.
 """
 
 from __future__ import annotations
@@ -60,11 +61,11 @@ from veristream.kabis.protocol.outcomes import Admitted, Already, Effect, Outcom
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Submit, decode_transaction
 
 _BLOCK_ROOM = BLOCK_BYTES_MAX - 4096
-"""What a block has for transactions, each with four bytes for its length."""
+"""The room for transactions in a block, including four bytes for the length of each."""
 
 
 class BlockFault(Enum):
-    """Every way in which a block is not the next one."""
+    """Every reason why a block cannot follow the last one."""
 
     OTHER_CHAIN = "it is for another chain"
     HEIGHT = "it has another height"
@@ -78,7 +79,7 @@ class BlockFault(Enum):
 
 
 class InvalidBlockError(Exception):
-    """The block must be neither voted for nor applied."""
+    """Nobody may vote for the block or apply it."""
 
     def __init__(self, fault: BlockFault, detail: str = "") -> None:
         super().__init__(fault.value + (f": {detail}" if detail else ""))
@@ -87,14 +88,14 @@ class InvalidBlockError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Applied:
-    """A transaction of a block and what it did."""
+    """A transaction of a block and its effect."""
 
     transaction: object
     effect: Effect
 
 
 class Ledger:
-    """The state after some blocks; it begins with the genesis, at height 0."""
+    """The state after a number of blocks; it starts with the genesis, at height 0."""
 
     def __init__(self, genesis: Genesis, check: Verify = verify_signature) -> None:
         self.genesis = genesis
@@ -112,18 +113,18 @@ class Ledger:
         self._state.commit()
 
     def state_hash(self) -> bytes:
-        """The hash of the state, which the next block names."""
+        """Returns the hash of the state, which the next block's header holds."""
         return hash_sections(section_roots(self._state.trees()))
 
     def check(self, block: Block) -> tuple[Effect, ...]:
-        """What the block would do to this state; raises InvalidBlockError if it may not follow."""
+        """Returns the effects that the block would have; raises InvalidBlockError if it may not follow."""
         try:
             return tuple(applied.effect for applied in self._try(block))
         finally:
             self._state.discard()
 
     def apply(self, block: Block) -> tuple[Effect, ...]:
-        """Does what the block says and gives each transaction's effect; on an error nothing has changed."""
+        """Applies the block and returns the effect of each transaction; an error changes nothing."""
         trees = self._state.trees()
         try:
             applied = self._try(block)
@@ -139,16 +140,16 @@ class Ledger:
         return tuple(each.effect for each in applied)
 
     def preview(self, encoded: bytes, time_ms: int) -> Outcome:
-        """What would become of a transaction alone in the next block; for admission to a mempool."""
+        """Returns the outcome of a transaction alone in the next block, for admission to a mempool."""
         try:
             return self._apply_one(self._context(time_ms), encoded)[1]
         finally:
             self._state.discard()
 
     def select(self, candidates: Iterable[bytes], time_ms: int) -> tuple[bytes, ...]:
-        """The candidates that take effect one after the other in the next block, as many as fit.
+        """Returns the candidates that take effect one after the other in the next block, as many as fit.
 
-        Batches that come before an earlier one of their producer wait for it.
+        A batch that arrives before its predecessor waits for it.
         """
         context, room = self._context(time_ms), _BLOCK_ROOM
         chosen: list[bytes] = []
@@ -174,7 +175,7 @@ class Ledger:
         return tuple(chosen)
 
     def propose(self, candidates: Iterable[bytes], clock_ms: int, proposer: str) -> Block:
-        """The next block, made of those candidates that take effect; its time never goes back."""
+        """Builds the next block from the candidates that take effect; its time is later than the last."""
         time_ms = max(self.time_ms + 1, clock_ms)
         transactions = self.select(candidates, time_ms)
         return Block(self._next_header(transactions, time_ms, proposer), transactions)
@@ -231,7 +232,7 @@ class Ledger:
         return transaction, apply_transaction(context, transaction)
 
     def _follow(self, applied: _Applied) -> None:
-        """Keeps the list of where batches begin, by which an index is found."""
+        """Updates the first indices of batches, by which an index is found."""
         match applied:
             case _Applied(Submit() as submit, Admitted(first_index)):
                 header = submit.signed.header
@@ -240,56 +241,56 @@ class Ledger:
                 starts = self._starts[topic, partition]
                 del starts[: bisect_right(starts, self.partition(topic, partition).oldest - 1)]
 
-    # What the state says.
+    # Queries.
 
     def topics(self) -> dict[str, Topic]:
-        """All topics by name."""
+        """Returns all topics by name."""
         return dict(sorted(self._state.topics.items()))
 
     def topic(self, name: str) -> Topic | None:
-        """A topic's policy."""
+        """Returns a topic's policy, or None."""
         return self._state.topics.get(name)
 
     def partition(self, topic: str, partition: int) -> Partition:
-        """How far a partition is; one without events is at 0."""
+        """Returns a partition; one without events starts at 0."""
         return self._state.partitions.get((topic, partition)) or EMPTY_PARTITION
 
     def cursor(self, producer: str, topic: str, partition: int) -> Cursor:
-        """How far a producer is in a partition, from which it goes on after a restart."""
+        """Returns the position of a producer in a partition, where it resumes after a restart."""
         return self._state.cursors.get((producer, topic, partition)) or FRESH_CURSOR
 
     def key(self, name: str, key_epoch: int) -> Key | None:
-        """A client's or admin's key of one epoch."""
+        """Returns a client's or admin's key of one epoch, or None."""
         return self._state.keys.get((name, key_epoch))
 
     def keys(self) -> dict[tuple[str, int], Key]:
-        """All keys that clients and admins ever had, by name and epoch."""
+        """Returns all keys that clients and admins ever had, by name and epoch."""
         return dict(sorted(self._state.keys.items()))
 
     def account(self, name: str) -> Account | None:
-        """A client's or admin's latest key epoch and last number."""
+        """Returns the account of a client or admin, or None."""
         return self._state.accounts.get(name)
 
     def group(self, name: str) -> Group:
-        """A consumer group; one that nobody joined has no members and generation 0."""
+        """Returns a consumer group; one that nobody joined has no members and generation 0."""
         return self._state.groups.get(name) or NO_GROUP
 
     def assignment(self, name: str) -> Mapping[tuple[str, int], MemberId]:
-        """Which member of a group reads which partition."""
+        """Returns the member of a group that reads each partition."""
         group = self.group(name)
         return assign(group, topic_partitions(self._state, group))
 
     def committed(self, group: str, topic: str, partition: int) -> int | None:
-        """The index that a group goes on from."""
+        """Returns the index where a group resumes, or None."""
         offset = self._state.offsets.get((group, topic, partition))
         return None if offset is None else offset.index
 
     def groups(self) -> dict[str, Group]:
-        """All consumer groups that anybody ever joined."""
+        """Returns all consumer groups that anybody ever joined."""
         return dict(sorted(self._state.groups.items()))
 
     def commits(self, group: str) -> dict[tuple[str, int], int]:
-        """The index that a group goes on from, for each partition that it has a commit for."""
+        """Returns the index where a group resumes, for each partition with a commit."""
         return {
             (topic, partition): offset.index
             for (owner, topic, partition), offset in sorted(self._state.offsets.items())
@@ -297,11 +298,11 @@ class Ledger:
         }
 
     def accusations(self) -> dict[tuple[str, str], Accusation]:
-        """Who was caught: role and name, with where the evidence stands."""
+        """Returns the accused by role and name, with the place of the evidence."""
         return dict(sorted(self._state.accusations.items()))
 
     def admissions(self, topic: str, partition: int, index: int) -> Iterator[Admission]:
-        """The admitted batches from the one that has this index on, as of now; holes are marked.
+        """Iterates over the admitted batches from the one that contains this index; holes are marked.
 
         Raises IndexError below the low-water mark.
         """
@@ -314,7 +315,7 @@ class Ledger:
                 yield admission
 
     def find_conflict(self, submit: Submit) -> BatchConflict | None:
-        """The evidence against a producer whose batch was refused for a conflict, if it is evidence."""
+        """Returns evidence against a producer whose batch was refused for a conflict, or None."""
         admission = find_covering(self._state, submit.signed)
         if admission is None or admission.signed.header == submit.signed.header:
             return None
@@ -323,7 +324,7 @@ class Ledger:
         return BatchConflict(admission.signed, submit.signed)
 
     def prove_key(self, name: str, key_epoch: int) -> KeyProof | None:
-        """The proof that a key stands in the state that the last applied block's header names."""
+        """Returns the proof that a key is in the state named by the last block's header, or None."""
         if self._certified is None:
             return None
         return prove_key(self._certified, name, key_epoch)

@@ -1,6 +1,6 @@
-"""When a transaction takes effect, and which: one function for each kind.
+"""The rules for transactions: one function for each kind.
 
-A rule checks everything first and changes the state last, so that what is refused changes nothing.
+A rule checks everything first and changes the state last, so a refused transaction changes nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ FRESH_CURSOR = Cursor(0, ZERO_DIGEST, 0)
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a rule may look at: the state, and the block that the transaction stands in."""
+    """The input of a rule: the state, and the block that holds the transaction."""
 
     genesis: Genesis
     state: State
@@ -70,7 +70,7 @@ class Context:
 
 
 def apply_transaction(context: Context, transaction: Transaction) -> Outcome:
-    """What becomes of the transaction; its changes to the state are pending."""
+    """Applies the transaction and returns its outcome; its changes to the state are pending."""
     try:
         match transaction:
             case Submit():
@@ -162,7 +162,7 @@ def _signed(context: Context, transaction: Signed) -> Outcome:
     require(transaction.number > account.number, Reason.REPLAYED, str(transaction.number))
     outcome = _act(context, transaction)
     if isinstance(outcome, Done):
-        # The action may have changed the account too, so it is read again.
+        # Read the account again: the action may have changed it too.
         account = state.accounts.get(name)
         assert account is not None
         state.accounts.put(name, replace(account, number=transaction.number, last=digest))
@@ -251,7 +251,7 @@ def _revoke_key(context: Context, action: actions.RevokeKey) -> Outcome:
 
 
 def end_key(context: Context, name: str, key_epoch: int, ending: Ending) -> None:
-    """Ends a key with this block, unless it has ended already."""
+    """Ends a key with this block, unless it has already ended."""
     key = context.state.keys.get((name, key_epoch))
     assert key is not None, f"the account of {name} without its key"
     if key.ended_height is None:
@@ -356,7 +356,7 @@ def _vote_conflict(context: Context, transaction: VoteConflict) -> Outcome:
 
 
 def require_key(context: Context, name: str, key_epoch: int) -> Key:
-    """The key, if it is valid at this height."""
+    """Returns the key; raises RefusedError unless it is valid at this height."""
     key = context.state.keys.get((name, key_epoch))
     require(key is not None, Reason.UNKNOWN_KEY, f"{name}, epoch {key_epoch}")
     assert key is not None
@@ -396,7 +396,7 @@ def _require_admission(state: State, hole: actions.Hole) -> Admission:
 
 
 def _find_admitted(state: State, signed: SignedHeader) -> bytes | None:
-    """The digest of the admitted batch that begins with the same sequence number."""
+    """Returns the digest of the admitted batch with the same first sequence number, or None."""
     header = signed.header
     cursor = state.cursors.get((header.producer, header.topic, header.partition))
     if cursor is not None and cursor.last_first_sequence == header.first_sequence:
@@ -406,10 +406,10 @@ def _find_admitted(state: State, signed: SignedHeader) -> bytes | None:
 
 
 def find_covering(state: State, signed: SignedHeader) -> Admission | None:
-    """The admitted batch that has this one's first sequence number, if it is still known.
+    """Returns the admitted batch that contains this one's first sequence number, if it is still known.
 
-    One that begins elsewhere is sought among the last thousand of the stream only, so that nobody can keep
-    validators busy with it.
+    A batch that starts at another sequence number is found only among the stream's last thousand, which
+    bounds the work that a client can cause.
     """
     header = signed.header
     exact = _find_admission(state, signed, header.first_sequence)

@@ -1,8 +1,8 @@
 """The ledger's state: tables whose changes are pending until committed, and their hash.
 
 The hash is over sections, each a Merkle tree over its entries in the order of their encoded keys. So it
-depends on what the state is, never on how or in which order it came about, and one entry can be proved to
-stand in it: that is how a receipt shows that a producer's key was valid.
+depends only on the state, not on the history that led to it, and a Merkle path proves that the state holds
+an entry: that is how a receipt shows that a producer's key was valid.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Ending(Enum):
     REVOKED = 1
     REPLACED = 2
     FENCED = 3
-    """Its owner signed two batches with one sequence number."""
+    """Its owner signed two batches with the same sequence number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key(Coded):
-    """A client's key of one epoch, valid after the height it was registered at up to where it ended."""
+    """A client's key of one epoch, valid above its registered height, up to the height where it ended."""
 
     KIND: ClassVar[str] = "key"
     BYTES_MAX: ClassVar[int] = 256
@@ -52,23 +52,23 @@ class Key(Coded):
     ending: Ending | None = None
 
     def valid_at(self, height: int) -> bool:
-        """Whether what it signed may be admitted in the block of this height.
+        """Returns whether a block of this height may admit what the key signed.
 
-        A key begins and ends with the block after: the state before a block decides for the whole block.
+        The state before a block decides for the whole block, so a change takes effect with the next block.
         """
         return self.registered_height < height and (
             self.ended_height is None or height <= self.ended_height
         )
 
     def check(self) -> None:
-        """Raises DecodeError unless a key that has ended has a reason, and only such a key."""
+        """Raises DecodeError unless the key has both an ended height and a reason, or neither."""
         if (self.ended_height is None) != (self.ending is None):
-            raise DecodeError("a key that ends without a reason, or a reason without an end")
+            raise DecodeError("a key needs both an ended height and a reason, or neither")
 
 
 @dataclass(frozen=True, slots=True)
 class Account(Encoded):
-    """An admin or client: its latest key epoch, its last action, and how many groups it began."""
+    """An admin or client: its latest key epoch, its last action, and the number of groups it created."""
 
     KIND: ClassVar[str] = "account"
 
@@ -80,7 +80,7 @@ class Account(Encoded):
 
 @dataclass(frozen=True, slots=True)
 class Cursor(Encoded):
-    """How far a producer is in a partition: the next sequence number, and its last batch."""
+    """A producer's position in a partition: the next sequence number, and its last batch."""
 
     KIND: ClassVar[str] = "cursor"
 
@@ -91,9 +91,9 @@ class Cursor(Encoded):
 
 @dataclass(frozen=True, slots=True)
 class Partition(Encoded):
-    """A partition: the next index, the first that may be read, and a hash chain over all that happened.
+    """A partition: the next index, the first readable one, and a hash chain over its history.
 
-    `oldest` is where the first batch that is kept begins; it may reach below the low-water mark.
+    `oldest` is the first index of the oldest batch kept; it may be below the low-water mark.
     """
 
     KIND: ClassVar[str] = "partition"
@@ -115,7 +115,7 @@ class Index(Encoded):
 
 @dataclass(frozen=True, slots=True)
 class Accusation(Encoded):
-    """Somebody was caught, by the transaction with this digest, at this height."""
+    """The transaction with this digest, at this height, proves somebody's fault."""
 
     KIND: ClassVar[str] = "accusation"
 
@@ -125,9 +125,9 @@ class Accusation(Encoded):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A batch that was admitted: where it stands, who vouched for its storage, and whether it is a hole.
+    """An admitted batch: its position, the parties that stored it, and whether it is a hole.
 
-    `earlier_sequence` is where the producer's batch before it begins, if there was one.
+    `earlier_sequence` is the first sequence number of the producer's previous batch, if there is one.
     """
 
     first_index: int
@@ -151,7 +151,7 @@ EncodedValue = TypeVar("EncodedValue", bound=Encoded)
 
 
 class Table(Generic[KeyType, Value]):
-    """A map; changes are seen at once, and are kept by `commit` or forgotten by `discard`."""
+    """A map whose changes are visible at once, until `commit` keeps them or `discard` drops them."""
 
     __slots__ = ("_changes", "_kept")
 
@@ -160,19 +160,19 @@ class Table(Generic[KeyType, Value]):
         self._changes: dict[KeyType, Value | None] = {}
 
     def get(self, key: KeyType) -> Value | None:
-        """The value of a key, if it has one."""
+        """Returns the value of a key, or None."""
         return self._changes[key] if key in self._changes else self._kept.get(key)
 
     def put(self, key: KeyType, value: Value) -> None:
-        """Gives a key a value."""
+        """Sets the value of a key."""
         self._changes[key] = value
 
     def drop(self, key: KeyType) -> None:
-        """Takes a key's value away."""
+        """Removes a key."""
         self._changes[key] = None
 
     def items(self) -> Iterator[tuple[KeyType, Value]]:
-        """All keys with their values, in no particular order."""
+        """Iterates over keys and values, in no particular order."""
         for key, value in self._kept.items():
             if key not in self._changes:
                 yield key, value
@@ -181,7 +181,7 @@ class Table(Generic[KeyType, Value]):
                 yield key, changed
 
     def commit(self) -> None:
-        """Keeps the changes."""
+        """Keeps the pending changes."""
         for key, value in self._changes.items():
             self._note(key, value)
             if value is None:
@@ -191,16 +191,16 @@ class Table(Generic[KeyType, Value]):
         self._changes.clear()
 
     def discard(self) -> None:
-        """Forgets the changes."""
+        """Drops the pending changes."""
         self._changes.clear()
 
     def _note(self, key: KeyType, value: Value | None) -> None:
-        """Called for each change that is kept."""
+        """Called for each change that `commit` keeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A section as it was hashed: encoded keys, ascending, with values and hashes, and the root."""
+    """A hashed section: encoded keys, ascending, with their values and hashes, and the root."""
 
     keys: tuple[bytes, ...]
     values: tuple[Encoded, ...]
@@ -219,7 +219,7 @@ class Section(Table[KeyType, EncodedValue]):
         self._tree: Tree | None = None
 
     def tree(self) -> Tree:
-        """The Merkle tree over what is kept; pending changes have no part in it."""
+        """Returns the Merkle tree over the kept entries, without pending changes."""
         if self._tree is None:
             keys = tuple(sorted(self._entries))
             entries = [self._entries[key] for key in keys]
@@ -238,11 +238,11 @@ class Section(Table[KeyType, EncodedValue]):
 
 
 STATE_NAME_BYTES_MAX = 1024
-"""More than a name has, since an accused producer's has its key epoch behind it."""
+"""More than `NAME_BYTES_MAX`, since the name of an accused producer ends with its key epoch."""
 
 
 def encode_key(key: str | bytes | tuple[str | int, ...]) -> bytes:
-    """The only encoding of a table's key."""
+    """Returns the only encoding of a table's key."""
     writer = Writer("state-key")
     for part in key if isinstance(key, tuple) else (key,):
         if isinstance(part, str):
@@ -258,7 +258,7 @@ def encode_key(key: str | bytes | tuple[str | int, ...]) -> bytes:
 
 
 def hash_entry(encoded_key: bytes, value: Encoded) -> bytes:
-    """The leaf that stands for one entry of a section."""
+    """Returns the hash of one entry of a section."""
     writer = Writer("state-entry")
     writer.blob(encoded_key, 4096)
     writer.raw(value.encode())
@@ -266,11 +266,11 @@ def hash_entry(encoded_key: bytes, value: Encoded) -> bytes:
 
 
 SectionRoot = tuple[U64, Digest]
-"""How many entries a section has, and their Merkle root."""
+"""The number of entries in a section, and their Merkle root."""
 
 
 def hash_sections(roots: tuple[SectionRoot, ...]) -> bytes:
-    """The state's hash, from its sections in their order."""
+    """Returns the hash of a state with these sections, in their order."""
     writer = Writer("state")
     for count, root in roots:
         writer.u64(count)
@@ -280,7 +280,7 @@ def hash_sections(roots: tuple[SectionRoot, ...]) -> bytes:
 
 SECTIONS = 8
 KEYS_SECTION = 0
-"""Where the keys stand among the sections; a receipt leans on it."""
+"""The position of the keys among the sections, on which receipts depend."""
 
 
 def _section() -> Section[KeyType, EncodedValue]:
@@ -293,9 +293,9 @@ def _table() -> Table[KeyType, Value]:
 
 @dataclass(slots=True)
 class State:
-    """All that validators agree on. The last three tables follow from the others' history.
+    """Everything that validators agree on. The last three tables follow from the history of the others.
 
-    Admissions are in the hash by their partitions' hash chains.
+    The hash covers admissions through the hash chains of their partitions.
     """
 
     keys: Section[tuple[str, int], Key] = field(default_factory=_section)
@@ -316,11 +316,11 @@ class State:
         self._each(Table.commit)
 
     def discard(self) -> None:
-        """Forgets all pending changes."""
+        """Drops all pending changes."""
         self._each(Table.discard)
 
     def trees(self) -> tuple[Tree, ...]:
-        """The sections as they are hashed, in their order."""
+        """Returns the hashed sections, in their order."""
         return (
             self.keys.tree(),
             self.accounts.tree(),
@@ -338,5 +338,5 @@ class State:
 
 
 def section_roots(trees: tuple[Tree, ...]) -> tuple[SectionRoot, ...]:
-    """Count and root of each section."""
+    """Returns the count and root of each section."""
     return tuple((len(tree.keys), tree.root) for tree in trees)

@@ -1,6 +1,6 @@
 """Verdicts: the result of checking a property, by a search or on a history.
 
-No exception ever becomes `Holds`, and reaching a limit gives `Unknown`.
+No exception ever becomes `Holds`, and a search that reaches a limit returns `Unknown`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The text form of a Network: its printer and its reader, which give back the same Network."""
+"""The text form of a Network: a printer and a reader that are inverse to each other."""

@@ -44,7 +44,7 @@ def compile_properties(module: Module) -> list[Property]:
 
 
 def compile_terminal(module: Module) -> Expr | None:
-    """Compiles the disjunction of the @terminal conditions: where a state without steps is no deadlock."""
+    """Compiles the disjunction of the @terminal conditions: states where termination is intended."""
     conditions = [
         _condition(routine, new_scope(module))
         for routine in module.routines.values()

@@ -1,10 +1,10 @@
-"""What a validator must not forget: the messages it has signed, its locked and valid value, its round.
+"""The durable memory of a validator: the messages it has signed, its locked and valid value, its round.
 
-A validator that forgets a vote may sign another in its place, and one that forgets its lock may help to
-decide a second value: either makes it Byzantine. One that forgets why it is in its round may be alone there
-for ever, when a Byzantine validator's votes brought it there and are not to be had again. So a record is
-durable before the message leaves, and `recover` rebuilds the memory from the records that survived; a
-record that did not is one whose message never left.
+A validator that forgets a vote may sign a conflicting one, and one that forgets its lock may help to
+decide a second value: either makes it Byzantine. One that forgets why it entered its round may stay there
+alone, if a Byzantine validator's votes brought it there and are never sent again. So a record is durable
+before the message leaves, and `recover` rebuilds the memory from the surviving records; the message of a
+lost record was never sent.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 @dataclass(frozen=True, slots=True)
 class SignedOnce:
-    """A message that was signed: nothing else is ever signed in its height, round and step."""
+    """A signed message: the validator signs nothing else in its height, round and step."""
 
     message: Signed
 
     @property
     def step(self) -> Step:
-        """The step that the message belongs to."""
+        """The step of the message."""
         return Step.PROPOSE if isinstance(self.message, Proposal) else self.message.step
 
 
@@ -45,7 +45,7 @@ class Locked:
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A round that was begun, and the messages of others that were the reason."""
+    """A round that was entered, and the messages of others that caused it."""
 
     height: U64
     round: U32 = 0
@@ -67,18 +67,18 @@ class ConsensusRecord(Coded):
 
 @dataclass(slots=True)
 class Memory:
-    """The durable part of a validator's state: of each height its round, what it signed there, its lock."""
+    """The durable part of a validator's state: for each height the round, signed messages and lock."""
 
     entries: dict[int, Entered] = field(default_factory=dict)
     signed: dict[int, dict[Step, SignedOnce]] = field(default_factory=dict)
     locks: dict[int, Locked] = field(default_factory=dict)
 
     def take(self, record: Record) -> None:
-        """Remembers one more record."""
+        """Adds a record."""
         match record:
             case Entered():
                 self.entries[record.height] = record
-                self.signed.pop(record.height, None)  # a round once left is never signed in again
+                self.signed.pop(record.height, None)  # a validator never signs in a round that it has left
             case SignedOnce():
                 self.signed.setdefault(record.message.height, {})[record.step] = record
             case Locked():
@@ -87,32 +87,32 @@ class Memory:
                 assert_never(record)
 
     def entry(self, height: int) -> Entered:
-        """The round that a height is in; at first it is 0."""
+        """Returns the round of a height, initially 0."""
         return self.entries.get(height) or Entered(height)
 
     def lock(self, height: int) -> Locked:
-        """The lock in a height; at first there is none."""
+        """Returns the lock of a height, initially none."""
         return self.locks.get(height) or Locked(height)
 
     def signed_in(self, height: int) -> list[SignedOnce]:
-        """What was signed in the round that a height is in, by step."""
+        """Returns what was signed in the current round of a height, by step."""
         in_round = self.signed.get(height, {})
         return [in_round[step] for step in sorted(in_round)]
 
     def signed_in_place_of(self, message: Signed) -> SignedOnce | None:
-        """What was signed where this message belongs."""
+        """Returns what was signed in the height, round and step of this message, or None."""
         assert message.round == self.entry(message.height).round, "a validator signs in its round only"
         return self.signed.get(message.height, {}).get(SignedOnce(message).step)
 
     def forget_before(self, height: int) -> None:
-        """Forgets heights that are decided."""
+        """Drops the heights below this one, which are decided."""
         for known in (self.entries, self.signed, self.locks):
             for old in [old for old in known if old < height]:
                 del known[old]
 
 
 def recover(records: Iterable[bytes]) -> Memory:
-    """The memory of a validator whose log holds these records, oldest first."""
+    """Rebuilds the memory from the records of a log, oldest first."""
     memory = Memory()
     for record in records:
         memory.take(decode_record(record))

@@ -1,8 +1,7 @@
-"""What validators say to each other, what of it is signed, and how it is checked before the core sees it.
+"""Consensus messages, the bytes that validators sign, and the checks before a message reaches the core.
 
-A proposal is signed over its value's identifier, not the content; whoever takes a message in checks that
-the identifier is that of the content (`verify`). The proof-of-lock that a proposal carries is not under its
-signature: each of its votes has its own.
+A proposer signs the value's identifier, not its content; the receiver checks that the identifier matches
+the content (`verify`). The signature does not cover the proof-of-lock, whose votes have their own.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ CONTENT_BYTES_MAX = BLOCK_BYTES_MAX
 
 
 class Step(IntEnum):
-    """The steps of a round, in their order (algorithm 1, line 4); votes are numbered as in `VoteKind`."""
+    """The steps of a round, in order (algorithm 1, line 4); votes have the numbers of `VoteKind`."""
 
     PROPOSE = 0
     PREVOTE = 1
@@ -38,7 +37,7 @@ def _write_step(writer: Writer, step: Step) -> None:
 def _read_step(reader: Reader) -> Step:
     number = reader.u8()
     if number not in (Step.PREVOTE, Step.PRECOMMIT):
-        raise DecodeError(f"step {number} is not one of votes")
+        raise DecodeError(f"step {number} is neither prevote nor precommit")
     return Step(number)
 
 
@@ -69,22 +68,22 @@ class Committee:
 
     @property
     def faults(self) -> int:
-        """F, how many validators may be Byzantine."""
+        """F, the number of validators that may be Byzantine."""
         return (self.size - 1) // 3
 
     @property
     def quorum(self) -> int:
-        """2 F + 1: any two such sets have a correct validator in common."""
+        """2 F + 1: any two quorums have a correct validator in common."""
         return 2 * self.faults + 1
 
     def proposer(self, height: int, round_number: int) -> int:
-        """The validator whose turn it is."""
+        """Returns the proposer of a round."""
         return (height + round_number) % self.size
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What is decided on: an identifier, and the content that it identifies."""
+    """A value to decide: an identifier, and the content that it identifies."""
 
     identifier: Digest
     content: Annotated[bytes, blob(CONTENT_BYTES_MAX)]
@@ -116,12 +115,12 @@ class Certificate:
     signatures: Annotated[tuple[tuple[U16, Signature], ...], at_most(PARTIES_MAX)]
 
     def votes(self) -> tuple[Vote, ...]:
-        """The votes that it stands for."""
+        """Returns the votes in the certificate."""
         place = (self.step, self.height, self.round, self.identifier)
         return tuple(Vote(*place, sender, signature) for sender, signature in self.signatures)
 
     def is_quorum(self, committee: Committee) -> bool:
-        """Whether enough validators of the committee are in it, each once."""
+        """Returns whether a quorum of the committee voted, each validator once and in order."""
         senders = [sender for sender, _ in self.signatures]
         in_order = all(one < other for one, other in pairwise(senders))
         known = not senders or (senders[0] >= 0 and senders[-1] < committee.size)
@@ -142,7 +141,7 @@ class Proposal:
 
     @property
     def statement(self) -> tuple[bytes, int]:
-        """What the proposer says in this round; two statements are a contradiction."""
+        """The content of the proposal; two different ones in a round are evidence against the proposer."""
         return (self.value.identifier, self.valid_round)
 
 
@@ -162,16 +161,16 @@ VerifySignature = Callable[[int, bytes, bytes], None]
 
 
 class MessageError(Exception):
-    """A message that no correct validator sends: it is dropped before the core sees it."""
+    """No correct validator sends this message; it is dropped before it reaches the core."""
 
 
 def height_of(message: Message) -> int:
-    """The height that a message is about."""
+    """Returns the height of a message."""
     return message.certificate.height if isinstance(message, Commit) else message.height
 
 
 def sign_bytes(chain: str, message: Signed) -> bytes:
-    """What a validator signs: nothing else on this chain, or on another, has the same bytes."""
+    """Returns the bytes that a validator signs, unique to this message and chain."""
     match message:
         case Vote():
             kind = VoteKind(message.step)
@@ -190,21 +189,21 @@ def sign_bytes(chain: str, message: Signed) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Checks messages before they go into the core."""
+    """Checks messages before they reach the core."""
 
     committee: Committee
     signature: VerifySignature
-    identify: Callable[[bytes], bytes]  # raises DecodeError where the content is none
+    identify: Callable[[bytes], bytes]  # raises DecodeError if the content is invalid
 
     def verify(self, message: Message) -> None:
-        """Raises `MessageError` unless every signature is good and identifiers are those of contents."""
+        """Raises `MessageError` unless every signature is valid and identifiers match contents."""
         match message:
             case Proposal():
                 self._place(message)
                 self._signed(message)
                 if message.proof is not None:
                     self._certificate(message.proof)
-                self._value(message.value)  # last, for it costs most
+                self._value(message.value)  # last, because it costs most
             case Vote():
                 if message.step is Step.PROPOSE:
                     raise MessageError("a vote is a prevote or a precommit")
@@ -255,7 +254,7 @@ class Verifier:
 
 
 def proof_fits(proposal: Proposal) -> bool:
-    """Whether the proof-of-lock, where there is one, is about this proposal's value and valid round."""
+    """Returns whether the proof-of-lock, if there is one, matches the proposal's value and valid round."""
     if not NO_ROUND <= proposal.valid_round < proposal.round:
         return False
     proof = proposal.proof

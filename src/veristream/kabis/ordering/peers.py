@@ -1,4 +1,4 @@
-"""All that validators send each other: consensus messages, offers of transactions, questions for blocks."""
+"""Messages between validators: consensus messages, offers of transactions, requests for blocks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PEER_MESSAGE_BYTES_MAX = (
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Transactions that a client gave to the sender, or that it made of evidence."""
+    """Transactions that a client submitted to the sender, or that it built from evidence."""
 
     transactions: Annotated[tuple[EncodedTransaction, ...], at_most(TRANSACTIONS_PER_OFFER_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The sender wants decided blocks from this height on."""
+    """The sender requests decided blocks from this height on."""
 
     height: U64
 

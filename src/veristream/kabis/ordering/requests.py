@@ -1,4 +1,4 @@
-"""What clients ask of a validator, and what it answers: a byte that says what, then the body."""
+"""Requests to a validator and its answers: a byte for the kind, then the body."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DETAIL_BYTES_MAX = 1000
 
 
 class Operation(IntEnum):
-    """What is asked."""
+    """The kinds of requests."""
 
     SUBMIT = 1
     READ = 2
@@ -29,15 +29,15 @@ class Operation(IntEnum):
 
 
 def split_request(body: bytes) -> tuple[Operation, bytes]:
-    """What is asked, and the rest; raises DecodeError."""
+    """Splits a request into its kind and body; raises DecodeError."""
     if not body or body[0] not in Operation.__members__.values():
-        raise DecodeError("a request that validators do not know")
+        raise DecodeError("unknown kind of request")
     return Operation(body[0]), body[1:]
 
 
 @dataclass(frozen=True, slots=True)
 class Read(Coded):
-    """Decided blocks of these heights; `wait_ms` is how long to wait for the first of them."""
+    """Requests decided blocks of these heights; waits up to `wait_ms` for the first."""
 
     KIND: ClassVar[str] = "ordering-read"
     BYTES_MAX: ClassVar[int] = 256
@@ -50,7 +50,7 @@ class Read(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Blocks(Coded):
-    """Encoded certified blocks, one height after the other, and how far the validator is."""
+    """Encoded certified blocks of consecutive heights, and the validator's height."""
 
     KIND: ClassVar[str] = "ordering-blocks"
     BYTES_MAX: ClassVar[int] = 16 << 20
@@ -63,7 +63,7 @@ class Blocks(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Status(Coded):
-    """How a validator says it is: its last block and the state after it, and what it is at."""
+    """A validator's report on itself: its last block, the state after it, and its current work."""
 
     KIND: ClassVar[str] = "ordering-status"
     BYTES_MAX: ClassVar[int] = 512
@@ -81,7 +81,7 @@ class Status(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Accused(Coded):
-    """Who was caught; `height` is the block where the evidence with this digest stands."""
+    """A faulty party; the block at `height` holds the evidence with this digest."""
 
     KIND: ClassVar[str] = "ordering-accused"
 
@@ -93,7 +93,7 @@ class Accused(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Evidence(Coded):
-    """All who were caught on the ledger, and how many contradictions this validator saw by itself."""
+    """All accused on the ledger, and the number of contradictions that this validator saw itself."""
 
     KIND: ClassVar[str] = "ordering-evidence"
 
@@ -102,7 +102,7 @@ class Evidence(Coded):
 
 
 def list_accused(ledger: Ledger) -> tuple[Accused, ...]:
-    """All who were caught on a ledger."""
+    """Returns all accused on a ledger."""
     accused = [
         Accused(role, name, accusation.height, accusation.transaction)
         for (role, name), accusation in ledger.accusations().items()
@@ -111,7 +111,7 @@ def list_accused(ledger: Ledger) -> tuple[Accused, ...]:
 
 
 def encode_outcome(outcome: Outcome) -> bytes:
-    """What a validator expects to become of a transaction, as bytes."""
+    """Encodes the outcome that a validator expects of a transaction."""
     writer = Writer("outcome")
     match outcome:
         case Admitted(first_index, count):
@@ -132,7 +132,7 @@ def encode_outcome(outcome: Outcome) -> bytes:
 
 
 def decode_outcome(data: bytes) -> Outcome:
-    """The outcome with this encoding; raises DecodeError and nothing else."""
+    """Returns the outcome with this encoding; raises DecodeError and nothing else."""
     reader = Reader(data, "outcome")
     outcome = _read_outcome(reader)
     reader.end()
@@ -150,7 +150,7 @@ def _read_outcome(reader: Reader) -> Outcome:
         case 3:
             name, detail = reader.text(), reader.blob(DETAIL_BYTES_MAX).decode("utf-8", "replace")
             if name not in Reason.__members__:
-                raise DecodeError(f"a reason {name!r} that is unknown")
+                raise DecodeError(f"unknown reason {name!r}")
             return Refused(Reason[name], detail)
         case kind:
-            raise DecodeError(f"an outcome of kind {kind}")
+            raise DecodeError(f"unknown kind of outcome: {kind}")

@@ -1,8 +1,8 @@
-"""What a writer is about to push, on the driver's disk before the first event leaves.
+"""The outbox: a writer's events, on the driver's disk before the first of them is sent.
 
-An *epoch* is all that one micro-batch, or one batch job, pushes. When a driver dies in the middle of it,
-the next one goes on with the same events in the same order, whatever Spark hands it this time; how far the
-last one came, the ledger knows.
+An *epoch* is everything that one micro-batch, or one batch job, pushes. If a driver dies in the middle of
+it, the next one resumes with the same events in the same order, whatever Spark delivers this time; the
+ledger knows how far the last one came.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENTS_MAX = 1 << 31
 
 
 class Posted(NamedTuple):
-    """An event with where it goes; a named tuple, because there may be millions."""
+    """An event with its destination; a named tuple, because there may be millions."""
 
     topic: Name
     partition: U32
@@ -31,9 +31,9 @@ class Posted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Epoch(Coded):
-    """The events of an epoch in their order; `before` is how many events of ours each lane had then.
+    """The events of an epoch in order; `before` is the number of our events in each lane at its start.
 
-    Once all of them are acknowledged it is `finished`, and has none.
+    Once all of them are acknowledged, it is `finished` and holds no events.
     """
 
     KIND: ClassVar[str] = "spark-epoch"
@@ -45,7 +45,7 @@ class Epoch(Coded):
     events: Annotated[tuple[Posted, ...], at_most(EVENTS_MAX)] = ()
 
     def lane(self, place: Place) -> list[bytes]:
-        """The leaves that go to one partition, in their order."""
+        """Returns the leaves for one partition, in order."""
         return [posted.leaf for posted in self.events if (posted.topic, posted.partition) == place]
 
 
@@ -56,7 +56,7 @@ class Outbox:
     path: Path
 
     def load(self) -> Epoch | None:
-        """The last epoch that was begun, if there was any."""
+        """Returns the last epoch that was started, or None."""
         try:
             return Epoch.decode(self.path.read_bytes())
         except FileNotFoundError:
@@ -74,5 +74,5 @@ class Outbox:
 
 
 def outbox_folder(journal: Path) -> Path:
-    """Where the outboxes of a producer are: beside its journal, under a name that no client can have."""
+    """Returns the folder of a producer's outboxes, beside its journal; no client can have its name."""
     return journal.with_name(f"{journal.name}~outbox")

@@ -1,4 +1,4 @@
-"""What a storage party writes into its log: batches as they arrived, plain records, low-water marks."""
+"""Entries of a storage party's log: batches as they arrived, plain records, low-water marks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OFFSET_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """From where on something is kept, and where it will go on."""
+    """The first position kept, and the next one to be written."""
 
     low_water: U64
     end: U64
@@ -31,7 +31,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint(Coded):
-    """The extents of streams and partitions, written before their oldest entries are let go."""
+    """The extents of streams and partitions, written before their oldest entries are released."""
 
     KIND: ClassVar[str] = "storage-checkpoint"
 
@@ -41,22 +41,22 @@ class Checkpoint(Coded):
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """A batch as it arrived, and the offset that its first event got among all of the partition's."""
+    """A batch as it arrived, and the offset of its first event in the partition."""
 
     first_offset: int
     data: Octets
 
     @property
     def signed(self) -> SignedHeader:
-        """The batch's signed header; the events are not looked at."""
+        """The batch's signed header, decoded without the events."""
         return SignedHeader.read(Reader(bytes(self.data[:HEAD_BYTES_MAX]), Batch.KIND))
 
     def parts(self) -> tuple[Octets, Octets]:
-        """The entry as a record of the log: what goes before the batch, and the batch."""
+        """Returns the entry as a record of the log in two parts: the prefix and the batch."""
         return _BATCH_TAG + self.first_offset.to_bytes(_OFFSET_BYTES, "big"), self.data
 
     def encode(self) -> bytes:
-        """The entry as a record of the log, in one."""
+        """Returns the entry as one record of the log."""
         return b"".join(self.parts())
 
 
@@ -64,11 +64,11 @@ Entry = BatchEntry | PlainEntry | Checkpoint
 
 
 def decode_entry(data: bytes) -> Entry:
-    """What a record of the log is; a batch is not taken apart."""
+    """Decodes a record of the log, but not the batch inside; raises DecodeError."""
     if data.startswith(_BATCH_TAG):
         start = len(_BATCH_TAG) + _OFFSET_BYTES
         if len(data) < start:
-            raise DecodeError("an entry that is cut off")
+            raise DecodeError("truncated: an entry without its offset")
         first_offset = int.from_bytes(data[len(_BATCH_TAG) : start], "big")
         return BatchEntry(first_offset, memoryview(data)[start:])
     if data.startswith(domain_tag(PlainEntry.KIND)):

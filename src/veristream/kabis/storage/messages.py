@@ -1,4 +1,4 @@
-"""What clients ask of a storage party, and what it answers: a byte that says what, then the body."""
+"""Requests to a storage party and its answers: a byte for the kind, then the body."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER_BYTES_MAX = 12 << 20
 
 
 class Operation(IntEnum):
-    """What is asked."""
+    """The kinds of requests."""
 
     STORE = 1
     FETCH = 2
@@ -36,7 +36,7 @@ class Operation(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What an answer begins with."""
+    """The first byte of an answer."""
 
     FOUND = 0
     ABSENT = 1
@@ -45,7 +45,7 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FetchRange(Coded):
-    """The batches of a stream from a sequence number on."""
+    """Requests the batches of a stream from a sequence number on."""
 
     KIND: ClassVar[str] = "storage-fetch"
 
@@ -56,7 +56,7 @@ class FetchRange(Coded):
 
 @dataclass(frozen=True, slots=True)
 class FetchPlain(Coded):
-    """The records of a partition from an offset on; `wait_ms` is how long to wait for the first of them."""
+    """Requests the records of a partition from an offset on; waits up to `wait_ms` for the first."""
 
     KIND: ClassVar[str] = "storage-fetch-plain"
 
@@ -68,7 +68,7 @@ class FetchPlain(Coded):
 
 @dataclass(frozen=True, slots=True)
 class AskAbsence(Coded):
-    """A statement is wanted that the party does not have this batch, at the certificate's height."""
+    """Requests a statement that the party does not have this batch at the certificate's height."""
 
     KIND: ClassVar[str] = "storage-ask-absence"
 
@@ -78,7 +78,7 @@ class AskAbsence(Coded):
 
 @dataclass(frozen=True, slots=True)
 class CatchUp(Coded):
-    """The batches of the party's log from a position on."""
+    """Requests the batches of the party's log from a position on."""
 
     KIND: ClassVar[str] = "storage-catch-up"
 
@@ -88,7 +88,7 @@ class CatchUp(Coded):
 
 @dataclass(frozen=True, slots=True)
 class RaiseLowWater(Coded):
-    """Nothing of a stream, or of a partition that is not validated, is kept below the mark."""
+    """Releases everything below the mark of a stream, or of a partition that is not validated."""
 
     KIND: ClassVar[str] = "storage-low-water"
 
@@ -98,7 +98,7 @@ class RaiseLowWater(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Status(Coded):
-    """How a party is: its log, in positions, and what was found when it was opened."""
+    """The status of a party: positions in its log, and what it found when it opened the log."""
 
     KIND: ClassVar[str] = "storage-status"
 
@@ -111,7 +111,7 @@ class Status(Coded):
 
 
 def split_request(body: bytes) -> tuple[Operation, bytes]:
-    """What is asked, and about what."""
+    """Splits a request into its kind and body; raises DecodeError."""
     if not body:
         raise DecodeError("an empty request")
     try:
@@ -121,14 +121,14 @@ def split_request(body: bytes) -> tuple[Operation, bytes]:
 
 
 def decode_digest(data: bytes) -> bytes:
-    """A digest that is the whole body."""
+    """Returns the digest in a body; raises DecodeError."""
     if len(data) != DIGEST_BYTES:
         raise DecodeError(f"a digest of {len(data)} bytes")
     return data
 
 
 def decode_topic(data: bytes) -> str:
-    """A topic that is the whole body."""
+    """Returns the topic in a body; raises DecodeError."""
     reader = Reader(data, "storage-topic")
     topic = reader.text()
     reader.end()
@@ -136,26 +136,26 @@ def decode_topic(data: bytes) -> str:
 
 
 def encode_topic(topic: str) -> bytes:
-    """A topic as a whole body."""
+    """Returns a body that holds a topic."""
     writer = Writer("storage-topic")
     writer.text(topic)
     return writer.to_bytes()
 
 
 def found(body: bytes) -> bytes:
-    """An answer that has what was asked for."""
+    """Returns an answer that holds the requested data."""
     return bytes((Outcome.FOUND,)) + body
 
 
 def missing(answer: Absent | Below) -> bytes:
-    """An answer that has it not, and says why."""
+    """Returns an answer that says why the data is missing."""
     if isinstance(answer, Absent):
         return bytes((Outcome.ABSENT,))
     return bytes((Outcome.BELOW,)) + answer.low_water.to_bytes(8, "big")
 
 
 def split_answer(data: bytes) -> bytes | Absent | Below:
-    """The body of an answer, or why there is none."""
+    """Returns the body of an answer, or why the data is missing; raises DecodeError."""
     if data[:1] == bytes((Outcome.FOUND,)):
         return data[1:]
     if data == bytes((Outcome.ABSENT,)):
@@ -166,7 +166,7 @@ def split_answer(data: bytes) -> bytes | Absent | Below:
 
 
 def encode_batches(batches: tuple[bytes, ...], next_position: int = 0) -> bytes:
-    """Batches, and for catching up the position to ask for next."""
+    """Encodes batches and, for catching up, the next position to request."""
     writer = Writer("storage-batches")
     writer.u64(next_position)
     writer.items(batches, RANGE_BATCHES_MAX, lambda batch: writer.blob(batch, BATCH_BYTES_MAX))
@@ -174,7 +174,7 @@ def encode_batches(batches: tuple[bytes, ...], next_position: int = 0) -> bytes:
 
 
 def decode_batches(data: bytes) -> CaughtUp:
-    """What `encode_batches` wrote; the batches themselves are not looked at."""
+    """Decodes what `encode_batches` wrote, but not the batches themselves."""
     reader = _reader(data, "storage-batches")
     next_position = reader.u64()
     batches = reader.items(RANGE_BATCHES_MAX, lambda: reader.blob(BATCH_BYTES_MAX))
@@ -183,7 +183,7 @@ def decode_batches(data: bytes) -> CaughtUp:
 
 
 def encode_slice(part: PlainSlice) -> bytes:
-    """Records of a partition."""
+    """Encodes records of a partition."""
     writer = Writer("storage-slice")
     writer.u64(part.end)
     writer.items(part.entries, RANGE_BATCHES_MAX, lambda entry: entry.write(writer))
@@ -191,7 +191,7 @@ def encode_slice(part: PlainSlice) -> bytes:
 
 
 def decode_slice(data: bytes) -> PlainSlice:
-    """What `encode_slice` wrote."""
+    """Decodes what `encode_slice` wrote."""
     reader = _reader(data, "storage-slice")
     end = reader.u64()
     entries = reader.items(RANGE_BATCHES_MAX, lambda: PlainEntry.read(reader))
@@ -200,7 +200,7 @@ def decode_slice(data: bytes) -> PlainSlice:
 
 
 def encode_evidence(pairs: list[tuple[SignedHeader, SignedHeader]]) -> bytes:
-    """Pairs of headers that contradict each other; of too many the first ones, for one pair is enough."""
+    """Encodes at most `EVIDENCE_MAX` pairs of contradicting headers; one pair is enough."""
     writer = Writer("storage-evidence")
 
     def write_pair(pair: tuple[SignedHeader, SignedHeader]) -> None:
@@ -212,7 +212,7 @@ def encode_evidence(pairs: list[tuple[SignedHeader, SignedHeader]]) -> bytes:
 
 
 def decode_evidence(data: bytes) -> tuple[tuple[SignedHeader, SignedHeader], ...]:
-    """What `encode_evidence` wrote."""
+    """Decodes what `encode_evidence` wrote."""
     reader = _reader(data, "storage-evidence")
 
     def read_header() -> SignedHeader:
@@ -244,4 +244,4 @@ DECODERS: tuple[Callable[[bytes], object], ...] = (
     decode_slice,
     decode_evidence,
 )
-"""Everything here that takes bytes from outside."""
+"""Everything in this module that decodes bytes from outside."""

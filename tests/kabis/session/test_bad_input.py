@@ -210,7 +210,8 @@ def test_an_unknown_key(run: Console) -> None:
         2,
         "",
         (
-            "error: the key of mallory, epoch 0, is not registered\n"
+            "error: the validators refuse this client: "
+            "'mallory' is not registered with this key as producer\n"
             "hint: an admin registers a new key; open the client again with it\n"
         ),
     )

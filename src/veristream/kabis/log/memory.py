@@ -1,4 +1,4 @@
-"""A log in memory that behaves as the one on disk, for simulations: what was not synced can be lost."""
+"""A log in memory that behaves like the one on disk, for simulations: unsynced records can be lost."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class MemoryLog:
 
     @property
     def start(self) -> int:
-        """The first position that is kept."""
+        """The first position in the log."""
         return self._start
 
     @property
     def end(self) -> int:
-        """The position that the next record gets."""
+        """The position of the next record."""
         return self._start + len(self._records)
 
     @property
@@ -33,27 +33,27 @@ class MemoryLog:
 
     @property
     def size_bytes(self) -> int:
-        """What the records take."""
+        """The size of the records."""
         return sum(map(len, self._records))
 
     def append(self, *parts: Octets) -> int:
-        """Adds a record, given in parts, and gives its position."""
+        """Appends a record, given in parts, and returns its position."""
         self._records.append(b"".join(parts))
         return self.end - 1
 
     def sync(self, *, now: bool = False) -> int:
-        """Makes everything durable and says up to where."""
+        """Makes everything durable and returns the new `durable`."""
         self._durable = self.end
         return self._durable
 
     def read(self, position: int) -> bytes:
-        """The record at a position; `BelowRetention`, or IndexError if not yet written."""
+        """Returns the record at a position. Raises `BelowRetention`, or IndexError if it is not written."""
         if position < self._start:
             raise BelowRetention(position, self._start)
         return self._records[position - self._start]
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
-        """Every record from a position up to another."""
+        """Yields every record from a position up to another."""
         first = self._start if start is None else start
         if first < self._start:
             raise BelowRetention(first, self._start)
@@ -61,16 +61,16 @@ class MemoryLog:
             yield LogRecord(position, self._records[position - self._start])
 
     def start_after(self, retention: Retention) -> int:
-        """Where the log would start after `retain`."""
+        """Returns what `start` would be after `retain`."""
         return min(max(retention.low_water or 0, self._start), self.end)
 
     def retain(self, retention: Retention) -> int:
-        """Lets go of every record below the low-water mark; there is no age, and size does not matter."""
+        """Removes every record below the low-water mark; ignores size and age."""
         keep = self.start_after(retention)
         del self._records[: keep - self._start]
         self._start = keep
         return keep
 
     def crash(self) -> None:
-        """Loses what was never synced, as the machine does when the power fails."""
+        """Loses what was never synced, like a machine whose power fails."""
         del self._records[self._durable - self._start :]

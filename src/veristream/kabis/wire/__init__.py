@@ -1,1 +1,1 @@
-"""Authenticated connections between parties: handshake, frames, servers, clients that call again."""
+"""Authenticated connections between parties: handshake, frames, servers, and clients that reconnect."""

@@ -1,14 +1,14 @@
 """One authenticated connection on asyncio: requests with answers, and messages without.
 
-Both sides may ask and both may answer, many at a time (`handshake.py` says who they are and what a frame
-is). Nobody can make us hold memory: before it has proved its key a peer may send two small frames in a few
-seconds; afterwards a frame has a largest size, requests that we are working on have a largest number and a
-largest sum of bytes, past which we stop reading, and a request is not begun while the peer does not read
-our answers. A peer that stops in the middle of a frame, does not read, or is silent, is cut off.
+Both sides may send many requests at a time (`handshake.py` describes identities and frames). A peer cannot
+make us hold much memory: before it has proved its key it may send two small frames within a few seconds.
+Afterwards the size of a frame is limited, and so are the number and the total bytes of requests in
+progress, past which we stop reading. No request is started while the peer does not read our answers. A peer
+that stops in the middle of a frame, does not read, or is silent, is disconnected.
 
-A request or an answer may have an *attachment*, which travels as the frame after it and, unless the session
-is encrypted, without a MAC. It is for contents that the receiver holds against a hash in the part under the
-MAC anyway, as it does with batches: so each byte of them is hashed once, and copied nowhere.
+A request or an answer may have an *attachment*, which is sent as the next frame and, unless the session is
+encrypted, without a MAC. It is for contents that the receiver checks against a hash in the authenticated
+part anyway, such as batches. So each of their bytes is hashed once, and copied nowhere.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ _REASON_BYTES_MAX = 1000
 
 
 class ConnectionLostError(WireError):
-    """The connection ended; whether the other side got the request is not known."""
+    """The connection ended; it is unknown whether the other side received the request."""
 
 
 class RefusedError(WireError):
-    """The other side knows who we are and does not want us."""
+    """The other side knows our identity and refuses the connection."""
 
 
 class RequestError(Exception):
-    """The other side answered that it will not or cannot do what was asked; says why."""
+    """The other side answered that it will not or cannot do what was asked, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A body, and contents beside it that only a hash in the body, or a signature, vouches for."""
+    """A body, and attached contents that only a hash in the body, or a signature, authenticates."""
 
     body: bytes
     contents: Octets
@@ -67,7 +67,7 @@ Answer = Callable[[Peer, bytes], Awaitable[bytes | Attached]]
 AnswerAttached = Callable[[Peer, Attached], Awaitable[bytes | Attached]]
 Receive = Callable[[Peer, bytes], None]
 Authorize = Callable[[Peer], str | None]
-"""Why a peer that has proved its key is not welcome; None when it is."""
+"""Returns why a peer that has proved its key is refused, or None if it is admitted."""
 
 
 async def _answer_nothing(_peer: Peer, _body: bytes) -> bytes:
@@ -79,12 +79,12 @@ async def _take_nothing(_peer: Peer, _request: Attached) -> bytes:
 
 
 def _receive_nothing(_peer: Peer, _body: bytes) -> None:
-    """Messages that nobody waits for are dropped."""
+    """Drops messages that nobody waits for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What is done with requests and messages; `answer` may raise RequestError or DecodeError."""
+    """Handles requests and messages; `answer` may raise RequestError or DecodeError."""
 
     answer: Answer = _answer_nothing
     receive: Receive = _receive_nothing
@@ -93,7 +93,7 @@ class Handlers:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much, and how long, a peer may take."""
+    """The limits for a peer: sizes, counts and times."""
 
     frame_bytes_max: int = 16 << 20
     requests_max: int = 256
@@ -106,7 +106,7 @@ class Limits:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """One connection, from the first byte on; `opened` is done when both sides know each other."""
+    """One connection; `opened` is done when both sides have proved their keys."""
 
     def __init__(self, handlers: Handlers, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
@@ -126,20 +126,20 @@ class Connection(asyncio.BufferedProtocol):
         self.opened: asyncio.Future[Peer] = self._loop.create_future()
         self.lost: asyncio.Future[None] = self._loop.create_future()
 
-    # What the transport calls.
+    # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begins the handshake and the watch over it."""
+        """Starts the handshake and its timeout."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
         self._transport.set_write_buffer_limits(high=self._limits.write_bytes_max)
         self._watch()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the transport puts what arrives."""
+        """Returns the buffer for what arrives."""
         return self._splitter.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Takes what arrived apart and acts on every frame that is whole."""
+        """Acts on every complete frame that has arrived."""
         self._heard = self._loop.time()
         if not self._splitter.partial:
             self._frame_begun = self._heard
@@ -158,7 +158,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(error)
 
     def pause_writing(self) -> None:
-        """The peer does not read as fast as we write."""
+        """The peer reads more slowly than we write."""
         self._paused = self._loop.time()
         self._writable.clear()
 
@@ -167,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writable.set()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tells everybody who waits."""
+        """Fails all pending requests."""
         self._timer.cancel()
         error = ConnectionLostError("the connection ended" + (f": {exc}" if exc else ""))
         if not self.opened.done():
@@ -183,28 +183,28 @@ class Connection(asyncio.BufferedProtocol):
         if not self.lost.done():
             self.lost.set_result(None)
 
-    # What its owner calls.
+    # Called by the owner.
 
     @property
     def peer(self) -> Peer:
-        """Who is at the other end, once `opened` is done."""
+        """The other side, once `opened` is done."""
         assert self._session is not None
         return self._session.peer
 
     @property
     def closed(self) -> bool:
-        """Whether it has ended, or is about to."""
+        """Whether the connection is closed or closing."""
         return self.lost.done() or self._transport.is_closing()
 
     async def request(self, body: bytes, timeout_s: float | None = None) -> bytes:
-        """The other side's answer; RequestError, ConnectionLostError or TimeoutError if there is none."""
+        """Returns the answer to a request. Raises RequestError, ConnectionLostError or TimeoutError."""
         answer = await self.exchange(body, timeout_s)
         if isinstance(answer, Attached):
             raise RequestError("an answer with an attachment that nobody asked for")
         return answer
 
     async def exchange(self, body: bytes | Attached, timeout_s: float | None = None) -> bytes | Attached:
-        """As `request`, where something may be attached to the request or to the answer."""
+        """Like `request`, but the request or the answer may have an attachment."""
         async with asyncio.timeout(timeout_s):
             await self._writable.wait()
             if self.closed:
@@ -220,23 +220,23 @@ class Connection(asyncio.BufferedProtocol):
                 self._waiting.pop(number, None)
 
     async def send(self, body: bytes) -> None:
-        """Sends a message that is not answered; waits while the other side does not read."""
+        """Sends a message without an answer; waits while the other side does not read."""
         await self._writable.wait()
         self.send_now(body)
 
     def send_now(self, body: bytes) -> bool:
-        """Sends a message, or drops it and says so when the other side does not read what it has."""
+        """Sends a message, or drops it and returns False if the other side does not read."""
         if self.closed or not self._writable.is_set():
             return False
         self._send(_MESSAGE, 0, body)
         return True
 
     def close(self) -> None:
-        """Ends the connection after what was already written."""
+        """Closes the connection after what was already written."""
         self._transport.close()
 
     def abort(self) -> None:
-        """Ends the connection at once."""
+        """Closes the connection at once."""
         self._transport.abort()
 
     # Frames.
@@ -308,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
     def _resolve(self, kind: int, number: int, body: bytes | Attached) -> None:
         future = self._waiting.pop(number, None)
         if future is None or future.done():
-            return  # it came too late: whoever asked has stopped waiting
+            return  # it came too late, and nobody waits for it
         if kind == _ANSWER or isinstance(body, Attached):
             future.set_result(body)
         else:
@@ -361,7 +361,7 @@ class Connection(asyncio.BufferedProtocol):
     # The watch.
 
     def _watch(self) -> None:
-        """Cuts off a peer that does not do its part in time; asks one that is silent whether it lives."""
+        """Disconnects a peer that is too slow; pings one that is silent."""
         now, limits = self._loop.time(), self._limits
         self._forgive(now)
         complaint = self._complaint(now)
@@ -375,7 +375,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(period, self._watch)
 
     def _forgive(self, now: float) -> None:
-        """Time in which we were not there to listen is not held against the peer."""
+        """Does not count the time in which we did not listen ourselves."""
         late_s = now - self._due
         self._made = min(now, self._made + late_s)
         self._heard = min(now, self._heard + late_s)
@@ -385,12 +385,12 @@ class Connection(asyncio.BufferedProtocol):
     def _complaint(self, now: float) -> str:
         limits = self._limits
         if not self.opened.done():
-            # Counted from the start: bytes that trickle in win no time.
+            # Counted from the start, so that single bytes do not extend the time.
             return "the handshake takes too long" if now - self._made > limits.handshake_s else ""
         if not self._writable.is_set() and now - self._paused > limits.stall_s:
             return "the peer does not read"
         if self._blocked:
-            return ""  # it is we who do not read
+            return ""  # we do not read ourselves
         if self._splitter.partial and now - self._frame_begun > limits.stall_s:
             return "the peer stopped in the middle of a frame"
         return "the peer is silent" if now - self._heard > limits.idle_s else ""
@@ -404,7 +404,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 class Owner(Protocol):
-    """Whoever counts a server's connections."""
+    """Counts a server's connections."""
 
     def add(self, connection: Connection) -> None:
         """A connection was made."""
@@ -414,7 +414,7 @@ class Owner(Protocol):
 
 
 class ServerConnection(Connection):
-    """The side that was called: it proves its key first, then decides whether the caller is welcome."""
+    """The server's side: it proves its key first, then decides whether to admit the client."""
 
     def __init__(
         self,
@@ -431,12 +431,12 @@ class ServerConnection(Connection):
         self._on_frame = self._on_hello
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Tells the server that it has one more."""
+        """Tells the server that it has one connection more."""
         super().connection_made(transport)
         self._owner.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tells the server that it has one less."""
+        """Tells the server that it has one connection less."""
         super().connection_lost(exc)
         self._owner.remove(self)
 
@@ -459,7 +459,7 @@ class ServerConnection(Connection):
 
 
 class ClientConnection(Connection):
-    """The side that calls."""
+    """The client's side."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Servers and clients of authenticated connections: listening, calling, calling again after a failure."""
+"""Servers and clients of authenticated connections: listening, connecting, reconnecting."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _RANDOM_BYTES = 64
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where somebody listens."""
+    """The address of a server."""
 
     host: str
     port: int
 
     @staticmethod
     def parse(text: str) -> Address:
-        """The address written as HOST:PORT, or [HOST]:PORT; raises ValueError."""
+        """Parses HOST:PORT or [HOST]:PORT. Raises ValueError."""
         host, colon, port = text.rpartition(":")
         if not colon or not host or not port.isdecimal() or int(port) > 65535:
             raise ValueError(f"{text!r} is no address: HOST:PORT")
@@ -88,17 +88,17 @@ class Server:
 
     @property
     def address(self) -> Address:
-        """Where it listens, with the port that the system chose."""
+        """The address on which it listens, with the port that the system chose."""
         host, port = self._server.sockets[0].getsockname()[:2]
         return Address(host, port)
 
     @property
     def connections(self) -> tuple[Connection, ...]:
-        """All that are open or about to be."""
+        """All connections that are open or opening."""
         return tuple(self._connections)
 
     def add(self, connection: Connection) -> None:
-        """Notes a connection; when there are too many, the oldest that has not proved its key must go."""
+        """Notes a connection; past the limit, closes the oldest one that has not proved its key."""
         self._connections[connection] = None
         if len(self._connections) > self._limits.connections_max:
             unproved = (other for other in self._connections if not other.opened.done())
@@ -109,7 +109,7 @@ class Server:
         self._connections.pop(connection, None)
 
     async def close(self) -> None:
-        """Stops listening and ends every connection, what was written before going out first."""
+        """Stops listening and closes every connection after what was already written."""
         self._server.close()
         open_now = self.connections
         for connection in open_now:
@@ -130,7 +130,7 @@ async def serve(
     *,
     encrypt: bool = False,
 ) -> Server:
-    """Listens; every caller proves its key, and `authorize` says whether it is welcome."""
+    """Listens; every client proves its key, and `authorize` decides whether it is admitted."""
     server = Server(limits)
 
     def accept() -> Connection:
@@ -157,7 +157,7 @@ async def connect(
     *,
     encrypt: bool = False,
 ) -> Connection:
-    """A connection to exactly this server (to whoever listens, with None); WireError if it is another."""
+    """Connects to exactly this server, or with None to any. Raises WireError if it is another."""
     secrets = Secrets.draw(os.urandom(_RANDOM_BYTES))
     handshake = ClientHandshake(identity, server, secrets, encrypt=encrypt)
     connection: Connection
@@ -178,19 +178,19 @@ async def connect(
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before calling again: twice as long each time, up to a limit, less a random part."""
+    """How long to wait before reconnecting: twice as long each time, up to a limit, less a random part."""
 
     first_s: float = 0.05
     last_s: float = 5.0
 
     def wait_s(self, failures: int, random: float) -> float:
-        """The wait after so many failures in a row; `random` is in [0, 1)."""
+        """Returns the wait after this many failures in a row; `random` is in [0, 1)."""
         longest = min(self.last_s, self.first_s * (1 << min(failures - 1, 30)))
         return longest * (1 - random / 2)
 
 
 class Client:
-    """Stays connected to one server: calls again when the connection ends, later and later."""
+    """Stays connected to one server: reconnects when the connection ends, with increasing waits."""
 
     def __init__(
         self,
@@ -223,13 +223,13 @@ class Client:
 
     @property
     def connected(self) -> bool:
-        """Whether a request would go out at once."""
+        """Whether a request would be sent at once."""
         return self._connected.is_set()
 
     async def request(self, body: bytes, timeout_s: float) -> bytes:
-        """The answer, asked for as soon as there is a connection, and once: a lost request is an error.
+        """Sends a request once, as soon as there is a connection, and returns the answer.
 
-        TimeoutError when it does not come in time; `problem` then says what kept us from connecting.
+        Raises TimeoutError if it does not arrive in time; `problem` then says why there is no connection.
         """
         async with asyncio.timeout(timeout_s):
             await self._connected.wait()
@@ -244,12 +244,12 @@ class Client:
             return await self._connection.exchange(body)
 
     def send_now(self, body: bytes) -> bool:
-        """Sends a message, or drops it and says so when nobody is there who reads."""
+        """Sends a message, or drops it and returns False if there is no connection or nobody reads."""
         connection = self._connection
         return connection is not None and self._connected.is_set() and connection.send_now(body)
 
     async def close(self) -> None:
-        """Ends the connection and calls no more."""
+        """Closes the connection for good."""
         self._task.cancel()
         await asyncio.wait([self._task])
         if self._connection is not None and not self._connection.closed:
@@ -264,7 +264,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """An event loop, uvloop's where that is installed: it sends what it is given without a copy."""
+    """Makes an event loop, uvloop's if that is installed, because it sends without a copy."""
     if find_spec("uvloop") is None:
         return asyncio.new_event_loop()
     import uvloop

@@ -1,18 +1,17 @@
-"""How two parties come to know each other's key, and the frames they exchange. Pure: no clock, no socket.
+"""The handshake in which two parties prove their keys, and the frames they exchange; no clock, no socket.
 
-The handshake has the shape of SIGMA and TLS 1.3. Each side brings a nonce and an ephemeral X25519 key; the
-server signs everything up to and with its own identity, the client everything up to and with its own, which
-contains the server's signature. The keys of the frames are derived from the shared secret *and* all three
-messages, so that somebody who put his own identity or ephemeral key into one of them holds keys that fit
-neither side. Both signatures are over texts with domain tags of their own and with the chain's name: they
-serve for nothing else and for no other chain.
+The handshake follows SIGMA and TLS 1.3. Each side sends a nonce and an ephemeral X25519 key. The server
+signs everything up to its own identity, and the client everything up to its own, which includes the
+server's signature. The keys of the frames are derived from the shared secret *and* all three messages, so
+an attacker who replaces an identity or an ephemeral key gets keys that fit neither side. Both signed texts
+contain their own domain tag and the chain's name, so the signatures are valid for nothing else.
 
 A frame is its length, the payload and a MAC (BLAKE2b, keyed per direction) over the frame's number, the
-length and the payload: nothing can be changed, replayed, reordered or left out. (An attachment has no MAC:
-`connection.py` says what vouches for it.) A session is encrypted (XSalsa20-Poly1305, the frame's number is
-the nonce) if either side asks for it. The default is not to: for small frames a MAC costs a fifth of it,
-and payloads that are secret are sealed per topic anyway. For frames of 64 KiB and more it is the other way
-round (`bench/storage.py`).
+length and the payload: nothing can be changed, replayed, reordered or left out. (An attachment has no MAC;
+`connection.py` says why.) A session is encrypted (XSalsa20-Poly1305, with the frame's number as nonce) if
+either side asks for it. By default it is not: for small frames a MAC costs a fifth of it, and secret
+payloads are sealed per topic anyway. For frames of 64 KiB and more encryption is cheaper
+(`bench/storage.py`).
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ HANDSHAKE_BYTES_MAX = 2048
 LENGTH_BYTES = 4
 MAC_BYTES = 16
 BUFFER_BYTES = 64 << 10
-"""What is received at a time; frames up to this size are copied out of it, larger ones are not."""
+"""The size of the receive buffer; frames up to this size are copied out of it, larger ones are not."""
 _COUNTER_BYTES = 8
 _BOX_NONCE_BYTES = 24
 
@@ -50,11 +49,11 @@ _Message = TypeVar("_Message", bound=Coded)
 
 
 class WireError(Exception):
-    """The other side is not who it should be, or what arrived is not what it sent."""
+    """The peer is not the expected one, or its data was tampered with."""
 
 
 class Role(Enum):
-    """What a party is on the wire; `ANONYMOUS` has a key like all others, but nobody vouches for it."""
+    """The role of a party on the wire; `ANONYMOUS` has a key like all others, but it is not registered."""
 
     VALIDATOR = 1
     STORAGE = 2
@@ -66,7 +65,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end: it has proved that it holds the key; the name is what it says of itself."""
+    """The other side: it has proved that it holds the key; the name is only its claim."""
 
     role: Role
     name: Name
@@ -84,20 +83,20 @@ class Identity:
 
     @property
     def peer(self) -> Peer:
-        """What the other side will know of us."""
+        """What the other side learns about us."""
         return Peer(self.role, self.name, self.signer.public)
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What a side draws at random for one handshake."""
+    """The random secrets of one side for one handshake."""
 
     nonce: bytes
     ephemeral: bytes
 
     @staticmethod
     def draw(random: bytes) -> Secrets:
-        """The secrets made of 64 random bytes."""
+        """Makes the secrets of 64 random bytes."""
         if len(random) != NONCE_BYTES + EPHEMERAL_BYTES:
             raise ValueError("64 random bytes are needed")
         return Secrets(random[:NONCE_BYTES], random[NONCE_BYTES:])
@@ -118,7 +117,7 @@ class _Hello(Coded):
 
 @dataclass(frozen=True, slots=True)
 class _Proof(Coded):
-    """Who somebody is, with the signature that shows it."""
+    """An identity, with the signature that proves it."""
 
     KIND: ClassVar[str] = "wire-proof"
     BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
@@ -145,7 +144,7 @@ def _write_peer(writer: Writer, peer: Peer) -> None:
 
 
 class ClientHandshake:
-    """The client's side: `hello` is sent, the answer goes into `finish`, which gives what to send back."""
+    """The client's side: send `hello`, pass the answer to `finish`, and send what that returns."""
 
     def __init__(
         self, identity: Identity, server: Peer | None, secrets: Secrets, *, encrypt: bool = False
@@ -158,7 +157,7 @@ class ClientHandshake:
         self._encrypt = encrypt
 
     def finish(self, data: bytes) -> tuple[bytes, Session]:
-        """Our proof to send, and the session that both sides then have; raises WireError."""
+        """Returns the proof to send, and the session. Raises WireError."""
         answer = _decode(_Answer, data)
         if answer.hello.chain_id != self._identity.chain_id:
             raise WireError(f"the server is of the chain {answer.hello.chain_id!r}")
@@ -175,7 +174,7 @@ class ClientHandshake:
 
 
 class ServerHandshake:
-    """The server's side: the client's hello goes into `answer`, its proof into `finish`."""
+    """The server's side: pass the client's hello to `answer`, and its proof to `finish`."""
 
     def __init__(self, identity: Identity, secrets: Secrets, *, encrypt: bool = False) -> None:
         self._identity = identity
@@ -186,7 +185,7 @@ class ServerHandshake:
         self._client_hello: _Hello | None = None
 
     def answer(self, data: bytes) -> bytes:
-        """What to send back to a client's hello; to one of another chain too, for it to know."""
+        """Returns the answer to a client's hello, even to one of another chain, which then knows."""
         hello = _decode(_Hello, data)
         chain_id = self._identity.chain_id
         ephemeral = crypto_scalarmult_base(self._secrets.ephemeral)
@@ -197,7 +196,7 @@ class ServerHandshake:
         return self._answer
 
     def finish(self, data: bytes) -> Session:
-        """The session with a client that has proved its key; whether it is welcome is another matter."""
+        """Returns the session with a client that has proved its key; it is not authorized yet."""
         if self._client_hello is None:
             raise WireError("a proof before the hello")
         if self._client_hello.chain_id != self._identity.chain_id:
@@ -211,7 +210,7 @@ class ServerHandshake:
 
 
 class Session:
-    """The frames between two sides that know each other; one counter and one key for each direction."""
+    """Seals and opens frames, with one counter and one key for each direction."""
 
     def __init__(self, peer: Peer, *, send: bytes, receive: bytes, encrypted: bool) -> None:
         self.peer = peer
@@ -224,7 +223,7 @@ class Session:
         self._received = 0
 
     def seal(self, payload: bytes) -> bytes:
-        """The frame that carries the payload, to be sent in this order."""
+        """Returns the frame of a payload; frames must be sent in this order."""
         number = self._sent.to_bytes(_COUNTER_BYTES, "big")
         self._sent += 1
         length = (len(payload) + MAC_BYTES).to_bytes(LENGTH_BYTES, "big")
@@ -236,7 +235,7 @@ class Session:
         return b"".join((length, payload, mac.digest()))
 
     def open(self, body: Octets) -> Octets:
-        """The payload of the next frame, without its length; WireError if it is any other."""
+        """Returns the payload of the next frame, given without its length. Raises WireError."""
         number = self._received.to_bytes(_COUNTER_BYTES, "big")
         self._received += 1
         if self.encrypted:
@@ -256,11 +255,12 @@ class Session:
 
 
 class Splitter:
-    """Cuts a stream of bytes into frames; keeps no more than one frame that is not yet whole.
+    """Splits a stream of bytes into frames; holds at most one incomplete frame.
 
-    Bytes are received straight into its buffer: `room` is where the next ones go, and `fill` says how many
-    came. A large frame has a buffer to itself, and is given out as that buffer, not copied. To announce
-    much wins no memory: the buffer grows as the bytes come, unless as large a frame came whole before.
+    Bytes are received straight into its buffer: `room` returns where the next ones go, and `fill` notes how
+    many arrived. A large frame has its own buffer and is returned as that buffer, not copied. A peer cannot
+    claim memory by announcing a large frame: the buffer grows as bytes arrive, unless a frame of that size
+    arrived before.
     """
 
     def __init__(self, frame_bytes_max: int) -> None:
@@ -272,16 +272,16 @@ class Splitter:
 
     @property
     def partial(self) -> bool:
-        """Whether a frame has begun and is not yet whole."""
+        """Whether a frame has begun and is incomplete."""
         return self._start < self._end
 
     @property
     def held_bytes(self) -> int:
-        """How large the buffer is."""
+        """The size of the buffer."""
         return len(self._buffer)
 
     def room(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """Returns where the next bytes go; never empty."""
         held = self._end - self._start
         wanted = self._wanted_bytes(held)
         if self._start + wanted > len(self._buffer):
@@ -289,16 +289,16 @@ class Splitter:
         return memoryview(self._buffer)[self._end : self._start + wanted]
 
     def _wanted_bytes(self, held: int) -> int:
-        """How much of the stream to have at hand, from the frame that has begun on."""
+        """Returns how many bytes the buffer should hold, from the current frame on."""
         small = min(self.frame_bytes_max + LENGTH_BYTES, BUFFER_BYTES)
         if held < LENGTH_BYTES:
             return small
         whole = LENGTH_BYTES + self._length()
         wanted = small if whole <= small else min(whole, max(self._large_bytes, 2 * held))
-        return wanted if wanted > held else held + small  # whole frames wait, and nobody takes them out
+        return wanted if wanted > held else held + small  # complete frames wait, and nobody takes them out
 
     def _move(self, held: int, wanted: int) -> None:
-        """Brings what is held to the front of a buffer that is large enough, which may be the same."""
+        """Moves the held bytes to the front of a buffer that is large enough, which may be the same."""
         data = self._buffer[self._start : self._end]
         if len(self._buffer) < wanted:
             self._buffer = bytearray(wanted)
@@ -306,11 +306,11 @@ class Splitter:
         self._start, self._end = 0, held
 
     def fill(self, count: int) -> None:
-        """So many bytes came."""
+        """Notes that bytes arrived."""
         self._end += count
 
     def next(self) -> Octets | None:
-        """The next frame, without its length; None until it is whole; WireError if it is too long."""
+        """Returns the next frame without its length, or None until it is complete. Raises WireError."""
         held = self._end - self._start
         if held < LENGTH_BYTES:
             return None
@@ -335,7 +335,7 @@ class Splitter:
 
 
 def prefix(message: bytes) -> bytes:
-    """A message of the handshake as it is sent: with its length."""
+    """Encodes a message of the handshake with its length."""
     return len(message).to_bytes(LENGTH_BYTES, "big") + message
 
 
@@ -358,7 +358,7 @@ def _check(peer: Peer, message: bytes, signature: bytes) -> None:
 
 
 def _server_bytes(chain_id: str, client_hello: bytes, hello: _Hello, server: Peer) -> bytes:
-    """What the server signs: both shares and who it is."""
+    """Returns what the server signs: both shares and its identity."""
     writer = Writer("wire-server")
     writer.text(chain_id)
     writer.digest(sha256(client_hello).digest())
@@ -368,7 +368,7 @@ def _server_bytes(chain_id: str, client_hello: bytes, hello: _Hello, server: Pee
 
 
 def _client_bytes(chain_id: str, client_hello: bytes, answer: bytes, client: Peer) -> bytes:
-    """What the client signs: both shares, who the server has shown to be, and who it is itself."""
+    """Returns what the client signs: both shares, the server's proof, and its own identity."""
     writer = Writer("wire-client")
     writer.text(chain_id)
     writer.digest(sha256(client_hello).digest())
@@ -380,10 +380,10 @@ def _client_bytes(chain_id: str, client_hello: bytes, answer: bytes, client: Pee
 def _derive(
     secrets: Secrets, ephemeral: bytes, messages: tuple[bytes, bytes, bytes]
 ) -> tuple[bytes, bytes]:
-    """The keys from client to server and back."""
+    """Derives the keys from client to server and back."""
     try:
         shared = crypto_scalarmult(secrets.ephemeral, ephemeral)
-    except (CryptoError, RuntimeError) as error:  # a point of low order: the secret would be known to all
+    except (CryptoError, RuntimeError) as error:  # a point of low order: anyone would know the secret
         raise WireError("the other side's ephemeral key is none") from error
     transcript = b"".join(sha256(message).digest() for message in messages)
     keys = blake2b(transcript, key=shared, digest_size=64, person=b"kabis/1/wire-key").digest()

@@ -1,4 +1,4 @@
-"""Ports on this machine where nobody listens."""
+"""Free ports on this machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 32_000)
-"""Where free ports are looked for: below those that systems give to outgoing connections."""
+"""The default range: below the ports that systems use for outgoing connections."""
 CONNECT_S = 1.0
 VARIABLE = "VERISTREAM_PORTS"
-"""What names another range, such as 20000-20999."""
+"""The environment variable that sets another range, such as 20000-20999."""
 
 
 def find_range() -> range:
-    """Where free ports are looked for here; raises ModelError if the range that is named is none."""
+    """Returns the range to search. Raises ModelError if the variable does not contain a range."""
     given = os.environ.get(VARIABLE)
     if given is None:
         return PORTS
@@ -30,7 +30,7 @@ def find_range() -> range:
 
 
 def draw_ports(count: int) -> list[int]:
-    """Ports on loopback where nobody listens now, and which nobody draws for the next minute or so."""
+    """Returns free ports on loopback that no other caller gets for the next minute or so."""
     ports: list[int] = []
     among = find_range()
     with ExitStack() as stack:
@@ -52,12 +52,12 @@ def draw_ports(count: int) -> list[int]:
 
 
 def _keep(bound: socket.socket) -> None:
-    """Lets a connection end on a port, so that the system keeps it for a while.
+    """Closes a connection on a port, so that the system reserves it for a while.
 
-    Whoever is given the port takes it as servers do, with SO_REUSEADDR; who draws does without, and does
-    not get it.
+    A server binds the port with SO_REUSEADDR, which still works. `draw_ports` binds without it, and skips
+    the port.
     """
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     bound.listen()
     with socket.create_connection(bound.getsockname(), CONNECT_S):
-        bound.accept()[0].close()  # the side that closes first is the one that the system remembers
+        bound.accept()[0].close()  # the system reserves the port of the side that closes first

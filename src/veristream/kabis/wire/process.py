@@ -1,4 +1,4 @@
-"""How a process of a party begins and ends."""
+"""The start and the end of a party's process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TRIM_BYTES, _MMAP_BYTES = 64 << 20, 32 << 20
 
 
 def run_process(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """Does the work and logs to stderr; gives the exit status, and says there why it is not 0."""
+    """Does the work and logs to stderr; returns the exit status, and logs why it is not 0."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -33,9 +33,9 @@ def run_process(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
 
 
 def keep_freed_memory() -> None:
-    """Has the C library keep what is freed, up to some size, and not give it back to the system.
+    """Makes the C library keep freed memory, up to some size, instead of returning it to the system.
 
-    Batches come and go by the megabyte, and it costs more to get fresh pages for one than to fill them.
+    Batches of a megabyte are allocated often, and getting fresh pages costs more than filling them.
     """
     if sys.platform == "linux":
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: what the log asks of a file system, and how it says that it failed."""
+"""Atomic and durable file operations, and the errors of the file system."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class InUse(EnvironmentFailure):
 
 
 class Full(EnvironmentFailure):
-    """There is no room for it; nothing of it was kept."""
+    """The disk is full; nothing was written."""
 
 
 class Failed(EnvironmentFailure):
-    """The disk did not do what it was asked, so that nobody knows what is on it until it is opened anew."""
+    """The disk failed, so that its contents are unknown until the log is reopened."""
 
 
 def flush(descriptor: int) -> None:
-    """Returns when the file's bytes are on the disk."""
+    """Waits until the file's bytes are on the disk."""
     if hasattr(os, "fdatasync"):
         os.fdatasync(descriptor)
     elif hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync leaves them in the drive's own cache
@@ -37,7 +37,7 @@ def flush(descriptor: int) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Returns when the folder's names are on the disk."""
+    """Waits until the folder's names are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -46,16 +46,16 @@ def flush_folder(folder: Path) -> None:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes every byte at the descriptor's place, however many calls it takes."""
+    """Writes every byte at the descriptor's position, with as many calls as it takes."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def replace(path: Path, data: bytes, *, flushed: bool = True) -> None:
-    """Makes the file hold exactly these bytes; after a crash it is the old one or the new one, whole.
+    """Replaces a file with these bytes; after a crash it is the old one or the new one, complete.
 
-    Not `flushed`, it is only as good as its own checksum says, and costs no wait for the disk.
+    Unless `flushed`, it does not wait for the disk, and only the file's own checksum shows damage.
     """
     fresh = path.with_name(path.name + ".new")
     try:
@@ -76,7 +76,7 @@ def replace(path: Path, data: bytes, *, flushed: bool = True) -> None:
 
 
 def failure(error: OSError, path: Path) -> EnvironmentFailure:
-    """The error of the system, in words that say what was lost (nothing) and what to do."""
+    """Returns the error for a failed write, with a hint."""
     if error.errno in _FULL:
         return Full(
             f"no room to write {path}: {error.strerror}; nothing of it was kept",
@@ -88,7 +88,7 @@ def failure(error: OSError, path: Path) -> EnvironmentFailure:
 
 
 def lock(folder: Path) -> int:
-    """The descriptor that holds the folder for this process; `InUse` when another has it."""
+    """Locks the folder for this process and returns the descriptor. Raises `InUse` if another has it."""
     path = folder / "lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

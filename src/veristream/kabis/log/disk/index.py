@@ -1,7 +1,7 @@
-"""Where records stand in a segment: one entry in so many bytes, the rest is walked.
+"""A sparse index of the records in a segment: one entry every few KiB; a walk finds the rest.
 
-The file of an index only saves a walk of the segment. It is believed when its checksum is good and it
-speaks of exactly this segment; otherwise it is stale, and is made again from the segment.
+The index file only saves a walk through the segment. It is used if its checksum is right and it belongs to
+exactly this segment; otherwise it is rebuilt.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ class SparseIndex:
         self._offsets = array("Q", [HEADER_BYTES])
 
     def add(self, position: int, offset: int) -> None:
-        """Notes a record, if the last one noted is far enough away."""
+        """Adds a record if it is far enough from the last entry."""
         if offset - self._offsets[-1] >= INTERVAL_BYTES:
             self._positions.append(position)
             self._offsets.append(offset)
 
     def forget(self, end_position: int) -> None:
-        """Drops what was noted at or after a position that was taken back; never the first."""
+        """Drops the entries at or after a position whose write was undone; never the first."""
         while len(self._positions) > 1 and self._positions[-1] >= end_position:
             self._positions.pop()
             self._offsets.pop()
 
     def before(self, position: int) -> tuple[int, int]:
-        """Position and offset of the last entry that is not after the position."""
+        """Returns position and offset of the last entry that is not after the position."""
         place = bisect_right(self._positions, position) - 1
         return self._positions[place], self._offsets[place]
 
     def encode(self, end_position: int, end_offset: int) -> bytes:
-        """The index of a segment that ends there, as a file."""
+        """Encodes the index of a segment that ends there."""
         head = _HEADER.pack(_MAGIC, self._positions[0], end_position, end_offset, len(self._positions))
         body = head + _big_endian(self._positions).tobytes() + _big_endian(self._offsets).tobytes()
         return body + crc32(body).to_bytes(_CHECKSUM_BYTES, "big")
 
     @staticmethod
     def decode(data: bytes, first_position: int, end_position: int, end_offset: int) -> SparseIndex | None:
-        """The index of exactly this segment; None when the file is damaged or speaks of another."""
+        """Decodes the index of this segment; returns None if it is damaged or of another segment."""
         body, checksum = data[:-_CHECKSUM_BYTES], data[-_CHECKSUM_BYTES:]
         if len(body) < _HEADER.size or crc32(body) != int.from_bytes(checksum, "big"):
             return None

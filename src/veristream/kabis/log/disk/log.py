@@ -1,22 +1,21 @@
 """A log of opaque records on disk, in segments: append, make durable, read, forget the oldest.
 
-*Positions* number the records from 0 and never change. `append` gives a position and writes; `sync` makes
-durable whatever was appended until then, with one flush for all of it (group commit), and says up to where.
-`append` and reads belong to one thread, `sync` may run in another, so that a flush holds nobody up.
+*Positions* number the records from 0 and never change. `append` writes a record and returns its position;
+`sync` makes all appended records durable with one flush (group commit), and returns up to where. `append`
+and reads belong to one thread. `sync` may run in another, so that a flush blocks nobody.
 
-*Recovery.* What lies above the durability mark may be torn by a crash: the first frame there that is not
-whole ends the log, the rest is cut off and `recovery` says so. Damage beneath the mark is never taken for
-a tear: opening raises `Damaged` if it is in the last segment, reading does if it is in an earlier one.
-One case stays ambiguous, as in any log: when the *machine* loses power, the last mark may not have reached
-the disk, and if then a bit of that very last flush flips as well, it looks like a tear.
+*Recovery.* A crash may tear what lies above the durability mark: the first incomplete frame there ends the
+log, the rest is cut off, and `recovery` reports it. Damage below the mark is never mistaken for a torn
+write: opening raises `Damaged` if it is in the last segment, and reading does if it is in an earlier one.
+One case is ambiguous, as in any log: when the *machine* loses power, the last mark may not have reached the
+disk, and if a bit of that last flush flips as well, it looks like a torn write.
 
-*Damage is never skipped silently.* `repair` (a deed of the operator, with the log closed) keeps the damaged
-file beside the log and puts in place of what cannot be read a `Gap` that says which positions were lost;
-reading one raises `Lost`, iterating gives the `Gap`. All other records keep their positions.
+*Damage is never skipped silently.* `repair`, which an operator calls on a closed log, keeps the damaged
+file beside the log and replaces what cannot be read with a `Gap` that says which positions were lost.
+Reading one raises `Lost`, iterating yields the `Gap`. All other records keep their positions.
 
-*Disk full:* an append that does not fit is taken back whole and raises `Full`; the log goes on. A flush
-that fails raises `Failed` for ever after: the system may have dropped the pages, so the log must be
-opened anew.
+*Disk full:* an append that does not fit is undone and raises `Full`; the log remains usable. After a failed
+flush every call raises `Failed`, because the system may have dropped the pages; the log must be reopened.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ OPEN_FILES_MAX = 16
 
 
 class BelowRetention(EnvironmentFailure):
-    """The record was once there and has been let go; the log now starts at `start`."""
+    """The record was removed by retention; the log now starts at `start`."""
 
     def __init__(self, position: int, start: int) -> None:
         super().__init__(
@@ -82,11 +81,11 @@ class Lost(EnvironmentFailure):
 
 
 class TooLarge(EnvironmentFailure):
-    """A record is larger than a log takes."""
+    """A record is larger than a log accepts."""
 
 
 class Flush(Enum):
-    """When `sync` flushes: at once, at most once in an interval, or never (the system does, some time)."""
+    """When `sync` flushes: at once, at most once in an interval, or never (the system does eventually)."""
 
     ALWAYS = "always"
     INTERVAL = "interval"
@@ -95,7 +94,7 @@ class Flush(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """How large segments grow and when they are flushed."""
+    """The size of segments, and when they are flushed."""
 
     segment_bytes_max: int = 64 << 20
     flush: Flush = Flush.ALWAYS
@@ -104,7 +103,7 @@ class LogOptions:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What may go: segments wholly below `low_water`, too old, or too much; None asks for nothing."""
+    """What to remove: segments wholly below `low_water`, too old, or past a size; None is no limit."""
 
     low_water: int | None = None
     size_bytes_max: int | None = None
@@ -121,7 +120,7 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many positions from here on were lost to damage."""
+    """`count` positions from here on were lost to damage."""
 
     position: int
     count: int
@@ -129,14 +128,14 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The end of the log, replaced as one, so that `sync` in another thread sees a whole one."""
+    """The end of the log, replaced atomically, because `sync` reads it in another thread."""
 
     position: int
     offset: int
 
 
 class Log:
-    """A log in a folder that this process alone has open; `recovery` says what opening found."""
+    """A log in a folder that only this process has open; `recovery` says what opening found."""
 
     def __init__(
         self,
@@ -157,7 +156,7 @@ class Log:
             if not self._segments:
                 self._segments.append(self._create(0))
             self._activate(self._segments[-1], _open_to_write(self._segments[-1]))
-            self._flush(self._tail)  # after a crash, it may be the system alone that has it
+            self._flush(self._tail)  # after a crash, it may be only in the system's cache
             if str(self._active.path) in self.recovery.marks_torn:
                 self._write_mark(self._tail, again=True)
         except BaseException:
@@ -165,29 +164,29 @@ class Log:
             raise
 
     def _activate(self, segment: Segment, descriptor: int) -> None:
-        """Goes on in this segment."""
+        """Continues in this segment."""
         self._active, self._descriptor = segment, descriptor
         self._tail = _Tail(segment.end_position, segment.end_offset)
         self._mark = segment.mark
 
     @property
     def start(self) -> int:
-        """The first position that is kept."""
+        """The first position in the log."""
         return self._segments[0].header.first_position
 
     @property
     def end(self) -> int:
-        """The position that the next record gets."""
+        """The position of the next record."""
         return self._tail.position
 
     @property
     def durable(self) -> int:
-        """Every record before this position survives a crash (as far as the flush policy goes)."""
+        """Every record before this position survives a crash, within the limits of the flush policy."""
         return self._durable
 
     @property
     def size_bytes(self) -> int:
-        """What the segments take on disk."""
+        """The size of the segments on disk."""
         return sum(segment.end_offset for segment in self._segments)
 
     def append(self, *parts: Octets) -> int:
@@ -222,7 +221,7 @@ class Log:
             self._write_rest(b"".join(buffers)[written:], offset + written)
 
     def _write_rest(self, data: bytes, offset: int) -> None:
-        """Goes on after a short write, which on a full disk then fails with the reason."""
+        """Continues after a short write, which on a full disk then fails with the reason."""
         rest = memoryview(data)
         while rest:
             written = os.pwrite(self._descriptor, rest, offset)
@@ -238,9 +237,9 @@ class Log:
             )
 
     def sync(self, *, now: bool = False) -> int:
-        """Makes durable what was appended until now, as the flush policy has it, and says up to where.
+        """Makes the appended records durable, according to the flush policy, and returns `durable`.
 
-        With `now`, flushes whatever the policy.
+        With `now`, flushes regardless of the policy.
         """
         with self._syncing:
             self._usable()
@@ -281,20 +280,20 @@ class Log:
         os.pwrite(self._descriptor, encode_mark(self._mark), mark_offset(self._mark))
 
     def _roll(self) -> None:
-        """Ends the segment, flushed with its last mark, whatever the policy, and begins the next."""
+        """Ends the segment, flushed with its last mark regardless of the policy, and begins the next."""
         with self._syncing:
             self._usable()
             self._seal()
             fresh = self._create(self._tail.position)
             descriptor = _open_to_write(fresh)
-            with suppress(Full):  # it is made again when the log is opened
+            with suppress(Full):  # it is rebuilt when the log is opened
                 self._active.write_index()
             os.close(self._descriptor)
             self._segments.append(fresh)
             self._activate(fresh, descriptor)
 
     def _seal(self) -> None:
-        """Flushes twice: the second time for the mark that speaks of the first."""
+        """Flushes twice: the second flush is for the mark that records the first."""
         self._flush(self._tail)
         self._flush(self._tail)
 
@@ -306,7 +305,7 @@ class Log:
         return Segment(path, header, mark, first_position, HEADER_BYTES, SparseIndex(first_position))
 
     def read(self, position: int) -> bytes:
-        """The record at a position; or `BelowRetention`, `Lost`, `Damaged`, IndexError if not written."""
+        """Returns the record at a position. Raises `BelowRetention`, `Lost`, `Damaged` or IndexError."""
         segment = self._segment_of(position)
         if position >= self.end:
             raise IndexError(f"record {position} is not written yet: the log ends at {self.end}")
@@ -319,7 +318,7 @@ class Log:
         raise Damaged(str(segment.path), segment.end_offset, position, "the record is not in its segment")
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
-        """Every record from a position up to another (the end as it is now), and the gaps between."""
+        """Yields every record from a position up to another (by default the current end), and the gaps."""
         position = self.start if start is None else start
         limit = self.end if end is None else min(end, self.end)
         while position < limit:
@@ -341,7 +340,7 @@ class Log:
         return self._segments[place - 1]
 
     def _reader(self, segment: Segment) -> int:
-        """A descriptor to read the segment with; so many are kept open, the least used is closed."""
+        """Returns a descriptor to read the segment; closes the least recently used one past a limit."""
         if segment is self._active:
             return self._descriptor
         found = self._readers.pop(segment.path, None)
@@ -353,7 +352,7 @@ class Log:
         return found
 
     def start_after(self, retention: Retention) -> int:
-        """Where the log would start after `retain`."""
+        """Returns what `start` would be after `retain`."""
         size = self.size_bytes
         for oldest, following in pairwise(self._segments):
             if not self._may_go(oldest, following, retention, size):
@@ -369,7 +368,7 @@ class Log:
         return below or too_much or (retention.age_ms_max is not None and age_ms > retention.age_ms_max)
 
     def retain(self, retention: Retention) -> int:
-        """Removes the oldest segments that may go, never the last one, and gives the new start."""
+        """Removes the oldest segments that retention allows, never the last one; returns the new start."""
         self._usable()
         start = self.start_after(retention)
         while self.start < start:
@@ -379,11 +378,11 @@ class Log:
                 os.close(reader)
             oldest.index_path.unlink(missing_ok=True)
             oldest.path.unlink()
-            flush_folder(self._folder)  # one by one: a crash leaves no hole between segments
+            flush_folder(self._folder)  # one by one, so that a crash leaves no hole between segments
         return self.start
 
     def close(self) -> None:
-        """Makes everything durable, whatever the policy, and lets the folder go."""
+        """Makes everything durable regardless of the policy, and closes the folder."""
         with self._syncing:
             if self._lock < 0:
                 return
@@ -412,7 +411,7 @@ def _open_to_write(segment: Segment) -> int:
 
 
 def _walk(segment: Segment, window: Window, position: int) -> Iterator[tuple[Frame, int]]:
-    """The frames from the last indexed one before the position, and how many positions each covers."""
+    """Yields the frames from the last indexed one before the position, with the positions each covers."""
     at, offset = segment.index.before(position)
     while offset < segment.end_offset:
         frame = read_frame(window, offset, at)
@@ -432,7 +431,7 @@ def _payload(segment: Segment, window: Window, frame: Frame) -> bytes:
 
 
 def _entries(segment: Segment, position: int) -> Iterator[LogRecord | Gap]:
-    """What the segment holds from a position on, read through a file of its own."""
+    """Yields the records of the segment from a position on, read through its own descriptor."""
     descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         window = Window(descriptor)

@@ -1,4 +1,4 @@
-"""Opening the segments of a folder: what is torn is cut off and reported, what is damaged is refused."""
+"""Opens the segments of a folder: cuts off and reports a torn write, and refuses damage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from veristream.kabis.log.disk.segment import (
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """The end of a file that a crash left half-written; it was never said to be durable."""
+    """The end of a file that a crash left half-written; it was never reported as durable."""
 
     file: str
     offset: int
@@ -38,7 +38,7 @@ class Torn:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What opening a log found: the tail that was cut off, indexes made again, marks that were torn."""
+    """What opening a log found: the tail that was cut off, rebuilt indexes, torn marks."""
 
     torn: Torn | None = None
     indexes_rebuilt: tuple[str, ...] = ()
@@ -62,13 +62,13 @@ class Segment:
         return self.path.with_suffix(".index")
 
     def write_index(self) -> None:
-        """Writes the index beside the segment, not flushed: one that is not whole is made again."""
+        """Writes the index beside the segment without a flush; an incomplete one is rebuilt."""
         replace(self.index_path, self.index.encode(self.end_position, self.end_offset), flushed=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a walk through all of a segment found, up to the end or to a fault."""
+    """The result of a walk through a segment, to its end or to a fault."""
 
     header: Header
     mark: Mark
@@ -80,7 +80,7 @@ class Scan:
     fault: Fault | None
 
     def damage(self, file: str) -> Damaged | None:
-        """The fault, if it lies beneath the durability mark."""
+        """The fault, if it lies below the durability mark."""
         if self.end_offset >= self.mark.offset:
             return None
         reason = self.fault.reason if self.fault else "records that were durable are missing"
@@ -88,12 +88,12 @@ class Scan:
 
 
 def segment_path(folder: Path, first_position: int) -> Path:
-    """The file of the segment that begins with a position; names sort as positions do."""
+    """Returns the file of the segment that begins at a position; names sort like positions."""
     return folder / f"{first_position:020d}.segment"
 
 
 def segment_paths(folder: Path) -> list[Path]:
-    """The segments of a folder, in order."""
+    """Returns the segments of a folder, in order."""
     return sorted(folder.glob("*.segment"))
 
 
@@ -123,7 +123,7 @@ def scan(path: Path) -> Scan:
 
 
 def open_segments(folder: Path) -> tuple[list[Segment], Recovery]:
-    """The segments of a log that is about to be used: the torn end cut off, indexes at hand."""
+    """Opens the segments of a log: cuts off a torn end, and loads the indexes."""
     for leftover in folder.glob("*.new"):
         leftover.unlink()
     paths = segment_paths(folder)
@@ -141,7 +141,7 @@ def open_segments(folder: Path) -> tuple[list[Segment], Recovery]:
 
 
 def _require_next(segment: Segment, following: Path) -> None:
-    """The next file must go on where this one ends: a segment that is gone is damage too."""
+    """Raises `Damaged` unless the next file continues this one: a missing segment is damage too."""
     if following != segment_path(segment.path.parent, segment.end_position):
         raise Damaged(
             str(segment_path(segment.path.parent, segment.end_position)),
@@ -152,7 +152,7 @@ def _require_next(segment: Segment, following: Path) -> None:
 
 
 def _open_full(path: Path, rebuilt: list[str], marks_torn: list[str]) -> Segment:
-    """A segment that is not the last: its mark says how it ends; its records are checked when read."""
+    """Opens a segment other than the last: its mark says where it ends; reads check its records."""
     with path.open("rb") as file:
         head = file.read(HEADER_BYTES)
         size = os.fstat(file.fileno()).st_size
@@ -173,7 +173,7 @@ def _open_full(path: Path, rebuilt: list[str], marks_torn: list[str]) -> Segment
             str(path), found.end_offset, found.end_position, "records that were durable are missing"
         )
     segment = Segment(path, header, mark, found.end_position, found.end_offset, found.index)
-    with suppress(Full):  # it only saves this walk the next time
+    with suppress(Full):  # it only saves this walk next time
         segment.write_index()
     rebuilt.append(str(path))
     return segment

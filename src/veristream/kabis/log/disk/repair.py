@@ -1,7 +1,7 @@
-"""What an operator does about a damaged log: look at all of it, or put gaps where records were lost.
+"""Checks a damaged log, and repairs it by putting gaps where records were lost.
 
-Both work on a log that nobody has open. `check` changes nothing. `repair` loses nothing that can still be
-read, changes no position, and keeps every file that it replaces, as `NAME.damaged`.
+Both need a log that no process has open. `check` changes nothing. `repair` loses nothing that can still be
+read, changes no position, and keeps every file that it replaces as `NAME.damaged`.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _SEARCH_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """Records that repair could not read, from the first up to, without, the end."""
+    """Records that repair could not read, from the first up to the end, exclusive."""
 
     first: int
     end: int
 
 
 def check(folder: Path) -> list[Damaged]:
-    """Reads every byte of a log and names all that is damaged, the first place in each segment."""
+    """Reads every byte of a log and returns the first damage in each segment."""
     descriptor = lock(folder)
     try:
         return list(_damages(folder))
@@ -56,7 +56,7 @@ def check(folder: Path) -> list[Damaged]:
 
 
 def repair(folder: Path) -> list[LostRange]:
-    """Makes a damaged log one that opens, with gaps for what is lost, and says what that is."""
+    """Repairs a damaged log so that it opens, with gaps for what is lost, which it returns."""
     descriptor = lock(folder)
     try:
         lost: list[LostRange] = []
@@ -97,7 +97,7 @@ def _position_of(path: Path) -> int:
 
 
 def _repair_segment(folder: Path, path: Path) -> list[LostRange]:
-    """Writes the segment anew from all that is whole in it, and puts it in the place of the damaged one."""
+    """Rewrites the segment from all complete frames in it, and replaces the damaged one."""
     first = _position_of(path)
     later = [_position_of(other) for other in segment_paths(folder) if _position_of(other) > first]
     created_ms, durable = _claims(path)
@@ -114,7 +114,7 @@ def _repair_segment(folder: Path, path: Path) -> list[LostRange]:
 
 
 def _copy(path: Path, output: int, first: int, end: int | None) -> list[LostRange]:
-    """Copies the frames that are whole, with gaps up to the end that is known, and marks all as durable."""
+    """Copies the complete frames, adds gaps up to the known end, and marks all as durable."""
     lost: list[LostRange] = []
     position = first
     for frame, data in _whole_frames(path, first):
@@ -136,7 +136,7 @@ def _gap(position: int, end: int) -> bytes:
 
 
 def _claims(path: Path) -> tuple[int, int | None]:
-    """When the segment was made and up to where it was durable, as far as its first bytes still say."""
+    """Returns when the segment was made and where its durable part ends, if that is readable."""
     if not path.exists():
         return 0, None
     with path.open("rb") as file:
@@ -163,7 +163,7 @@ def _put_in_place(path: Path, fresh: Path) -> None:
 
 
 def _whole_frames(path: Path, first: int) -> Iterator[tuple[Frame, bytes]]:
-    """Every frame of the file that is whole and comes after the one before, with its bytes."""
+    """Yields every complete frame of the file that follows the one before, with its bytes."""
     if not path.exists():
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -185,7 +185,7 @@ def _whole_frames(path: Path, first: int) -> Iterator[tuple[Frame, bytes]]:
 
 
 def _next_magic(descriptor: int, offset: int, size: int) -> int | None:
-    """Where the next bytes stand that a frame could begin with."""
+    """Returns the offset of the next bytes that could begin a frame."""
     while offset < size:
         data = read_at(descriptor, offset, _SEARCH_BYTES)
         found = data.find(FRAME_MAGIC)

@@ -1,14 +1,14 @@
 """One file of the log: a header, two durability marks, then frames one after the other.
 
 Why the marks: a crash tears the end of a file, a failing disk flips a bit anywhere, and the two must not be
-taken for one another. A mark says up to where the file was flushed before the mark was written, so damage
-beneath it is damage, and only what lies above it may be a torn write. A mark is written *after* the flush
-that it speaks of and reaches the disk with the next one, so that it costs no flush of its own; there are
-two places for it, in sectors of their own, used in turn, so that a torn mark leaves the one before. (The
-same distinction is drawn in "Protocol-Aware Recovery", FAST 2018.)
+confused. A mark says up to where the file was flushed before the mark was written, so damage below it is
+damage, and only what lies above it may be a torn write. A mark is written *after* the flush that it records
+and reaches the disk with the next flush, so it costs no flush of its own. Marks alternate between two
+sectors, so that a torn mark leaves the one before. ("Protocol-Aware Recovery", FAST 2018, makes the same
+distinction.)
 
-A frame carries its position under a checksum of its own: a wrong length, a frame that was moved and a
-walk that went astray are all noticed, and after damage the next whole frame says how many were lost.
+A frame contains its position under its own checksum. So a wrong length, a moved frame and a lost walk are
+noticed, and after damage the next complete frame tells how many records were lost.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FRAME_BYTES = _FRAME.size
 
 
 class Damaged(EnvironmentFailure):
-    """Bytes that were durable are not what was written; names the file, the offset and the position."""
+    """Durable bytes are not what was written."""
 
     def __init__(self, file: str, offset: int, position: int, reason: str) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ class Damaged(EnvironmentFailure):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a segment says of itself when it is made."""
+    """The header of a segment, written when it is made."""
 
     first_position: int
     created_ms: int
@@ -78,7 +78,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A whole frame: where it stands and which positions it covers; `kind` is DATA or GAP."""
+    """A complete frame: its offset and its positions; `kind` is DATA or GAP."""
 
     kind: int
     offset: int
@@ -94,7 +94,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """No whole frame stands here, for this reason."""
+    """Why there is no complete frame at an offset."""
 
     offset: int
     position: int
@@ -111,7 +111,7 @@ class Window:
         self._data = b""
 
     def get(self, offset: int, length: int) -> bytes:
-        """The bytes at the offset, fewer where the file ends."""
+        """Returns the bytes at the offset, fewer at the end of the file."""
         begin = offset - self._start
         if begin < 0 or begin + length > len(self._data):
             self._data = read_at(self._descriptor, offset, max(length, self._size))
@@ -131,7 +131,7 @@ def read_at(descriptor: int, offset: int, length: int) -> bytes:
 
 
 def encode_header(header: Header) -> bytes:
-    """The first bytes of a segment, with two marks that say that nothing is in it."""
+    """Encodes the header of a segment, with two marks that say that it is empty."""
     fields = (SEGMENT_MAGIC, VERSION, header.first_position, header.created_ms)
     start = Mark(0, header.first_position, HEADER_BYTES)
     return (
@@ -142,17 +142,17 @@ def encode_header(header: Header) -> bytes:
 
 
 def encode_mark(mark: Mark) -> bytes:
-    """A mark, filling its sector."""
+    """Encodes a mark, which fills its sector."""
     return _checksummed(_MARK, mark.number, mark.position, mark.offset).ljust(SECTOR_BYTES, b"\0")
 
 
 def mark_offset(mark: Mark) -> int:
-    """Where in the file this mark belongs: the two places take turns."""
+    """Returns the offset of a mark; marks alternate between two sectors."""
     return SECTOR_BYTES * (1 + mark.number % 2)
 
 
 def decode_header(file: str, data: bytes) -> Header:
-    """The header of a segment; `Damaged` unless whole, for it is written before the file has its name."""
+    """Decodes the header of a segment. Raises `Damaged`: it was complete before the file got its name."""
     sector = data[:SECTOR_BYTES]
     fields = _unpack(_HEADER, sector)
     if fields is None or fields[0] != SEGMENT_MAGIC:
@@ -166,7 +166,7 @@ def decode_header(file: str, data: bytes) -> Header:
 
 
 def decode_marks(file: str, data: bytes) -> tuple[Mark, bool]:
-    """The newest whole mark, and whether both were whole; `Damaged` when neither is."""
+    """Returns the newest intact mark, and whether both are intact. Raises `Damaged` if neither is."""
     found = []
     for place in (1, 2):
         fields = _unpack(_MARK, data[place * SECTOR_BYTES : (place + 1) * SECTOR_BYTES])
@@ -178,7 +178,7 @@ def decode_marks(file: str, data: bytes) -> tuple[Mark, bool]:
 
 
 def encode_frame(position: int, payload: Sequence[Octets]) -> bytes:
-    """What goes before the payload, which is given in parts, in the file."""
+    """Encodes the head of a frame, whose payload is given in parts."""
     checksum = 0
     for part in payload:
         checksum = crc32(part, checksum)
@@ -186,19 +186,19 @@ def encode_frame(position: int, payload: Sequence[Octets]) -> bytes:
 
 
 def encode_gap(position: int, count: int) -> bytes:
-    """A whole frame that says: these records were lost."""
+    """Encodes a complete frame for records that were lost."""
     payload = _GAP.pack(count)
     return _checksummed(_FRAME, FRAME_MAGIC, GAP, len(payload), position, crc32(payload)) + payload
 
 
 def decode_gap(payload: bytes) -> int:
-    """How many records a gap stands for."""
+    """Returns how many records a gap replaces."""
     count: int = _GAP.unpack(payload)[0]
     return count
 
 
 def read_frame(window: Window, offset: int, position: int) -> Frame | Fault | None:
-    """The frame at the offset, which must be of that position; None at the end of the file."""
+    """Reads the frame of a position at the offset; returns None at the end of the file."""
     frame = find_frame(window, offset)
     match frame:
         case None:
@@ -214,7 +214,7 @@ def read_frame(window: Window, offset: int, position: int) -> Frame | Fault | No
 
 
 def find_frame(window: Window, offset: int) -> Frame | str | None:
-    """The frame at the offset, whatever its position, or why none stands there; None at the end."""
+    """Reads the frame at the offset, or returns why there is none; None at the end of the file."""
     data = window.get(offset, FRAME_BYTES)
     if not data:
         return None
@@ -229,7 +229,7 @@ def find_frame(window: Window, offset: int) -> Frame | str | None:
 
 
 def read_payload(window: Window, frame: Frame) -> bytes | Fault:
-    """The payload of a frame, checked."""
+    """Reads and checks the payload of a frame."""
     payload = window.get(frame.offset + FRAME_BYTES, frame.length)
     if len(payload) < frame.length:
         return Fault(frame.offset, frame.position, "the file ends within a record")
@@ -239,7 +239,7 @@ def read_payload(window: Window, frame: Frame) -> bytes | Fault:
 
 
 def positions_of(frame: Frame, payload: bytes) -> int:
-    """How many positions a frame covers: one, or as many as the gap says."""
+    """Returns how many positions a frame covers: one, or the count of the gap."""
     return 1 if frame.kind == DATA else decode_gap(payload)
 
 
@@ -249,7 +249,7 @@ def _checksummed(struct: Struct, *fields: object) -> bytes:
 
 
 def _unpack(struct: Struct, sector: bytes) -> tuple[Any, ...] | None:
-    """The fields of a sector; None unless it is whole and the rest of it is as it was written: zero."""
+    """Decodes a sector; returns None unless its checksum is right and the rest is zero."""
     if len(sector) < SECTOR_BYTES or any(sector[struct.size :]):
         return None
     body = sector[: struct.size - _CHECKSUM_BYTES]

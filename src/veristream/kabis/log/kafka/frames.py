@@ -1,8 +1,8 @@
 """A record of a party's log as a message's value: its position under a checksum, then the payload.
 
-The position is the message's offset. So a message that was altered, moved, or put there by somebody else is
-told from the party's own, whatever the broker says of it. (Whoever alters a message *and* its checksum has
-altered a batch, whose digest consumers know.)
+The position is the message's offset. So the party recognises a message that was altered, moved or written
+by somebody else, whatever the broker says. (A message that was altered together with its checksum contains
+a batch with another digest than the consumers know.)
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ FRAME_BYTES = _HEAD.size
 
 
 class FrameError(Exception):
-    """The message is not the record of this position, for this reason."""
+    """The message is not the record of this position."""
 
 
 def encode_frame(position: int, payload: bytes) -> bytes:
-    """The message of a record."""
+    """Encodes a record as a message."""
     return b"".join((_HEAD.pack(_MAGIC, _VERSION, position, _checksum(position, payload)), payload))
 
 
 def decode_frame(position: int, message: bytes | None) -> bytes:
-    """The payload of the record that stands at a position; raises FrameError if the message is none."""
+    """Returns the payload of the record at a position. Raises FrameError if the message is another."""
     if message is None or len(message) < FRAME_BYTES:
         raise FrameError("it is too short to be a record")
     magic, version, claimed, checksum = _HEAD.unpack_from(message)

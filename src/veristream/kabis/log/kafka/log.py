@@ -1,12 +1,12 @@
 """A storage party's log as a topic of its own Kafka cluster: one partition, and positions are offsets.
 
-The party is the only one who writes there, so that it knows each record's offset before Kafka says it. If
-Kafka says another, somebody else has written, and the log fails rather than confirm what stands elsewhere.
+Only the party writes there, so it knows each record's offset before Kafka reports it. If Kafka reports
+another one, somebody else has written, and the log fails instead of confirming a record at another place.
 A record is durable when Kafka has acknowledged it to an idempotent producer with `acks=all`.
 
-Beside the topic the party keeps, in its own folder, how far the log was durable and what the operator gave
-up as lost. So a topic that was cut short or made anew is noticed when the party starts, and a message that
-is not what the party wrote is named by its offset, both as damage on a disk is.
+Beside the topic the party keeps, in its own folder, the end of the durable records and the positions that
+the operator gave up as lost. So the party notices at its start if the topic was truncated or recreated, and
+it reports a message that it did not write by its offset, like damage on a disk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from veristream.kabis.protocol.batch import BATCH_BYTES_MAX
 from veristream.kabis.protocol.codec import Octets
 
 RECORD_BYTES_MAX = BATCH_BYTES_MAX + (64 << 10)
-"""A batch, and what an entry and Kafka put around it."""
+"""A batch, and the overhead of an entry and of Kafka."""
 BUFFER_KIB = 256 << 10
 SYNC_S = 0.5
 POLL_S = 0.1
@@ -50,7 +50,7 @@ Entries = Generator[LogRecord | Gap, None, None]
 
 @dataclass(frozen=True, slots=True)
 class KafkaLogOptions:
-    """How long Kafka may be away, and how much of the log is held in memory."""
+    """How long Kafka may be unavailable, and how much of the log is cached in memory."""
 
     message_timeout_ms: int = 120_000
     read_patience_s: float = 3.0
@@ -60,7 +60,7 @@ class KafkaLogOptions:
 
 
 class KafkaLog:
-    """The log in a topic; `folder` is the party's own, and no other process may have it open."""
+    """The log in a topic; `folder` belongs to the party, and no other process may have it open."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class KafkaLog:
         self._poller.start()
 
     def _require_whole(self) -> None:
-        """Raises DamagedRecord if the topic ends before what was once durable, unless that is given up."""
+        """Raises DamagedRecord if the topic ends before the durable end, unless the rest was given up."""
         try:
             text = (self._folder / "durable").read_bytes()
         except FileNotFoundError:
@@ -115,7 +115,7 @@ class KafkaLog:
 
     @property
     def start(self) -> int:
-        """The first position that is kept."""
+        """The first position in the log."""
         return self._start
 
     @property
@@ -130,13 +130,13 @@ class KafkaLog:
 
     @property
     def size_bytes(self) -> int:
-        """What the records take that were read since the start or written."""
+        """The size of the records that were read or written since the start."""
         return sum(self._sizes)
 
     # Writing.
 
     def append(self, *parts: Octets) -> int:
-        """Hands a record to Kafka and gives its position; `Full` if too much waits, and nothing is kept."""
+        """Sends a record to Kafka and returns its position. Raises `Full` if too much waits."""
         self._usable()
         payload = b"".join(parts)
         position, message = self._end, encode_frame(self._end, payload)
@@ -158,7 +158,7 @@ class KafkaLog:
         return position
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        """Kafka's word on the oldest record that it had not spoken of, in the thread that polls."""
+        """Kafka's report on the oldest record without one, in the thread that polls."""
         with self._news:
             expected, self._reported = self._reported, self._reported + 1
             if self._failure is not None:
@@ -187,9 +187,10 @@ class KafkaLog:
                 self._news.notify_all()
 
     def sync(self, *, now: bool = False) -> int:
-        """Waits for Kafka's word on what was appended until now, and says up to where it is durable.
+        """Waits for Kafka's reports on the appended records, and returns `durable`.
 
-        It waits a moment only, so that a party can stop while Kafka is away; with `now`, to the end.
+        It waits only a moment, so that a party can stop while Kafka is unavailable; with `now`, it waits
+        until all are durable.
         """
         wanted = self._end
         with self._news:
@@ -202,7 +203,7 @@ class KafkaLog:
         return self._durable
 
     def _confirm(self) -> None:
-        """Reads records that Kafka has acknowledged without saying where: an answer was lost."""
+        """Reads records that Kafka has acknowledged without an offset, because an answer was lost."""
         doubtful_end = self._reported
         if self._durable >= doubtful_end:
             return
@@ -223,7 +224,7 @@ class KafkaLog:
             reader.close()
 
     def _write_mark(self) -> None:
-        """Notes how far the log is durable; not flushed, for it need only outlive this process."""
+        """Notes the end of the durable records, unflushed, because it need only outlive the process."""
         os.pwrite(self._mark, self._durable.to_bytes(8, "big"), 0)
 
     def _usable(self) -> None:
@@ -233,7 +234,7 @@ class KafkaLog:
     # Reading.
 
     def read(self, position: int) -> bytes:
-        """The record at a position; `BelowRetention`, `Lost`, DamagedRecord, IndexError if not written."""
+        """Returns a position's record. Raises `BelowRetention`, `Lost`, DamagedRecord or IndexError."""
         if position < self._start:
             raise BelowRetention(position, self._start)
         if position >= self._end:
@@ -245,7 +246,7 @@ class KafkaLog:
         return self._read_ahead(position)
 
     def _read_ahead(self, position: int) -> bytes:
-        """The record at a position, and in the cache those after it up to one that cannot be read."""
+        """Returns the record at a position, and caches those after it up to one that cannot be read."""
         ahead = self._entries(position, position + READ_AHEAD, self._options.read_patience_s)
         wanted = next(ahead)
         if isinstance(wanted, Gap):
@@ -260,7 +261,7 @@ class KafkaLog:
         return wanted.payload
 
     def records(self, start: int | None = None, end: int | None = None) -> Entries:
-        """Every record that Kafka acknowledged, from a position up to another, and the gaps between."""
+        """Yields every acknowledged record from a position up to another, and the gaps between."""
         position = self._start if start is None else start
         if position < self._start:
             raise BelowRetention(position, self._start)
@@ -290,7 +291,7 @@ class KafkaLog:
             return self._gap(position, 1)
 
     def _gap(self, position: int, count: int) -> Gap:
-        """Positions that nothing can be read from: given up by the operator, or else an error."""
+        """Returns the gap for unreadable positions that the operator gave up; raises for others."""
         given_up = self._lost.issuperset(range(position, position + count))
         if not given_up and not self._options.repair:
             raise DamagedRecord(self._reader.where, position, f"{count} records are not there any more")
@@ -301,14 +302,14 @@ class KafkaLog:
         return Gap(position, count)
 
     def _weigh(self, position: int, size: int) -> None:
-        """Takes note of how large a record is that is met for the first time, as all are at the start."""
+        """Notes the size of a record that is read for the first time."""
         place = position - self._start
         if place >= len(self._sizes):
             self._sizes.extend([0] * (place - len(self._sizes)))
             self._sizes.append(size)
 
     def _keep(self, position: int, payload: bytes) -> None:
-        """Holds a record in memory, in place of those that were not used for longest; never unread ones."""
+        """Caches a record in place of the least recently used ones; never drops unread ones."""
         self._cached_bytes += len(payload) - len(self._cache.pop(position, b""))
         self._cache[position] = payload
         while self._cached_bytes > self._options.cache_bytes:
@@ -320,7 +321,7 @@ class KafkaLog:
     # Retention.
 
     def start_after(self, retention: Retention) -> int:
-        """Where the log would start after `retain`."""
+        """Returns what `start` would be after `retain`."""
         start = max(self._start, retention.low_water or 0)
         if retention.size_bytes_max is not None:
             size = self.size_bytes
@@ -335,7 +336,7 @@ class KafkaLog:
         return min(start, self._durable)
 
     def retain(self, retention: Retention) -> int:
-        """Has Kafka delete the oldest records that may go, and gives the new start."""
+        """Deletes the oldest records that retention allows from Kafka; returns the new start."""
         self._usable()
         start = self.start_after(retention)
         if start > self._start:
@@ -352,7 +353,7 @@ class KafkaLog:
         return self._start
 
     def close(self) -> None:
-        """Waits a while for Kafka's word on what is on its way, and lets go of it and of the folder."""
+        """Waits a while for Kafka's reports on records in flight, and closes the log and the folder."""
         if self._lock < 0:
             return
         if self._failure is None:
@@ -375,12 +376,12 @@ class KafkaLog:
 
 
 def topic_of(chain_id: str, party: str) -> str:
-    """The topic of a party's log."""
+    """Returns the topic of a party's log."""
     return f"kabis.{chain_id}.{party}"
 
 
 def _topic_settings(brokers: int) -> dict[str, str]:
-    """Nothing is let go but by us; where there is no second broker, each write reaches the disk first."""
+    """Only the party deletes records; without a second broker, each write is flushed to disk."""
     alone = {"flush.messages": "1"} if brokers == 1 else {}
     return {
         "cleanup.policy": "delete",
@@ -398,7 +399,7 @@ def _producer_settings(
         settings,
         troubles,
         enable_idempotence=True,
-        max_in_flight=1,  # a broker that was restarted knows only the last request of each producer again
+        max_in_flight=1,  # a restarted broker remembers only the last request of each producer
         acks="all",
         linger_ms=0,
         message_max_bytes=RECORD_BYTES_MAX,

@@ -156,7 +156,7 @@ def test_a_node_that_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["kafka=1.2.3.4:5", "cometbft", "cometbft="])
 def test_an_ordering_that_is_none(text: str, tmp_path: Path) -> None:
     ended = Console(tmp_path / "data")("up", "--detach", "--ordering", text)
-    fails(ended, 2, f"--ordering {text} is nothing that ordering can be")
+    fails(ended, 2, f"--ordering {text} is not valid")
 
 
 def test_a_node_too_few(network: CometNetwork, tmp_path: Path) -> None:

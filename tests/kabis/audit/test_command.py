@@ -13,7 +13,7 @@ from veristream.kabis.audit.findings import Kind
 def test_the_help_names_every_kind_and_every_exit_code(tmp_path: Path) -> None:
     told = Console(tmp_path).do("audit", "--help").output
     assert [kind for kind in Kind if kind not in told] == []
-    assert "Exit code: 0 if nothing but phantoms was found, 1 if a fault was" in told
+    assert "Exit code: 0 if at most phantoms were found, 1 if there is a fault" in told
 
 
 def test_a_folder_without_a_cluster(tmp_path: Path) -> None:
@@ -34,15 +34,15 @@ def test_a_page_that_could_not_be_written_is_told_first(tmp_path: Path) -> None:
     ended = Console(tmp_path)("audit", "--html", tmp_path / "nowhere" / "page.html")
     assert (ended.code, ended.output) == (2, "")
     assert ended.told == (
-        f"error: {tmp_path / 'nowhere' / 'page.html'} is in no folder that exists\n"
-        "hint: --html takes a file to write\n"
+        f"error: the folder of {tmp_path / 'nowhere' / 'page.html'} does not exist\n"
+        "hint: --html needs a file to write\n"
     )
 
 
 def test_files_are_not_looked_for_where_the_parties_have_none(tmp_path: Path) -> None:
     write_chain(tmp_path, Plan(batches=20, batch_events=1, faults=0))
-    hint = "hint: leave --files out: then the parties are asked, and have to run (veristream kabis up)\n"
-    missing = f"error: --files does not find everything in {tmp_path}: "
+    hint = "hint: omit --files to read from the parties, which must run (veristream kabis up)\n"
+    missing = f"error: {tmp_path} does not contain all files: "
     for party in ("storage-1", "storage-3"):
         (tmp_path / party / "kafka.properties").write_text("bootstrap.servers=127.0.0.1:1\n")
     ended = Console(tmp_path)("audit", "--files")

@@ -182,7 +182,7 @@ def test_the_text_tells_findings_notes_and_what_it_leaves_out() -> None:
     assert "fault: equivocation, v1, block 9: two votes" in lines
     assert "note: phantom, anna, orders-0, anna, event 30: s0 has it" in lines
     assert "fault: silent, s1: of 1 of its batches nothing is known" in lines
-    assert "and 1 more of the kind altered; --findings N tells more" in lines
+    assert "and 1 more altered; --findings N prints more" in lines
     assert (
         lines[-1]
         == "checked 40 good copies of events and 60 signatures in 2.0 s: 20 events/s, 30 signatures/s"

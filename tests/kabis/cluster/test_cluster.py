@@ -115,7 +115,7 @@ def test_up_in_the_foreground_stops_its_parties(tmp_path: Path) -> None:
         assert len(parties) == 2
         up.send_signal(signal.SIGINT)
         output, _ = up.communicate(timeout=PATIENCE_S)
-        assert (up.returncode, output) == (0, b"stopped; everything is kept\n")
+        assert (up.returncode, output) == (0, b"stopped; all data is kept\n")
         assert not any(party.is_alive() for party in parties)
 
 

@@ -189,7 +189,10 @@ def test_a_receipt_with_one_byte_changed(run: Console, tmp_path: Path) -> None:
     missing = run("receipt", "verify", good, "--genesis", tmp_path / "none.json")
     assert (missing.code, missing.told) == (
         2,
-        f"error: there is no file {tmp_path / 'none.json'}\nhint: give --genesis the chain's public keys\n",
+        (
+            f"error: there is no file {tmp_path / 'none.json'}\n"
+            "hint: name the chain's genesis with --genesis FILE\n"
+        ),
     )
 
 
@@ -224,7 +227,7 @@ def test_two_producers_of_one_name(run: Console) -> None:
         refused = run("produce", "orders", given="theirs\n")
     assert (refused.code, refused.output) == (3, "")
     assert refused.told.startswith(
-        f"error: another producer pushes as producer: {run.data}/journals/producer "
+        f"error: another producer is running as producer: {run.data}/journals/producer "
     )
     run.do("client", "add", "second")
     with Access(ClusterFolder(run.data)).producer():
@@ -237,7 +240,9 @@ def test_two_producers_of_one_name(run: Console) -> None:
 def test_a_consumer_below_retention(run: Console) -> None:
     run.do("topic", "create", "short")
     run.do("produce", "short", given="a\nb\nc\n")
-    assert run.do("topic", "trim", "short", "--before", 2).output == "short-0: events before 2 are let go\n"
+    assert (
+        run.do("topic", "trim", "short", "--before", 2).output == "short-0: events before 2 are discarded\n"
+    )
     refused = run("consume", "short", "--partition", 0, "--from", 1, "--max", 1)
     assert (refused.code, refused.output, refused.told) == (
         2,
@@ -293,7 +298,7 @@ def test_a_port_that_somebody_took_meanwhile(run: Console) -> None:
     run.do("down")
     status = run("status")
     assert status.code == 3
-    assert "how far consumer groups are is not known: too few validators answer in time" in status.lines()
+    assert "progress of consumer groups unknown: too few validators answered in time" in status.lines()
     party = ClusterFolder(run.data).genesis().storage[1]
     with socket.create_server(("127.0.0.1", int(party.address.rpartition(":")[2]))):
         refused = run("up", "--detach")
@@ -332,18 +337,20 @@ def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
         assert (refused.code, refused.told.splitlines()[0]) == (2, absent)
     parties = f"error: the cluster in {run.data} has 4 parties, and 2F+1 of them keep payloads"
     first_lines = {
-        ("up", "--detach"): f"error: the cluster in {run.data} is up already",
+        ("up", "--detach"): f"error: the cluster in {run.data} is already up",
         ("up", "--parties", "7"): parties,
         ("up", "--port", "0"): f"error: parties of {run.data} run, and move only when they do not",
         ("produce", "nothing"): "error: nothing: no such topic",
         ("consume", "nothing"): "error: nothing: no such topic",
-        ("consume", "orders", "--partition", "1"): "error: orders: it has 1 partitions, from 0 on",
-        ("consume", "orders", "--from", "1"): "error: --from is an index of one partition",
+        ("consume", "orders", "--partition", "1"): (
+            "error: orders: no partition 1; it has 1, numbered from 0"
+        ),
+        ("consume", "orders", "--from", "1"): "error: --from needs a partition",
         ("consume", "orders", "--nearest", "storage-9"): "error: there is no storage party 'storage-9'",
         ("consume", "orders", "--nearest", "storage-1", "--no-validate"): (
-            "error: --nearest is for a consumer that validates"
+            "error: --nearest cannot be combined with --no-validate"
         ),
-        ("topic", "create", "orders"): "error: the topic orders exists",
+        ("topic", "create", "orders"): "error: topic orders already exists",
         ("topic", "set", "nothing"): "error: nothing: no such topic",
         ("receipt", "export", "orders", "100000"): "error: orders-0 has no event 100000",
         ("client", "add", "a/b"): "error: 'a/b' is no name",

@@ -89,7 +89,7 @@ def test_the_page_is_true(tmp_path: Path, environment: dict[str, str]) -> None:
                     told = comparable(say([*shell, command], folder, environment))
                 assert told == comparable(shown), command
                 commands += 1
-    assert commands == 34
+    assert commands == 38
 
 
 def test_every_test_that_the_guarantees_name_exists() -> None:

@@ -93,8 +93,8 @@ def test_what_is_wrong_with_seals(run: Console, tmp_path: Path) -> None:
         f"error: {file} exists already\nhint: choose another name; keys are never overwritten\n",
     )
     for words, line in {
-        ("produce", "orders", "--seal", file): f"error: {file} has the keys of a, and not of orders",
-        ("consume", "orders", "--seal", file): f"error: {file} has the keys of a, and not of orders",
+        ("produce", "orders", "--seal", file): f"error: {file} has the keys of a, not of orders",
+        ("consume", "orders", "--seal", file): f"error: {file} has the keys of a, not of orders",
         (
             "consume",
             "orders",
@@ -178,7 +178,7 @@ def test_a_key_is_replaced_and_the_old_one_is_let_in_nowhere(run: Console) -> No
 def test_a_revoked_key_pushes_nothing_until_there_is_a_new_one(run: Console) -> None:
     run.do("client", "add", "berta")
     assert run.do("key", "revoke", "berta").output == (
-        "berta: key 0 is revoked; veristream kabis key rotate berta gives a new one\n"
+        "berta: key 0 is revoked; veristream kabis key rotate berta registers a new one\n"
     )
     refused = run("produce", "orders", "--as", "berta", given="mine\n")
     assert (refused.code, refused.output, refused.told.splitlines()[0]) == (
@@ -190,7 +190,7 @@ def test_a_revoked_key_pushes_nothing_until_there_is_a_new_one(run: Console) -> 
     again = run("key", "revoke", "berta")
     assert (again.code, again.told.splitlines()[0].partition(", block")[0]) == (
         2,
-        "error: the key of berta has ended already: revoked",
+        "error: the key of berta is no longer valid: revoked",
     )
     run.do("key", "rotate", "berta")
     assert states(run, "berta") == ["revoked", "valid"]
@@ -222,7 +222,7 @@ def test_the_admins_key_is_replaced_and_never_revoked(run: Console) -> None:
     assert (refused.code, refused.told) == (
         2,
         (
-            "error: without its key the admin could register no other\n"
+            "error: the admin's key cannot be revoked: no one else can register keys\n"
             "hint: veristream kabis key rotate admin replaces it\n"
         ),
     )

@@ -107,8 +107,8 @@ def lies_without_validation(run: Console, data: Path) -> None:
     validating = run.do("consume", honest, "--from-beginning", "--timeout", 0.5)
     assert validating.output == ""
     assert validating.told == (
-        f"note: {honest} is not validated, so that a consumer that validates gets nothing of it;"
-        " --no-validate reads it\n"
+        f"note: {honest} is not validated, so a validating consumer receives nothing from it;"
+        " use --no-validate to read it\n"
     )
     plain = ("--from-beginning", "--no-validate", "--max", 50, "--timeout", 30)
     true = [f"line {number}" for number in range(50)]

@@ -1,7 +1,7 @@
-"""`veristream kabis`: event streaming where each topic chooses its trust.
+"""`veristream kabis`: event streaming with a choice of trust for each topic.
 
-The commands need nothing but typer until one runs, so that the other verbs start without Kabis. What a verb
-does is in the module of its name in `work`.
+The commands import only typer until one of them runs, so the other verbs start without loading Kabis. The
+module of the same name in `work` implements each command.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ app.command()(chaos)
 
 @app.callback()
 def kabis() -> None:
-    """Event streaming where each topic chooses its trust: Kafka's guarantees, or Byzantine fault tolerance.
+    """Event streaming with a choice for each topic: Kafka's guarantees, or Byzantine fault tolerance.
 
     \b
-    veristream kabis up --detach                          four parties on this machine
+    veristream kabis up --detach                          four validators, three storage parties
     veristream kabis topic create orders                  a validated topic
     echo 'two pears' | veristream kabis produce orders    an event, signed and ordered
     veristream kabis consume orders --from-beginning --max 1
@@ -49,5 +49,5 @@ def kabis() -> None:
     veristream kabis receipt verify pears.json            offline, with only the public keys
     veristream kabis down
 
-    Everything is kept in ./kabis-data; --data or the variable KABIS_DATA names another folder.
+    All data is kept in ./kabis-data; use --data or the environment variable KABIS_DATA for another folder.
     """

@@ -13,13 +13,16 @@ from veristream.cli.options import JsonOption
 TopicsOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--topic", metavar="T", help="Only this topic; may be repeated. By default all validated."
+        "--topic",
+        metavar="T",
+        help="Audit only this topic; repeat for several. By default, audit all validated topics.",
     ),
 ]
 FilesOption = Annotated[
     bool,
     typer.Option(
-        "--files", help="Read the parties' own files in DIR and ask nobody: the cluster may be down."
+        "--files",
+        help="Read the parties' files in DIR instead of connecting to them; the cluster may be down.",
     ),
 ]
 MasterOption = Annotated[
@@ -27,15 +30,15 @@ MasterOption = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="The Spark cluster, such as local[2] or spark://HOST:7077. By default this machine.",
+        help="Spark master, such as local[2] or spark://HOST:7077. By default, Spark runs on this machine.",
     ),
 ]
 HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write the report as one HTML page, too.")
+    Path | None, typer.Option("--html", metavar="FILE", help="Also write the report as an HTML page.")
 ]
 SamplesOption = Annotated[
     int,
-    typer.Option("--findings", metavar="N", min=0, help="Tell so many findings of each kind one by one."),
+    typer.Option("--findings", metavar="N", min=0, help="Print up to N findings of each kind."),
 ]
 
 
@@ -49,33 +52,33 @@ def audit(
     name: NameOption = "consumer",
     as_json: JsonOption = False,
 ) -> None:
-    """Check everything: every admitted batch, at every storage party, with every signature, on Spark.
+    """Check every admitted batch and every signature at every storage party, on Spark.
 
-    A consumer checks what it reads, and asks one party. An audit asks all of them for all of it, and names
-    whoever lies:
+    A consumer checks only what it reads, from one party. An audit reads everything from all parties and
+    names those that lie:
 
     \b
-    bad_signature         a batch that its producer did not sign, or with a key that was not valid
-    altered               a party gives back other events than those that were signed
-    withheld              a party vouched for a batch and does not give it back
-    hole                  sequence numbers are missing on the ledger, or their batch was given up
-    splice                a batch on the ledger does not follow the one before it
-    equivocation          a producer or a validator signed two things where there can be one
-    unverifiable_receipt  a storage receipt or a certificate on the ledger that does not verify
-    damaged               with --files: a party's log is damaged on its disk
-    silent                a party does not answer, so that nothing is known of what it keeps
-    phantom               a batch is stored and was never admitted; a note, for it may be on its way
+    bad_signature         a batch is not signed by its producer, or the key was not valid
+    altered               a party returns events other than those that were signed
+    withheld              a party signed a receipt for a batch but does not return the batch
+    hole                  sequence numbers are missing on the ledger, or their batch was skipped
+    splice                a batch on the ledger does not follow the previous one
+    equivocation          a producer or a validator signed two contradicting messages
+    unverifiable_receipt  a storage receipt or a certificate on the ledger does not verify
+    damaged               with --files: a party's log is damaged on disk
+    silent                a party does not answer, so its data cannot be checked
+    phantom               a batch is stored but not admitted; only a note, it may be in flight
 
     \b
     veristream kabis audit
     veristream kabis audit --topic orders --html audit.html
     veristream kabis audit --files --data /mnt/evidence --master spark://HOST:7077
 
-    On a cluster the tasks connect to the parties themselves, with the key of --as; with --files all
-    machines must see DIR.
+    On a Spark cluster, the tasks connect to the parties with the key of --as; with --files, DIR must be
+    readable on all machines.
 
-    Exit code: 0 if nothing but phantoms was found, 1 if a fault was, 2 if what was asked is wrong, 3 if the
-    cluster or Spark does not answer.
+    Exit code: 0 if at most phantoms were found, 1 if there is a fault, 2 if the arguments are wrong, 3 if
+    the cluster or Spark does not answer.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import audit as work

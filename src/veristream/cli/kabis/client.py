@@ -1,4 +1,4 @@
-"""`veristream kabis client`: who may push and pull."""
+"""`veristream kabis client`: register producers and consumers."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ client = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @client.callback()
 def about() -> None:
-    """Clients: each has a key of its own, registered on the ledger; `producer` and `consumer` are there."""
+    """Register clients. Each has its own key; `producer` and `consumer` exist from the start."""
 
 
 @client.command()
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the client is called.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client.")],
     data: DataOption = DATA,
 ) -> None:
-    """Make a key for a client and have the admin register it.
+    """Create a key for a client and register it as the admin.
 
-    Producers that run at the same time need a name each: `kabis produce TOPIC --as NAME`.
+    Producers that run at the same time need different names: `kabis produce TOPIC --as NAME`.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import client as work

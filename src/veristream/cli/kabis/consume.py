@@ -19,57 +19,57 @@ from veristream.cli.options import JsonOption
 
 
 def consume(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="What to read.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to read.")],
     data: DataOption = DATA,
     validate: Annotated[
         bool,
         typer.Option(
             "--validate/--no-validate",
-            help="Deliver only what its producer signed and the validators ordered; or believe one party.",
+            help="Deliver only events signed by their producer and ordered by the validators, or trust a"
+            " single storage party.",
         ),
     ] = True,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="GROUP", help="Share the partitions, and go on after a restart."),
+        typer.Option("--group", metavar="GROUP", help="Share the partitions and resume after a restart."),
     ] = None,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Not only events to come.")
+        bool, typer.Option("--from-beginning", help="Read old events, not only new ones.")
     ] = False,
     partition: PartitionOption = None,
     from_index: Annotated[
         int | None,
-        typer.Option("--from", metavar="INDEX", min=0, help="With --partition: begin at this index."),
+        typer.Option("--from", metavar="INDEX", min=0, help="With --partition: start at this index."),
     ] = None,
     count_max: Annotated[
-        int | None, typer.Option("--max", metavar="N", min=1, help="Stop after so many work.")
+        int | None, typer.Option("--max", metavar="N", min=1, help="Stop after N events.")
     ] = None,
     timeout_s: Annotated[
         float | None,
-        typer.Option("--timeout", metavar="S", min=0, help="Stop after so long without an event."),
+        typer.Option("--timeout", metavar="S", min=0, help="Stop after S seconds without an event."),
     ] = None,
     seal: SealOption = None,
     name: NameOption = "consumer",
     nearest: NearestOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the events of topics, a line each, as they come.
+    """Print the events of topics as they arrive, one per line.
 
     \b
     veristream kabis consume orders --from-beginning --max 10
     veristream kabis consume orders --group billing | ./bill
-    veristream kabis consume logs --no-validate          a topic that is not validated
+    veristream kabis consume logs --no-validate          an unvalidated topic
 
-    A consumer that validates gets nothing of a topic that is not validated. One that does not validate
-    reads both kinds, and believes the one storage party that it reads from. Events with --json have key,
-    value, headers, partition, index, producer, block time.
+    A validating consumer receives no events of an unvalidated topic. With --no-validate it reads both
+    kinds and trusts the storage party that it reads from. With --json, an event has key, value, headers,
+    partition, index, producer and block time.
 
-    With --nearest one storage party is asked first for what is validated: one close by, or one that is to
-    be put to the test, for what it gives is held against what was signed. Without it those that vouched for
-    a batch take turns.
+    --nearest names the storage party to ask first: one that is close, or one to test, because its answers
+    are checked against the signatures. By default, the parties that signed a receipt take turns.
 
-    With --seal the events of a sealed topic are opened; those that the keys do not open are left out.
+    --seal decrypts the events of a sealed topic; events that the keys cannot decrypt are omitted.
 
-    Exit code: 0 when it ended as asked, 2 if what was asked is wrong, 3 if the cluster does not answer.
+    Exit code: 0 on success, 2 if the arguments are wrong, 3 if the cluster does not answer.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import consume as work

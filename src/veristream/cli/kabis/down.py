@@ -6,7 +6,7 @@ from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
 
 
 def down(data: DataOption = DATA) -> None:
-    """Stop the parties of a cluster that run, and nothing else; what they have is kept."""
+    """Stop the running parties of a cluster; their data is kept."""
     with kabis_failures():
         from veristream.cli.kabis.work import down as work
 

@@ -1,4 +1,4 @@
-"""`veristream kabis key`: keys come and go while everything runs."""
+"""`veristream kabis key`: list, replace and revoke keys."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from veristream.cli.options import JsonOption
 
 key = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-ClientArgument = Annotated[str, typer.Argument(metavar="NAME", help="Whose key.")]
+ClientArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of the client.")]
 
 
 @key.callback()
 def about() -> None:
-    """Keys: who pushes, pulls or administers signs with one, and the ledger says which of them count.
+    """List, replace and revoke the keys of clients and of the admin.
 
-    What was signed while a key was valid stays proved for ever.
+    The ledger records which keys are valid. What was signed while a key was valid stays proved forever.
     """
 
 
 @key.command("list")
 def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
-    """List all keys that were ever registered, and what became of them."""
+    """List all keys ever registered, with their state."""
     with kabis_failures():
         from veristream.cli.kabis.work import key as work
 
@@ -33,10 +33,10 @@ def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
 
 @key.command()
 def rotate(name: ClientArgument, data: DataOption = DATA) -> None:
-    """Replace a client's key, or the admin's, by a new one: from the next block on only that one counts.
+    """Replace the key of a client or of the admin; from the next block on, only the new key is valid.
 
-    If the old key has ended already, the admin registers the new one. If the command is interrupted, it is
-    finished by running it again.
+    If the old key is no longer valid, the admin registers the new one. If the command is interrupted, run
+    it again to complete it.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import key as work
@@ -46,9 +46,9 @@ def rotate(name: ClientArgument, data: DataOption = DATA) -> None:
 
 @key.command()
 def revoke(name: ClientArgument, data: DataOption = DATA) -> None:
-    """End a client's key: nothing it signs from now on is admitted, and no storage party lets it in.
+    """Revoke a client's key: what it signs from now on is rejected, and storage parties refuse to connect.
 
-    `veristream kabis key rotate NAME` gives the client a new one.
+    `veristream kabis key rotate NAME` registers a new one.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import key as work

@@ -1,4 +1,4 @@
-"""What the commands of Kabis share."""
+"""Options and error handling shared by the Kabis commands."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ DATA = Path("kabis-data")
 
 DataOption = Annotated[
     Path,
-    typer.Option("--data", metavar="DIR", envvar="KABIS_DATA", help="The cluster's folder."),
+    typer.Option("--data", metavar="DIR", envvar="KABIS_DATA", help="Folder of the cluster."),
 ]
 NameOption = Annotated[
-    str, typer.Option("--as", metavar="NAME", help="Whose key signs; `kabis client add` makes more.")
+    str, typer.Option("--as", metavar="NAME", help="Client to connect as; `kabis client add` adds one.")
 ]
 NearestOption = Annotated[
     str | None,
-    typer.Option("--nearest", metavar="PARTY", help="Ask this storage party first while it answers well."),
+    typer.Option(
+        "--nearest", metavar="PARTY", help="Ask this storage party first while its answers are right."
+    ),
 ]
 PartitionOption = Annotated[
-    int | None, typer.Option("--partition", metavar="P", min=0, help="Only this partition.")
+    int | None, typer.Option("--partition", metavar="P", min=0, help="Use only this partition.")
 ]
 SealOption = Annotated[
     list[Path] | None,
-    typer.Option("--seal", metavar="FILE", help="The keys of a sealed topic; `kabis seal new` makes them."),
+    typer.Option("--seal", metavar="FILE", help="Keys of a sealed topic, made by `kabis seal new`."),
 ]
 
 
 @contextmanager
 def kabis_failures() -> Iterator[None]:
-    """Turns failures into messages and exit codes, and says what to install where it is missing."""
+    """Turns failures into messages and exit codes, and says what to install if PyNaCl is missing."""
     with failures():
         try:
             yield

@@ -1,4 +1,4 @@
-"""`veristream kabis receipt`: proofs for whoever was not there."""
+"""`veristream kabis receipt`: proofs for third parties."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ receipt = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @receipt.callback()
 def about() -> None:
-    """Receipts: the proof that a producer pushed an event and that the validators ordered it."""
+    """Export and verify receipts: proofs that a producer pushed an event and the validators ordered it."""
 
 
 @receipt.command()
 def export(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The event's topic, a validated one.")],
-    index: Annotated[int, typer.Argument(metavar="INDEX", min=0, help="The event's index.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Validated topic of the event.")],
+    index: Annotated[int, typer.Argument(metavar="INDEX", min=0, help="Index of the event.")],
     partition: Annotated[int, typer.Option("--partition", metavar="P", min=0)] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="A new file; by default stdout.")
+        Path | None, typer.Option("--out", metavar="FILE", help="New file; by default standard output.")
     ] = None,
     data: DataOption = DATA,
 ) -> None:
-    """Write an event's receipt: event, inclusion proofs, signatures, commit certificate; a few KiB."""
+    """Write the receipt of an event: event, inclusion proofs, signatures and commit certificate."""
     with kabis_failures():
         from veristream.cli.kabis.work import receipt as work
 
@@ -37,22 +37,21 @@ def export(
 
 @receipt.command()
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A receipt.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Receipt to verify.")],
     genesis: Annotated[
         Path | None,
         typer.Option(
             "--genesis",
             metavar="FILE",
-            help="The chain's public keys, a file that whoever verifies got from somebody trusted."
-            " By default DIR/genesis.json.",
+            help="Genesis of the chain, obtained from a trusted source. By default DIR/genesis.json.",
         ),
     ] = None,
     data: DataOption = DATA,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a receipt offline, on any machine: it needs the genesis and nothing else of the cluster.
+    """Verify a receipt offline, on any machine; only the genesis is needed.
 
-    Exit code: 0 if it proves what it says, 1 if it proves nothing, 2 if a file is missing or no genesis.
+    Exit code: 0 if the receipt holds, 1 if it proves nothing, 2 if a file is missing or is not a genesis.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import receipt as work

@@ -1,4 +1,4 @@
-"""`veristream kabis seal`: topics that storage parties keep and cannot read."""
+"""`veristream kabis seal`: keys of topics that storage parties cannot read."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ seal = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @seal.callback()
 def about() -> None:
-    """Sealed topics: who pushes and who reads share a file of keys, and no party of the cluster has it.
+    """Manage keys of sealed topics: producers and consumers share a key file that no party has.
 
     \b
     veristream kabis seal new orders orders.keys
     veristream kabis produce orders --seal orders.keys
     veristream kabis consume orders --seal orders.keys --from-beginning
 
-    Sealed are key, value and headers. That something was pushed, when, by whom and how large, is not.
+    Key, value and headers are encrypted. Producer, time and size of an event stay visible.
     """
 
 
 @seal.command()
 def new(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic that is to be sealed.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new file for its keys.")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to seal.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for its keys.")],
 ) -> None:
-    """Make a key for a topic; it needs no cluster."""
+    """Create a key for a topic; no cluster is needed."""
     with kabis_failures():
         from veristream.cli.kabis.work import seal as work
 
@@ -39,9 +39,9 @@ def new(
 
 @seal.command()
 def rotate(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `seal new` made.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File made by `seal new`.")],
 ) -> None:
-    """Add a key to a file, which seals from now on; give the file to the readers before the producers."""
+    """Add a key that encrypts new events; distribute the file to consumers before producers."""
     with kabis_failures():
         from veristream.cli.kabis.work import seal as work
 

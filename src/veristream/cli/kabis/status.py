@@ -7,12 +7,12 @@ from veristream.cli.options import JsonOption
 
 
 def status(data: DataOption = DATA, as_json: JsonOption = False) -> None:
-    """Show who runs, how far everybody is, who was caught lying, and how much disk it takes.
+    """Show which parties run, their heights, evidence against liars, consumer groups, and disk usage.
 
-    Evidence is proof that stands on the ledger: two contradicting signatures of one party. What consumers
-    say of storage parties is no proof, for answers are not signed; it tells you where to look.
+    Evidence is proof on the ledger: two contradicting signatures of one party. A suspicion of a consumer
+    against a storage party is not proof, because answers are not signed; it tells you where to look.
 
-    Exit code: 0 if enough parties answer for events to be admitted, else 3.
+    Exit code: 0 if enough parties answer to admit events, otherwise 3.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import status as work

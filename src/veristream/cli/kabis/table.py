@@ -1,4 +1,4 @@
-"""Tables and sizes, for people."""
+"""Tables and sizes as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NUMBER = re.compile(r"-|[\d.,]+( [KMG]?i?B)?")
 
 
 def draw_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns side by side; those in which every cell is a number or a size stand to the right."""
+    """Renders a table; columns that contain only numbers or sizes are right-aligned."""
     columns = list(zip(head, *rows, strict=True))
     right = [bool(rows) and all(_is_number(cell) for cell in column[1:]) for column in columns]
     widths = [max(map(len, column)) for column in columns]
@@ -24,7 +24,7 @@ def draw_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def show_bytes(count: int) -> str:
-    """A size in the unit that one reads."""
+    """Renders a size with a suitable unit."""
     size = float(count)
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

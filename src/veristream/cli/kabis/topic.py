@@ -1,4 +1,4 @@
-"""`veristream kabis topic`: what is on the ledger about topics."""
+"""`veristream kabis topic`: create, change, list and trim topics."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from veristream.cli.options import JsonOption
 
 topic = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
-TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")]
+TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")]
 
 
 @topic.callback()
 def about() -> None:
-    """Topics: each is validated or not, and an admin may change that while everything runs.
+    """Create, change, list and trim topics.
 
-    A validated topic has Byzantine fault tolerance and non-repudiation; one that is not has Kafka's
-    guarantees and speed. The change is ordered on the ledger, so that it takes effect at one point for all.
+    A validated topic has Byzantine fault tolerance and non-repudiation; an unvalidated topic has Kafka's
+    guarantees and speed. An admin can change this while the cluster runs; the change is ordered on the
+    ledger, so it takes effect at the same point for every client.
     """
 
 
@@ -30,7 +31,7 @@ def create(
     validated: Annotated[bool, typer.Option("--validated/--unvalidated")] = True,
     data: DataOption = DATA,
 ) -> None:
-    """Create a topic, validated unless you say otherwise."""
+    """Create a topic, validated by default."""
     with kabis_failures():
         from veristream.cli.kabis.work import topic as work
 
@@ -41,12 +42,12 @@ def create(
 def change(
     name: TopicArgument,
     partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", min=1, help="More than there are.")
+        int | None, typer.Option("--partitions", metavar="N", min=1, help="New number; it can only grow.")
     ] = None,
     validated: Annotated[bool | None, typer.Option("--validated/--unvalidated")] = None,
     data: DataOption = DATA,
 ) -> None:
-    """Change a topic, for everybody from one point of the order on.
+    """Change a topic, at the same point of the order for every client.
 
     \b
     veristream kabis topic set orders --unvalidated
@@ -60,7 +61,7 @@ def change(
 
 @topic.command("list")
 def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
-    """List the topics, with the indices of their events."""
+    """List topics with the indices of their events."""
     with kabis_failures():
         from veristream.cli.kabis.work import topic as work
 
@@ -70,11 +71,11 @@ def show(data: DataOption = DATA, as_json: JsonOption = False) -> None:
 @topic.command()
 def trim(
     name: TopicArgument,
-    before: Annotated[int, typer.Option("--before", metavar="INDEX", min=0, help="The first to be kept.")],
+    before: Annotated[int, typer.Option("--before", metavar="INDEX", min=0, help="First event to keep.")],
     partition: Annotated[int, typer.Option("--partition", metavar="P", min=0)] = 0,
     data: DataOption = DATA,
 ) -> None:
-    """Let go of a partition's oldest events: reading below the mark is an error for everybody alike."""
+    """Discard the oldest events of a partition; reading before INDEX is then an error for every client."""
     with kabis_failures():
         from veristream.cli.kabis.work import topic as work
 

@@ -10,18 +10,16 @@ from veristream.cli.kabis.options import DATA, DataOption, kabis_failures
 
 PartiesOption = Annotated[
     int | None,
-    typer.Option(
-        "--parties", metavar="N", help="Validators, 3F + 1 of them. [default: 4, or as they are in DIR]"
-    ),
+    typer.Option("--parties", metavar="N", help="Number of validators, 3F + 1. [default: 4, or as in DIR]"),
 ]
 StorageOption = Annotated[
     list[str] | None,
     typer.Option(
         "--storage",
         metavar="tolerant|paper|kafka=HOST:PORT,...",
-        help="Storage parties: tolerant has 2F + 1 of them, of which F may be silent; paper has F + 1."
-        " kafka= has each keep its log in a Kafka cluster of its own: one broker's address for each party,"
-        " or a file of librdkafka's properties. May be given twice.",
+        help="tolerant: 2F + 1 storage parties, F of which may be silent. paper: F + 1 storage parties."
+        " kafka=: each party keeps its log in its own Kafka cluster; for each party, name a broker or a"
+        " file of librdkafka properties. May be given twice.",
     ),
 ]
 OrderingOption = Annotated[
@@ -29,7 +27,8 @@ OrderingOption = Annotated[
     typer.Option(
         "--ordering",
         metavar="cometbft=HOST:PORT,...",
-        help="Have existing CometBFT nodes order: the RPC of every validator. Only storage parties start.",
+        help="Let existing CometBFT nodes order events; name the RPC address of every validator. Only"
+        " storage parties are started.",
     ),
 ]
 PortOption = Annotated[
@@ -38,23 +37,26 @@ PortOption = Annotated[
         "--port",
         metavar="PORT",
         min=0,
-        help="Listen on this port and those after it; 0 for free ones. By default free ones, once.",
+        help="Listen on this port and the following ones; 0 chooses free ones. By default, free ports are"
+        " chosen the first time and kept.",
     ),
 ]
 DetachOption = Annotated[
-    bool, typer.Option("--detach", help="Return once all parties answer; `kabis down` stops them.")
+    bool, typer.Option("--detach", help="Return when all parties answer; `kabis down` stops them.")
 ]
 FaultOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fault",
         metavar="PARTY=FAULT",
-        help="Have a party misbehave: storage-1=alter or =withhold, validator-1=equivocate or =silent.",
+        help="Make a party misbehave: storage-1=alter or =withhold, validator-1=equivocate or =silent.",
     ),
 ]
 RepairOption = Annotated[
     bool,
-    typer.Option("--repair", help="Where a storage party's log is damaged, mark what is lost and go on."),
+    typer.Option(
+        "--repair", help="If a storage party's log is damaged, mark the lost records and continue."
+    ),
 ]
 
 
@@ -70,20 +72,21 @@ def up(
 ) -> None:
     """Start a cluster on this machine: a process for each validator and each storage party.
 
-    The first time it makes keys and a genesis in DIR; from then on it goes on from what is there. Nothing
-    is lost by stopping, or by kill -9. All parties listen on loopback only.
+    The first run creates keys and a genesis in DIR; later runs continue from there. Nothing is lost when
+    parties are stopped or killed (-9). All parties listen on loopback only.
 
     \b
     veristream kabis up                          until Ctrl-C
     veristream kabis up --detach                 until `veristream kabis down`
-    veristream kabis up --parties 7              stands two faulty parties
-    veristream kabis up --fault storage-1=alter  with a party that lies
+    veristream kabis up --parties 7              tolerates two faulty parties of each kind
+    veristream kabis up --fault storage-1=alter  with a lying party
     veristream kabis up --storage kafka=HOST:PORT,HOST:PORT,HOST:PORT
     veristream kabis up --ordering cometbft=HOST:PORT,HOST:PORT,HOST:PORT,HOST:PORT
 
-    One host is one trust domain: whoever can read DIR holds every key. It is for laptops, tests and demos.
+    One host is one trust domain: anyone who can read DIR has every key. Use it on laptops, for tests and
+    demonstrations.
 
-    Exit code: 0 after it was stopped, 2 if what was asked is wrong, 3 if a party cannot start.
+    Exit code: 0 when stopped, 2 if the arguments are wrong, 3 if a party cannot start.
     """
     with kabis_failures():
         from veristream.cli.kabis.work import up as work

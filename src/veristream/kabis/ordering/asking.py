@@ -1,8 +1,8 @@
-"""Asking several validators, none of which is trusted: blocks from one at a time, heights from most.
+"""Queries several untrusted validators: blocks from one at a time, heights from a quorum.
 
-A block counts by its certificate. A validator that has nothing new, does not answer or gives a false block
-is left for the next one. Nothing waits for all. How one validator is asked is for `OrderingClient` and for
-`CometOrdering` to say.
+A block is accepted because of its certificate. If a validator has nothing new, does not answer or returns a
+false block, the next one is asked. No call waits for all validators. `OrderingClient` and `CometOrdering`
+implement the requests to one validator.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from veristream.kabis.wire.connection import RefusedError
 FOLLOWED_MAX = 1000
 FOLLOW_WAIT_MS = 500
 PATIENCE_S = 1.0
-"""How long one validator may take where another could be asked."""
+"""Time limit for one validator before the next one is asked."""
 UNREACHED_S = 0.1
 AVOIDED_S = 10.0
-"""How long a validator that failed us is asked only when all others did too."""
+"""How long a validator that failed is asked only if all others failed too."""
 
 Value = TypeVar("Value")
 
 
 class HasHeight(Protocol):
-    """What every validator says of itself."""
+    """A validator's status, as it reports it."""
 
     @property
     def height(self) -> int:
-        """Its last block."""
+        """Height of its last block."""
 
 
 class Validators(ABC):
-    """All validators of a chain; the interface is `interfaces.Ordering`."""
+    """All validators of a chain; implements `interfaces.Ordering`."""
 
     def __init__(self, genesis: Genesis) -> None:
         self._genesis = genesis
@@ -53,45 +53,45 @@ class Validators(ABC):
         self._preferred = random.randrange(len(genesis.validators))
         self._avoided_until = [0.0] * len(genesis.validators)
 
-    # How one validator is asked
+    # Requests to one validator
 
     @abstractmethod
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
-        """What one validator expects to become of a transaction; it passes it on to the others."""
+        """Submits a transaction to one validator, which forwards it; returns the outcome it expects."""
 
     @abstractmethod
     async def status_of(self, validator: int) -> HasHeight:
-        """How one validator says it is."""
+        """Returns the status that one validator reports."""
 
     @abstractmethod
     async def evidence_of(self, validator: int) -> Evidence:
-        """Who was caught, as one validator says."""
+        """Returns the evidence that one validator reports."""
 
     @abstractmethod
     def _read_from(
         self, validator: int, first: int, last: int, wait_ms: int
     ) -> AsyncIterator[CertifiedBlock]:
-        """What one validator says are these blocks, as far as it has them; nothing of it is checked."""
+        """Yields the blocks that one validator returns for these heights, unchecked."""
 
     @abstractmethod
     def _is_reached(self, validator: int) -> bool:
-        """Whether it is worth waiting for."""
+        """Whether the validator is connected, so that waiting for it is worthwhile."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Lets go of the validators."""
+        """Closes all connections."""
 
     # Blocks
 
     async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
-        """Decided blocks from this height on, checked, one after the other."""
+        """Yields decided blocks from this height on, in order, after checking their certificates."""
         while True:
             for certified in await self._read_some(height, height + FOLLOWED_MAX, FOLLOW_WAIT_MS):
                 yield certified
                 height += 1
 
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
-        """The decided blocks of these heights, both included, as far as some validator has them."""
+        """Returns the decided blocks from `first` to `last`, up to the last one that a validator has."""
         found: list[CertifiedBlock] = []
         failures = 0
         while first + len(found) <= last and failures < len(self._genesis.validators):
@@ -101,7 +101,7 @@ class Validators(ABC):
         return found
 
     async def _read_some(self, first: int, last: int, wait_ms: int) -> list[CertifiedBlock]:
-        """What the preferred validator gives; if that is nothing, or not all good, another is preferred."""
+        """Reads from the preferred validator; prefers another if it returns nothing or a bad block."""
         validator = self._preferred
         patience_s = PATIENCE_S + wait_ms / 1000 if self._is_reached(validator) else UNREACHED_S
         good: list[CertifiedBlock] = []
@@ -112,14 +112,14 @@ class Validators(ABC):
         except FAILURES:
             self._avoided_until[validator] = asyncio.get_running_loop().time() + AVOIDED_S
             self._prefer_another()
-            await asyncio.sleep(0.01)  # one that refuses at once is not asked again at once
+            await asyncio.sleep(0.01)  # do not spin on a validator that refuses immediately
         else:
-            if not good:  # perhaps there is nothing; perhaps this one keeps it from us
+            if not good:  # there may be no new block, or this validator withholds it
                 self._prefer_another()
         return good
 
     def _prefer_another(self) -> None:
-        """Goes on to the next validator, past those that failed us lately unless all did."""
+        """Moves on to the next validator, skipping those that failed recently unless all did."""
         size, now = len(self._avoided_until), asyncio.get_running_loop().time()
         others = [(self._preferred + step) % size for step in range(1, size + 1)]
         self._preferred = min(others, key=lambda number: self._avoided_until[number] > now)
@@ -134,13 +134,13 @@ class Validators(ABC):
             raise LyingPartyError(f"a block that was not decided: {error}") from error
         return certified
 
-    # What validators say of themselves
+    # Status
 
     async def status(self) -> OrderingStatus:
-        """The height that a correct validator has reached, as soon as 2 F + 1 have answered.
+        """Returns a height that a correct validator has reached, once 2 F + 1 validators have answered.
 
-        What F + 1 say is believed, and more if whoever says it gives the block. When fewer answer in time,
-        what they say is taken; TimeoutError when nobody does.
+        A height is accepted if F + 1 validators claim it, or if one returns its block. If fewer than
+        2 F + 1 answer in time, their answers are used; raises TimeoutError if none answers.
         """
         faults = self._genesis.faults
         claims = sorted(await self._ask_many(self._claim, 2 * faults + 1), reverse=True)
@@ -149,9 +149,9 @@ class Validators(ABC):
         return OrderingStatus(max((believed, *await asyncio.gather(*ahead))), len(claims))
 
     async def spread(self, height: int) -> None:
-        """Waits until 2 F + 1 validators give a block, so that every `status` from then on knows of it.
+        """Waits until 2 F + 1 validators return a block, so that every later `status` includes it.
 
-        At least F + 1 of them are correct, and any 2 F + 1 that answer include one of those.
+        At least F + 1 of them are correct, and any 2 F + 1 that answer later include one of those.
         """
 
         async def reach(validator: int) -> None:
@@ -164,7 +164,7 @@ class Validators(ABC):
         return (await self.status_of(validator)).height, validator
 
     async def _prove(self, validator: int, height: int) -> int:
-        """The height, if a validator gives its block; else 0."""
+        """Returns the height if the validator returns its block, otherwise 0."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 async for certified in self._read_from(validator, height, height, FOLLOW_WAIT_MS):
@@ -194,7 +194,7 @@ class Validators(ABC):
         return answers
 
     def _explain(self, problems: Sequence[BaseException]) -> BaseException:
-        """Returns why nobody answered: a refusal only if more refuse than can lie."""
+        """Returns why no validator answered; a refusal only if more than F refuse."""
         refused = [problem for problem in problems if isinstance(problem, RefusedError)]
         if len(refused) > self._genesis.faults:
             return refused[0]
@@ -203,8 +203,8 @@ class Validators(ABC):
 
 
 def decode_answer(decode: Callable[[bytes], Value], body: bytes) -> Value:
-    """What an answer says; raises LyingPartyError if that cannot be read."""
+    """Decodes an answer; raises LyingPartyError if it is malformed."""
     try:
         return decode(body)
     except DecodeError as error:
-        raise LyingPartyError(f"an answer that cannot be read: {error}") from error
+        raise LyingPartyError(f"malformed answer: {error}") from error

@@ -1,7 +1,7 @@
-"""The validation channel as clients reach it: four or more validators, over authenticated connections.
+"""A client's connections to the validators.
 
-A transaction goes to one validator, whose answer is a hint; who wants it ordered gives it to others until
-it is decided. Whom blocks are read from is decided in `asking`.
+A transaction goes to one validator, whose answer is only a hint; the caller submits it to others until it
+is decided. `asking` chooses the validator to read blocks from.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ READ_BYTES = 2 << 20
 
 
 class OrderingClient(Validators):
-    """All validators of a chain, each a process of ours."""
+    """All validators of a chain, each a `validator_process`."""
 
     def __init__(
         self,
@@ -43,15 +43,12 @@ class OrderingClient(Validators):
             self._links.append(Client(call, random.random, Backoff(0.02, 1.0)))
 
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
-        """What one validator expects to become of a transaction; it passes it on to the others."""
         return decode_answer(decode_outcome, await self._ask(validator, Operation.SUBMIT, transaction))
 
     async def status_of(self, validator: int) -> Status:
-        """How one validator says it is."""
         return decode_answer(Status.decode, await self._ask(validator, Operation.STATUS, b""))
 
     async def evidence_of(self, validator: int) -> Evidence:
-        """Who was caught, as one validator says."""
         return decode_answer(Evidence.decode, await self._ask(validator, Operation.EVIDENCE, b""))
 
     async def _read_from(
@@ -70,10 +67,9 @@ class OrderingClient(Validators):
         try:
             return await link.request(bytes((operation,)) + body, self._timeout_s + wait_s)
         except TimeoutError:
-            if link.problem is not None:  # it says more than that time is over
+            if link.problem is not None:  # more informative than the timeout
                 raise link.problem from None
             raise
 
     async def close(self) -> None:
-        """Lets go of the validators."""
         await asyncio.gather(*(link.close() for link in self._links))

@@ -33,7 +33,7 @@ class SignedOnce:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The paper's locked value and valid value of a height; `proof` is the valid value's proof-of-lock."""
+    """The paper's locked and valid value of a height; `proof` is the valid value's proof-of-lock."""
 
     height: U64
     locked_value: Value | None = None
@@ -120,10 +120,10 @@ def recover(records: Iterable[bytes]) -> Memory:
 
 
 def encode_record(record: Record) -> bytes:
-    """Returns the only encoding of a record."""
+    """Returns the canonical encoding of a record."""
     return ConsensusRecord(record).encode()
 
 
 def decode_record(data: bytes) -> Record:
-    """Returns the record with this encoding; raises DecodeError and nothing else."""
+    """Decodes a record; raises only DecodeError."""
     return ConsensusRecord.decode(data).record

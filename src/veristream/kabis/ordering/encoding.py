@@ -1,4 +1,4 @@
-"""Consensus messages as bytes."""
+"""Encoding of consensus messages."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ConsensusMessage(Coded):
 
 
 def encode_message(message: Message) -> bytes:
-    """Returns the only encoding of a message."""
+    """Returns the canonical encoding of a message."""
     return ConsensusMessage(message).encode()
 
 
 def decode_message(data: bytes) -> Message:
-    """Returns the message with this encoding; raises DecodeError and nothing else."""
+    """Decodes a message; raises only DecodeError."""
     return ConsensusMessage.decode(data).message

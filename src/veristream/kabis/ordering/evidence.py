@@ -1,7 +1,7 @@
-"""Two votes of one validator in one place: how they are found when the second comes late, and held on to.
+"""Finds contradicting votes of one validator, even if the second arrives after the decision.
 
-A height is decided as soon as a quorum has voted. Whoever says two things there may well be heard to say
-the second only then, and would get away with it if nobody listened any more.
+A height is decided as soon as a quorum has voted. The second vote of an equivocating validator may arrive
+only after that, so votes of the last decided height are still compared.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from veristream.kabis.protocol.transactions import VoteConflict
 
 
 class LateVotes:
-    """What is known of the height that was decided last, to be compared with votes that come after it."""
+    """The message log of the last decided height, for comparison with late votes."""
 
     def __init__(self) -> None:
         self._log: MessageLog | None = None
 
     def decided(self, log: MessageLog) -> None:
-        """A height is over; nothing but late votes is added to its log any more."""
+        """Keeps the log of a decided height; only late votes are added to it."""
         self._log = log
 
     def compare(self, vote: Vote, verify: Callable[[Vote], None]) -> Conflict | None:
-        """What a late vote shows together with an earlier one; only one that contradicts it is verified."""
+        """Returns a conflict with an earlier vote; verifies the late vote only if it contradicts one."""
         log = self._log
         if log is None or log.height != vote.height:
             return None
@@ -39,7 +39,7 @@ class LateVotes:
 
 
 def to_evidence(conflict: Conflict) -> VoteConflict | None:
-    """A transaction that proves it on the ledger; None if it is not about votes."""
+    """Returns the transaction that records the conflict on the ledger; None if it is not about votes."""
     first, second = conflict.first, conflict.second
     if isinstance(first, Vote) and isinstance(second, Vote):
         return VoteConflict(_to_signed_vote(first), _to_signed_vote(second))

@@ -1,4 +1,4 @@
-"""What goes into the consensus machine and what comes out of it."""
+"""Inputs and outputs of the consensus state machine."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from veristream.kabis.ordering.messages import Certificate, Message, Signed, Ste
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin a height; it is one more than the last one decided, or where a restarted validator stands."""
+    """Start a height: the one after the last decision, or the current one of a restarted validator."""
 
     height: int
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A message of another validator whose signatures have been verified."""
+    """A message of another validator with verified signatures."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class Timeout:
-    """What a `Schedule` asked for has come."""
+    """The timeout of a `Schedule` has expired."""
 
     step: Step
     height: int
@@ -32,7 +32,7 @@ class Timeout:
 
 @dataclass(frozen=True, slots=True)
 class Resend:
-    """Nothing has moved for a while: say again what others may have missed."""
+    """Nothing has changed for a while: send again what others may have missed."""
 
 
 Input = Start | Received | Timeout | Resend
@@ -40,7 +40,7 @@ Input = Start | Received | Timeout | Resend
 
 @dataclass(frozen=True, slots=True)
 class Persist:
-    """Make this record durable before anything that follows; of no use once a later height has begun."""
+    """Make this record durable before any later output; obsolete once a later height has started."""
 
     height: int
     record: bytes
@@ -55,7 +55,7 @@ class Broadcast:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Give back the `Timeout` of this step, height and round after so many milliseconds."""
+    """Deliver the `Timeout` of this step, height and round after `delay_ms`."""
 
     step: Step
     height: int
@@ -65,7 +65,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """The value of this height is decided, once and for all; the certificate holds the precommits."""
+    """The final decision of this height; the certificate contains the precommits."""
 
     height: int
     value: Value
@@ -74,7 +74,7 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Evidence: one validator signed both of these, which no correct validator does."""
+    """Evidence: one validator signed both messages, which a correct validator never does."""
 
     first: Signed
     second: Signed

@@ -1,10 +1,10 @@
-"""The message log of one height, bounded whatever Byzantine validators send.
+"""The message log of one height, bounded against Byzantine validators.
 
-The paper's log keeps every message. Here, of one validator, at most `ROUNDS_AHEAD` rounds after the current
-one are kept (the highest, so that a validator left behind still sees where F + 1 others are), and of one
-validator, round and step at most two votes beside those for nil and for proposals that are known. A dropped
-message counts as lost; correct validators send theirs again. What is dropped never forms a quorum that
-others cannot show: proofs-of-lock and commits are taken as wholes.
+The paper's log keeps every message. This one keeps, for each validator, at most `ROUNDS_AHEAD` rounds after
+the current one (the highest, so that a validator that is behind still sees where F + 1 others are), and for
+each validator, round and step at most two votes besides those for nil and for known proposals. A dropped
+message counts as lost; correct validators send theirs again. Dropping votes never hides a quorum, because
+proofs-of-lock and commits are kept as a whole.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class RoundLog:
     kept: int = 0
 
     def count(self, step: Step, identifier: bytes | None) -> int:
-        """How many validators voted for this in the step."""
+        """Counts the validators that voted for this value in the step."""
         return len(self.votes.get((step, identifier), ()))
 
     def count_any(self, step: Step) -> int:
-        """How many validators voted in the step, for whatever."""
+        """Counts the validators that voted in the step, for any value."""
         return sum(1 for voted_step, _ in self.first_votes if voted_step is step)
 
     def senders(self) -> set[int]:
-        """The validators of which there is any message."""
+        """Returns the validators with at least one message."""
         proposers = {proposal.sender for proposal in self.proposals}
         return proposers | {sender for _, sender in self.first_votes}
 
     def one_of_each(self, step: Step | None = None) -> tuple[Signed, ...]:
-        """One message of each validator, of one step or of any; votes before proposals, which are long."""
+        """Returns one message of each validator, of one step or any; prefers votes, which are short."""
         found: dict[int, Signed] = {}
         for (voted_step, sender), vote in self.first_votes.items():
             if step in (None, voted_step):
@@ -57,16 +57,16 @@ class RoundLog:
         return tuple(found.values())
 
     def messages(self) -> list[Message]:
-        """All of them, proposals first."""
+        """Returns all messages, proposals first."""
         votes = [vote for group in self.votes.values() for vote in group.values()]
         return [*self.proposals, *self.proofs.values(), *votes]
 
     def add_proposal(self, proposal: Proposal) -> Contradiction | None:
-        """Keeps the first two statements of the proposer, and one that a proof-of-lock is about."""
+        """Keeps the proposer's first two statements, and one that has a proof-of-lock."""
         statements = [kept.statement for kept in self.proposals]
         if proposal.statement in statements:
             place = statements.index(proposal.statement)
-            if self.proposals[place].proof is None:  # somebody may have passed it on without its proof
+            if self.proposals[place].proof is None:  # it may have been forwarded without its proof
                 self.proposals[place] = proposal
                 self.kept += 1
             return None
@@ -76,7 +76,7 @@ class RoundLog:
         return (self.proposals[0], proposal) if len(statements) == 1 else None
 
     def add_vote(self, vote: Vote) -> Contradiction | None:
-        """Counts the vote once; the first that contradicts the sender's earlier one is returned with it."""
+        """Counts the vote once; returns the first contradiction with an earlier vote of the sender."""
         group = self.votes.get((vote.step, vote.identifier), {})
         if vote.sender in group or not self._is_worth_keeping(vote):
             return None
@@ -91,12 +91,12 @@ class RoundLog:
         return (first, vote)
 
     def add_proof(self, proof: Certificate) -> None:
-        """Keeps a proof-of-lock as a whole; with at most F Byzantine validators there is one per round."""
+        """Keeps a proof-of-lock as a whole; with at most F Byzantine validators a round has only one."""
         if len(self.proofs) < PROPOSALS_MAX:
             self.proofs.setdefault(proof.identifier, proof)
 
     def remove(self, sender: int) -> None:
-        """Forgets what one validator said."""
+        """Removes all messages of one validator."""
         self.proposals = [proposal for proposal in self.proposals if proposal.sender != sender]
         for group in self.votes.values():
             group.pop(sender, None)
@@ -122,15 +122,14 @@ class MessageLog:
     committee: Committee
     rounds: dict[int, RoundLog] = field(default_factory=dict)
     current: int = -1
-    has_news: bool = False  # something was kept since whoever applies the rules last looked
+    has_news: bool = False  # a message was added since the rules were last applied
     ahead: dict[int, set[int]] = field(default_factory=dict)
 
     def round(self, number: int) -> RoundLog:
-        """What is known of a round."""
         return self.rounds.get(number) or RoundLog()
 
     def enter(self, number: int) -> None:
-        """Makes a round the current one, and forgets rounds long gone."""
+        """Makes a round the current one and forgets old rounds."""
         self.current = number
         for rounds in self.ahead.values():
             rounds.difference_update([ahead for ahead in rounds if ahead <= number])
@@ -138,7 +137,7 @@ class MessageLog:
             del self.rounds[gone]
 
     def add(self, message: Signed) -> Contradiction | None:
-        """Keeps a message of this height if it may be kept, and returns the contradiction that it shows."""
+        """Adds a message if the bounds allow it; returns the contradiction that it shows, if any."""
         if not 0 <= message.sender < self.committee.size or not self._has_room(message):
             return None
         log = self.rounds.setdefault(message.round, RoundLog())
@@ -151,13 +150,13 @@ class MessageLog:
         return contradiction
 
     def add_proof(self, proof: Certificate) -> None:
-        """Keeps a proof-of-lock of a round that is not after the current one."""
+        """Keeps a proof-of-lock of the current or an earlier round."""
         if self.current - ROUNDS_BEHIND <= proof.round <= self.current:
             self.rounds.setdefault(proof.round, RoundLog()).add_proof(proof)
             self.has_news = True
 
     def proof(self, number: int, identifier: bytes) -> Certificate | None:
-        """The prevotes of a quorum for a value in a round, if they are known."""
+        """Returns the prevotes of a quorum for a value in a round, if known."""
         log = self.round(number)
         known = log.proofs.get(identifier)
         if known is None and log.count(Step.PREVOTE, identifier) >= self.committee.quorum:
@@ -165,13 +164,13 @@ class MessageLog:
         return known
 
     def certificate(self, step: Step, number: int, identifier: bytes) -> Certificate:
-        """The votes for a value, in validator order."""
+        """Returns the votes for a value, in validator order."""
         votes = sorted(self.round(number).votes[(step, identifier)].items())
         signatures = tuple((sender, vote.signature) for sender, vote in votes)
         return Certificate(step, self.height, number, identifier, signatures)
 
     def round_to_skip_to(self) -> int | None:
-        """The highest round after the current one of which F + 1 validators have spoken (line 55)."""
+        """Returns the highest later round with messages of F + 1 validators (line 55)."""
         later = [number for number in self.rounds if number > self.current]
         enough = self.committee.faults + 1
         reached = [number for number in later if len(self.rounds[number].senders()) >= enough]

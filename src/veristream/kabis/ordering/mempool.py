@@ -1,9 +1,9 @@
-"""Transactions that wait for a block: bounded in all and per author, each once, oldest first.
+"""Transactions waiting for a block: bounded in total and per author, without duplicates, oldest first.
 
-What cannot take effect is not let in, so that a flood needs keys, and takes from its author's room alone. A
-batch whose predecessor is not here yet waits until that comes or is decided, and leaves after a while.
-Whether a transaction takes effect is for the caller to judge; here it is only asked where it may have
-changed, so that a long queue costs nothing from block to block.
+A transaction that cannot take effect is rejected, so a flood needs registered keys and uses up only its
+author's quota. A batch that arrives before its predecessor waits until that arrives or is decided, up to a
+time limit. The caller judges whether a transaction takes effect. It is asked again only where the answer
+may have changed, so a long queue costs nothing from block to block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from veristream.kabis.protocol.transactions import (
 )
 
 ALTERNATIVES_MAX = 4
-"""How many transactions may wait for one place of a stream; they differ in their storage receipts."""
+"""Maximum number of transactions for one place of a stream; they differ in their storage receipts."""
 SOON_MAX = 256
 
 Key = TypeVar("Key")
@@ -36,12 +36,12 @@ Key = TypeVar("Key")
 Judge = Callable[[bytes], Outcome]
 
 Place = tuple[str, str, int, int]
-"""A producer, a topic, a partition and a sequence number: where a batch begins, or where the next does."""
+"""Producer, topic, partition and sequence number: the start of a batch, or of its successor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is kept, in all and of one author, and how long what waits for something else."""
+    """Bounds in total and per author, and how long a transaction may wait for another."""
 
     count_max: int = 20_000
     bytes_max: int = 64 << 20
@@ -52,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Whose a transaction is, and where in its stream."""
+    """Author of a transaction, and its place in the stream."""
 
     author: str
     begins: Place | None = None
@@ -69,14 +69,14 @@ class _Kept:
 
 @dataclass(slots=True)
 class Mempool:
-    """The transactions that a validator would put into a block, and those that may follow."""
+    """The transactions that are ready for a block, and those that wait for others."""
 
     limits: Limits = field(default_factory=Limits)
     _kept: dict[bytes, _Kept] = field(default_factory=dict)
     _ready: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
-    _early: dict[Place, list[bytes]] = field(default_factory=dict)  # by where they begin
-    _soon: dict[bytes, None] = field(default_factory=dict)  # their keys become valid with a block
-    _ends: Counter[Place] = field(default_factory=Counter)  # where those that are ready end
+    _early: dict[Place, list[bytes]] = field(default_factory=dict)  # by their start
+    _soon: dict[bytes, None] = field(default_factory=dict)  # until a block makes their keys valid
+    _ends: Counter[Place] = field(default_factory=Counter)  # ends of the ready ones
     _counts: Counter[str] = field(default_factory=Counter)
     _sizes: Counter[str] = field(default_factory=Counter)
     _bytes: int = 0
@@ -85,13 +85,13 @@ class Mempool:
         return len(self._kept)
 
     def candidates(self, count: int) -> Iterator[bytes]:
-        """Those that a block may be made of, oldest first, a batch after its predecessor."""
+        """Yields the transactions that are ready, oldest first and each batch after its predecessor."""
         return (self._kept[digest].encoded for digest in islice(self._ready, count))
 
     def add(self, encoded: bytes, now_ms: int, judge: Judge) -> tuple[Outcome, bool]:
-        """What would become of the transaction in the next block, and whether it is new and is kept.
+        """Returns the expected outcome of the transaction, and whether it is new and was kept.
 
-        A batch whose predecessor is ready is done too: they go into a block together.
+        A batch whose predecessor is ready counts as done: a block can contain both.
         """
         digest = sha256(encoded).digest()
         known = self._kept.get(digest)
@@ -100,7 +100,7 @@ class Mempool:
             return Done() if follows else known.outcome, False
         limits = self.limits
         if len(self._kept) >= limits.count_max or self._bytes + len(encoded) > limits.bytes_max:
-            return Refused(Reason.TOO_MANY, "the validator has no room for transactions"), False
+            return Refused(Reason.TOO_MANY, "the validator's queue of transactions is full"), False
         outcome = judge(encoded)
         if not _is_worth_keeping(outcome):
             return outcome, False
@@ -113,11 +113,11 @@ class Mempool:
             or self._sizes[author] + len(encoded) > limits.author_bytes_max
             or not self._place(digest, kept)
         ):
-            return Refused(Reason.TOO_MANY, f"too many transactions of {author!r} wait already"), False
+            return Refused(Reason.TOO_MANY, f"too many transactions of {author!r} are waiting"), False
         return outcome, True
 
     def find_effective(self, judge: Judge) -> bool:
-        """Whether some transaction would take effect now; those before it that would not are let go."""
+        """Whether a transaction would take effect now; drops those before it that would not."""
         while self._ready:
             digest = next(iter(self._ready))
             outcome = judge(self._kept[digest].encoded)
@@ -127,7 +127,7 @@ class Mempool:
         return False
 
     def review(self, encoded: Iterable[bytes], judge: Judge) -> None:
-        """Lets go what has become useless among transactions that a block had room for and left out."""
+        """Drops obsolete transactions among those that a block had room for but left out."""
         for each in encoded:
             digest = sha256(each).digest()
             if digest in self._ready:
@@ -136,7 +136,7 @@ class Mempool:
                     self._reconsider(digest, outcome)
 
     def decided(self, transactions: Iterable[bytes], judge: Judge) -> None:
-        """A block with these was decided: they leave, and what waited for them is ready."""
+        """Removes the transactions of a decided block and makes their successors ready."""
         for encoded in transactions:
             kept = self._drop(sha256(encoded).digest())
             ends = _origin(encoded).ends if kept is None else kept.origin.ends
@@ -148,14 +148,14 @@ class Mempool:
             self.add(kept.encoded, kept.since_ms, judge)
 
     def forget_old(self, now_ms: int) -> None:
-        """Lets go what has waited too long for something else."""
+        """Drops transactions that have waited too long for others."""
         waiting = [digest for group in self._early.values() for digest in group]
         for digest in (*waiting, *self._soon):
             if now_ms - self._kept[digest].since_ms > self.limits.waiting_ms_max:
                 self._drop(digest)
 
     def _place(self, digest: bytes, kept: _Kept) -> bool:
-        """Keeps a transaction where it belongs; False if there is no room for it there."""
+        """Queues a transaction; returns False if its queue is full."""
         begins = kept.origin.begins
         if not isinstance(kept.outcome, Refused):
             self._count(digest, kept)
@@ -180,7 +180,7 @@ class Mempool:
         self._sizes[kept.origin.author] += len(kept.encoded)
 
     def _make_ready(self, digest: bytes) -> None:
-        """Makes a transaction ready, and then what waited for it."""
+        """Makes a transaction and its successors ready."""
         self._ready[digest] = None
         ends = self._kept[digest].origin.ends
         if ends is not None:
@@ -226,7 +226,7 @@ class Mempool:
 
 
 def _subtract(counter: Counter[Key], key: Key, number: int) -> None:
-    """Subtracts, and forgets what has come to nothing."""
+    """Subtracts, and removes the key at zero."""
     counter[key] -= number
     if not counter[key]:
         del counter[key]

@@ -57,14 +57,14 @@ Round = Annotated[int, by(_write_round, _read_round)]
 
 @dataclass(frozen=True, slots=True)
 class Committee:
-    """The validators 0 ... size - 1 of one chain; each has one vote, and size = 3 F + 1."""
+    """The validators 0 ... size - 1 of a chain, with one vote each; size = 3 F + 1."""
 
     chain: str
     size: int
 
     def __post_init__(self) -> None:
         if self.size < 1 or self.size % 3 != 1:
-            raise ValueError(f"{self.size} validators are not 3 F + 1")
+            raise ValueError(f"the number of validators must be 3 F + 1, not {self.size}")
 
     @property
     def faults(self) -> int:
@@ -206,7 +206,7 @@ class Verifier:
                 self._value(message.value)  # last, because it costs most
             case Vote():
                 if message.step is Step.PROPOSE:
-                    raise MessageError("a vote is a prevote or a precommit")
+                    raise MessageError("a vote must be a prevote or a precommit")
                 self._signed(message)
             case Certificate():
                 self._certificate(message)
@@ -218,7 +218,7 @@ class Verifier:
     def _commit(self, commit: Commit) -> None:
         certificate = commit.certificate
         if certificate.step is not Step.PRECOMMIT or certificate.identifier != commit.value.identifier:
-            raise MessageError("the certificate is not of precommits for the value")
+            raise MessageError("the certificate does not contain precommits for the value")
         self._certificate(certificate)
         self._value(commit.value)
 
@@ -226,15 +226,15 @@ class Verifier:
         if proposal.sender != self.committee.proposer(proposal.height, proposal.round):
             raise MessageError(f"validator {proposal.sender} is not the proposer of round {proposal.round}")
         if not proof_fits(proposal):
-            raise MessageError("the proof-of-lock is not of the proposal's value and valid round")
+            raise MessageError("the proof-of-lock does not match the proposal's value and valid round")
 
     def _value(self, value: Value) -> None:
         try:
             identifier = self.identify(value.content)
         except DecodeError as error:
-            raise MessageError(f"the content is no value: {error}") from error
+            raise MessageError(f"malformed content: {error}") from error
         if identifier != value.identifier:
-            raise MessageError("the identifier is not that of the content")
+            raise MessageError("the identifier does not match the content")
 
     def _signed(self, message: Signed) -> None:
         if not 0 <= message.sender < self.committee.size:
@@ -246,9 +246,7 @@ class Verifier:
 
     def _certificate(self, certificate: Certificate) -> None:
         if certificate.step is Step.PROPOSE or not certificate.is_quorum(self.committee):
-            raise MessageError(
-                "a certificate holds votes of 2 F + 1 validators, each once and in their order"
-            )
+            raise MessageError("a certificate needs votes of 2 F + 1 validators, one of each, in order")
         for vote in certificate.votes():
             self._signed(vote)
 
@@ -258,7 +256,7 @@ def proof_fits(proposal: Proposal) -> bool:
     if not NO_ROUND <= proposal.valid_round < proposal.round:
         return False
     proof = proposal.proof
-    if proof is None:  # the prevotes may be known from elsewhere, as in the paper
+    if proof is None:  # the prevotes may be known already, as in the paper
         return True
     claimed = (Step.PREVOTE, proposal.height, proposal.valid_round, proposal.value.identifier)
     return (proof.step, proof.height, proof.round, proof.identifier) == claimed

@@ -1,10 +1,10 @@
-"""What turns the pure validator into a running one: a clock, two logs, and connections to the others.
+"""Runs a `ValidatorCore` with a clock, two logs, and connections to the other validators.
 
-Records are written at once and flushed in a thread, one flush for all that wait (group commit). What speaks
-of them waits for it: messages leave, and decided blocks are told, afterwards, in their order; for a block
-may be decided by our own vote, which we must not forget once others count on it. What a peer does not read
-is dropped, never kept: validators repeat what matters. Transactions come in a little at a time, so that the
-votes of a height never wait behind a crowd of them.
+Records are written at once and flushed in a thread, with one flush for all waiting records (group commit).
+Messages are sent, and decided blocks published, in order after the flush that they depend on: our own vote
+may decide a block, and we must not forget it once others rely on it. If a peer does not read fast enough,
+messages to it are dropped; validators repeat what matters. Transactions are admitted in small portions, so
+votes never wait behind many of them.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ TICK_S = 0.1
 BLOCK_FLUSH_S = 0.25
 BANNED_S = 5.0
 ADMITTING_S = 0.001
-"""How long transactions are taken in before it is looked whether something else has arrived."""
+"""How long transactions are admitted before other inputs get a turn."""
 OFFERED_MAX = 20_000
-"""How many offered transactions wait to be taken in; further offers are dropped."""
+"""Maximum number of offered transactions that wait for admission; further offers are dropped."""
 
 
 def clock_ms() -> int:
-    """The time that blocks carry."""
+    """Returns the wall-clock time, used as block time."""
     return time.time_ns() // 1_000_000
 
 
 class Node:
-    """A validator that runs; clients may be told of blocks up to the height `published`."""
+    """A running validator; clients may see blocks up to the height `published`."""
 
     def __init__(
         self,
@@ -117,16 +117,16 @@ class Node:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger as of the last block."""
+        """The ledger after the last block."""
         return self.validator.ledger
 
-    # Life
+    # Start and stop
 
     def start(self) -> None:
-        """Calls the other validators and takes part."""
+        """Connects to the other validators and joins the consensus."""
         me = self.genesis.validators[self.index]
         identity = Identity(self.genesis.chain_id, Role.VALIDATOR, me.name, self.signer)
-        random = Random(self.signer.public)  # spreads the calls of different validators
+        random = Random(self.signer.public)  # spreads the connection attempts of different validators
         for number, party in enumerate(self.genesis.validators):
             if number != self.index:
                 self.links[number] = Client(
@@ -137,7 +137,7 @@ class Node:
         self._take(self.validator.begin)
 
     async def close(self) -> None:
-        """Says nothing more; what was written becomes durable when the logs are closed."""
+        """Stops sending; written records become durable when the logs are closed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -145,10 +145,10 @@ class Node:
         self._flushers.shutdown()
 
     async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
-        """Has the whole node fail with a part of it: half a validator is worse than none."""
+        """Fails the whole node if a part of it fails: half a validator is worse than none."""
         try:
             await work
-        except Exception as error:  # noqa: BLE001 (handed on whole)
+        except Exception as error:  # noqa: BLE001 (stored and raised elsewhere)
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
@@ -163,20 +163,20 @@ class Node:
     # Inputs
 
     def authorize(self, peer: Peer) -> str | None:
-        """Why another validator is not welcome; None when it is."""
+        """Returns why a validator is refused, or None."""
         index = self._indices.get(peer.name)
         if index is None or self.genesis.validators[index].public != peer.public or index == self.index:
-            return f"{peer.name!r} is no validator of this chain with this key"
+            return f"{peer.name!r} is not a validator of this chain with this key"
         if self._is_banned(peer.name):
-            return "it said what no validator says; it may come back in a while"
+            return "banned for a while for an invalid message"
         return None
 
     def receive(self, peer: Peer, body: bytes) -> None:
-        """Takes in a message of another validator; one that no correct one sends ends the connection."""
+        """Handles a message of another validator; an invalid message ends the connection."""
         if peer.role is not Role.VALIDATOR:
-            raise WireError("only validators send messages here")
+            raise WireError("only validators may send messages here")
         if self._is_banned(peer.name):
-            raise WireError(f"{peer.name}: it said what no validator says")
+            raise WireError(f"{peer.name}: invalid message")
         try:
             message = decode_peer_message(body)
             if isinstance(message, Offer):
@@ -197,7 +197,7 @@ class Node:
                 self._hear(name, Offer((encoded,)))
             except MessageError as error:
                 _LOGGER.info("%s: %s", name, error)
-                self._ban(name)  # with its next message the connection ends
+                self._ban(name)  # its next message ends the connection
 
         if len(self._to_admit) < OFFERED_MAX:
             for encoded in offer.transactions:
@@ -223,7 +223,7 @@ class Node:
         return self._banned_until.get(name, 0.0) > self._loop.time()
 
     async def admit(self, transaction: bytes) -> Outcome:
-        """Takes in a client's transaction when its turn comes, and says what should become of it."""
+        """Admits a client's transaction when its turn comes, and returns the expected outcome."""
         answer: asyncio.Future[Outcome] = self._loop.create_future()
 
         def admit() -> None:
@@ -231,14 +231,14 @@ class Node:
                 return
             try:
                 answer.set_result(self.submit(transaction))
-            except Exception as error:  # noqa: BLE001 (handed on whole)
+            except Exception as error:  # noqa: BLE001 (stored and raised elsewhere)
                 answer.set_exception(error)
 
         self._admit_soon(admit)
         return await answer
 
     def submit(self, transaction: bytes) -> Outcome:
-        """Takes in a client's transaction and says what is expected to become of it."""
+        """Admits a client's transaction at once, and returns the expected outcome."""
         outcomes: list[Outcome] = []
 
         def submit(now_ms: int) -> tuple[Action, ...]:
@@ -252,7 +252,7 @@ class Node:
         return outcomes[0]
 
     def _take(self, give: Callable[[int], Sequence[Action]]) -> None:
-        """Gives the validator an input; a failure that is not the sender's is the end of the node."""
+        """Feeds an input to the validator; a failure not caused by the sender stops the node."""
         if self.failed.done():
             return
         try:
@@ -263,7 +263,7 @@ class Node:
             self._fail(
                 EnvironmentFailure(
                     f"a certified block cannot be applied: {error}",
-                    "more validators lie than the chain stands: find out which before going on",
+                    "more validators lie than the chain tolerates: find out which before you continue",
                 )
             )
         except (MessageError, DecodeError):
@@ -273,13 +273,13 @@ class Node:
             raise
 
     async def wait_for_block(self) -> None:
-        """Returns when a block was published after now."""
+        """Waits until the next block is published."""
         await self._news.wait()
 
     # Outputs
 
     def perform(self, actions: Sequence[Action]) -> None:
-        """Does what the validator wants done."""
+        """Performs the validator's actions in order."""
         for action in actions:
             self._do(action)
 
@@ -326,7 +326,7 @@ class Node:
                 self._when_durable(partial(self._send, send.receiver, send.message))
 
     def _when_durable(self, effect: Callable[[], None]) -> None:
-        """Does this once all records written until now are durable, and after what waits already."""
+        """Runs the effect once all records written so far are durable, after earlier effects."""
         if not self._waiting and self.records.durable >= self.records.end:
             effect()
             return
@@ -334,7 +334,7 @@ class Node:
         self._to_flush.set()
 
     def _send_offers(self) -> None:
-        """Offers together what came in together."""
+        """Sends the collected transactions as one offer."""
         offers, self._offers = self._offers, []
         for begin in range(0, len(offers), TRANSACTIONS_PER_OFFER_MAX):
             self._send(None, Offer(tuple(offers[begin : begin + TRANSACTIONS_PER_OFFER_MAX])))
@@ -363,7 +363,7 @@ class Node:
 
 
 class _Trust:
-    """Verifies signatures, but not while the validator's own blocks are read: their hashes are checked."""
+    """Verifies signatures, except while own blocks are restored, which are checked by their hashes."""
 
     def __init__(self) -> None:
         self.blindly = True

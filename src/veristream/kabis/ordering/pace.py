@@ -1,8 +1,8 @@
-"""How long a validator waits and how much it puts into a block: learnt, so that it fits the machine.
+"""Adapts timeouts and block sizes to the speed of the machine.
 
-Waiting too briefly costs rounds, waiting too long costs time when a proposer is down. A proposal that comes
-after we gave it up shows the first; rounds that go well slowly take the waiting back. Correctness does not
-depend on it: in later rounds the waiting grows anyway.
+Short timeouts cost rounds, long timeouts cost time when a proposer is down. A proposal that arrives after
+its timeout lengthens them; successful rounds slowly shorten them again. Correctness does not depend on
+this, because timeouts grow with each round in any case.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from veristream.kabis.ordering.tendermint import Durations
 
 FACTOR_MAX = 8.0
-SLOWER, FASTER = 1.5, 0.85  # one late proposal in four heights does not slow the chain down for good
+SLOWER, FASTER = 1.5, 0.85  # one late proposal in four heights does not slow down the chain permanently
 TRANSACTIONS_MIN, TRANSACTIONS_MAX = 16, 2_000
 LONG_MS, SHORT_MS = 250, 120
 
@@ -21,7 +21,7 @@ SHORTEST = Durations(propose_ms=200, prevote_ms=80, precommit_ms=40, growth_ms=6
 
 @dataclass(slots=True)
 class Pace:
-    """What was learnt; `shortest` are the durations when all goes well."""
+    """The adapted timeouts and block size; `shortest` are the minimum timeouts."""
 
     shortest: Durations = SHORTEST
     transactions: int = 100
@@ -29,7 +29,7 @@ class Pace:
 
     @property
     def durations(self) -> Durations:
-        """How long to wait now."""
+        """The current timeouts."""
         shortest, factor = self.shortest, self.factor
         return Durations(
             int(shortest.propose_ms * factor),
@@ -39,11 +39,11 @@ class Pace:
         )
 
     def gave_up_too_early(self) -> None:
-        """A proposal came late."""
+        """Lengthens the timeouts after a late proposal."""
         self.factor = min(FACTOR_MAX, self.factor * SLOWER)
 
     def decided(self, round_number: int, took_ms: int, count: int) -> None:
-        """A height took so long for a block of so many transactions."""
+        """Adapts to the time that a block of `count` transactions took."""
         if round_number == 0:
             self.factor = max(1.0, self.factor * FASTER)
         if took_ms > LONG_MS and count >= self.transactions // 2:

@@ -45,10 +45,10 @@ class SentMessage(Coded):
 
 
 def encode_peer_message(message: PeerMessage) -> bytes:
-    """Returns the only encoding of a message."""
+    """Returns the canonical encoding of a message."""
     return SentMessage(message).encode()
 
 
 def decode_peer_message(data: bytes) -> PeerMessage:
-    """Returns the message with this encoding; raises DecodeError and nothing else."""
+    """Decodes a message; raises only DecodeError."""
     return SentMessage.decode(data).message

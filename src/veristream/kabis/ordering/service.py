@@ -1,4 +1,4 @@
-"""A validator as its clients see it: requests in, answers out."""
+"""A validator's service for clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WAIT_MS_MAX = 30_000
 
 
 class Service:
-    """Lets clients and validators in, and answers what clients ask."""
+    """Authorizes clients and validators, and answers requests of clients."""
 
     def __init__(self, node: Node, *, anonymous: bool = False) -> None:
         self._node = node
@@ -34,7 +34,7 @@ class Service:
         self.handlers = Handlers(self.answer, node.receive)
 
     def authorize(self, peer: Peer) -> str | None:
-        """Why a peer is not welcome; None when it is. Clients' keys are those on the ledger as of now."""
+        """Returns why a peer is refused, or None; keys of clients are looked up on the current ledger."""
         match peer.role:
             case Role.VALIDATOR:
                 return self._node.authorize(peer)
@@ -54,7 +54,7 @@ class Service:
         return None if known else _not_registered(peer)
 
     def _explain_refusal(self, peer: Peer) -> str | None:
-        """Returns why a client's key does not count; None if it is the latest one on the ledger."""
+        """Returns why a client's key is refused; None if it is the latest one on the ledger."""
         ledger = self._node.ledger
         account = ledger.account(peer.name)
         if account is None:
@@ -68,7 +68,7 @@ class Service:
         return None
 
     async def answer(self, peer: Peer, body: bytes) -> bytes:
-        """The answer to one request; RequestError where there is none."""
+        """Answers one request; raises RequestError if it cannot."""
         operation, rest = split_request(body)
         match operation:
             case Operation.SUBMIT:
@@ -84,15 +84,15 @@ class Service:
 
     async def _submit(self, peer: Peer, transaction: bytes) -> bytes:
         if peer.role is Role.ANONYMOUS:
-            raise RequestError("who submits must be registered")
+            raise RequestError("only registered clients may submit transactions")
         if len(transaction) > TRANSACTION_BYTES_MAX:
             raise RequestError(
-                f"{len(transaction)} bytes, at most {TRANSACTION_BYTES_MAX} in a transaction"
+                f"{len(transaction)} bytes; a transaction has at most {TRANSACTION_BYTES_MAX}"
             )
         return encode_outcome(await self._node.admit(transaction))
 
     async def _read(self, request: Read) -> bytes:
-        """Waits for the first block, if it is not decided yet, as long as the client will."""
+        """Reads blocks; waits for the first one up to the time that the client allows."""
         node = self._node
         try:
             async with asyncio.timeout(min(request.wait_ms, WAIT_MS_MAX) / 1000):
@@ -105,7 +105,6 @@ class Service:
         return Blocks(node.published, tuple(found)).encode()
 
     def status(self) -> Status:
-        """How the validator is."""
         node, ledger = self._node, self._node.ledger
         return Status(
             height=ledger.height,

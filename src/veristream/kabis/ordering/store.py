@@ -1,11 +1,11 @@
-"""A validator's two logs on disk: the blocks that were decided, and the records of what it signed.
+"""A validator's two logs on disk: decided blocks, and records of what it signed.
 
-The record at position p of the first is the certified block of height p + 1. Of the second only heights are
-of use whose block is not yet durable in the first; whole segments below them are let go.
+The record at position p of the first log is the certified block of height p + 1. Records of the second log
+are needed only for heights whose block is not yet durable in the first; older segments are deleted.
 
-A vote leaves when its record is durable. A block need not be durable before the next height begins, nor
-before clients are told: more than two thirds of the validators have a lock on it among their durable
-records, and none of them lets its record go before its own copy of the block is durable.
+A vote is sent when its record is durable. A block need not be durable before the next height starts or
+before clients see it: more than two thirds of the validators have a durable record of their lock on it,
+and keep that record until their own copy of the block is durable.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CACHED_BLOCKS = 64
 
 
 class BlockStore:
-    """The chain on disk; heights begin with 1."""
+    """The chain on disk; the first height is 1."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -34,12 +34,11 @@ class BlockStore:
 
     @property
     def height(self) -> int:
-        """The last block's; 0 if there is none."""
+        """Height of the last block; 0 if there is none."""
         return self._log.end
 
     @property
     def size_bytes(self) -> int:
-        """What the blocks take on disk."""
         return self._log.size_bytes
 
     def append(self, certified: CertifiedBlock) -> None:
@@ -52,15 +51,15 @@ class BlockStore:
             self._recent.popitem(last=False)
 
     def sync(self) -> int:
-        """Makes durable what was appended, in any thread, and says up to which height."""
+        """Flushes appended blocks; returns the durable height. May be called from any thread."""
         return self._log.sync()
 
     def encoded(self, height: int) -> bytes:
-        """The certified block of a height, as bytes."""
+        """Returns the encoded certified block of a height."""
         return self._recent.get(height) or self._log.read(height - 1)
 
     def slice(self, first: int, last: int, bytes_max: int) -> Iterator[bytes]:
-        """The blocks of these heights, as far as there are any and they fit; the first fits always."""
+        """Yields the existing blocks of these heights that fit into `bytes_max`, and always the first."""
         room = bytes_max
         for height in range(max(1, first), min(last, self.height) + 1):
             encoded = self.encoded(height)
@@ -70,7 +69,7 @@ class BlockStore:
             yield encoded
 
     def load(self, height: int) -> Commit | None:
-        """The block of a height as validators send it to each other; None if it is not decided here."""
+        """Returns the block of a height as a message between validators; None if it is not decided here."""
         if not 1 <= height <= self.height:
             return None
         return to_commit(CertifiedBlock.decode(self.encoded(height)))
@@ -78,13 +77,13 @@ class BlockStore:
     def restore(self, ledger: Ledger) -> None:
         """Applies every block to a fresh ledger.
 
-        Each block names the one before and the state that it left, so that the certificate of the last
-        vouches for all of them.
+        Each block contains the hash of the previous one and of the state after it, so the certificate of
+        the last block covers all of them.
         """
         certified: CertifiedBlock | None = None
         for entry in self._log.records():
             if isinstance(entry, Gap):
-                raise _unusable(entry.position + 1, "it was lost to damage")
+                raise _unusable(entry.position + 1, "it was lost to disk damage")
             try:
                 certified = CertifiedBlock.decode(entry.payload)
                 ledger.apply(certified.block)
@@ -107,16 +106,16 @@ class BlockStore:
 def _unusable(height: int, reason: str) -> EnvironmentFailure:
     return EnvironmentFailure(
         f"the stored block {height} cannot be used: {reason}",
-        "move the folder's blocks away and start the validator again: it fetches them from the others",
+        "move the folder's blocks away and restart the validator: it fetches them from the others",
     )
 
 
 class RecordStore:
-    """What a validator must not forget, on disk; a position below `durable` is there after a crash."""
+    """A validator's durable state on disk; positions below `durable` survive a crash."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._firsts: deque[tuple[int, int]] = deque()  # heights, and where their first record is
+        self._firsts: deque[tuple[int, int]] = deque()  # heights and positions of their first records
 
     @property
     def end(self) -> int:
@@ -129,20 +128,18 @@ class RecordStore:
         return self._log.durable
 
     def recover(self, height: int) -> Memory:
-        """What is remembered of this height and later ones."""
+        """Rebuilds the memory of this height and later ones."""
         memory, highest = Memory(), 0
         for entry in self._log.records():
             if isinstance(entry, Gap):
                 raise EnvironmentFailure(
-                    "records of what this validator signed were lost to damage",
-                    "it must not vote again with this key before the chain has gone on: restore the folder",
+                    "records of this validator's votes were lost to disk damage",
+                    "it must not vote again with this key until the chain has moved on: restore the folder",
                 )
             try:
                 record = decode_record(entry.payload)
             except DecodeError as error:
-                raise EnvironmentFailure(
-                    f"record {entry.position} of the votes is none: {error}"
-                ) from error
+                raise EnvironmentFailure(f"vote record {entry.position} is corrupt: {error}") from error
             memory.take(record)
             highest = max(
                 highest, record.message.height if isinstance(record, SignedOnce) else record.height
@@ -152,24 +149,24 @@ class RecordStore:
         return memory
 
     def append(self, height: int, record: bytes) -> int:
-        """Writes a record and gives its position."""
+        """Writes a record and returns its position."""
         if not self._firsts or height > self._firsts[-1][0]:
             self._firsts.append((height, self._log.end))
         return self._log.append(record)
 
     def sync(self) -> int:
-        """Makes durable what was appended, in any thread, and says up to which position."""
+        """Flushes appended records; returns the durable position. May be called from any thread."""
         return self._log.sync()
 
     def forget(self, height: int) -> None:
-        """Lets go of records of this height and before it: their blocks are durable."""
+        """Deletes records up to this height; their blocks are durable."""
         while len(self._firsts) > 1 and self._firsts[0][0] <= height:
             self._firsts.popleft()
         self._log.retain(Retention(low_water=self._firsts[0][1]))
 
 
 def to_commit(certified: CertifiedBlock) -> Commit:
-    """A certified block as validators send it to each other."""
+    """Converts a certified block to a message between validators."""
     certificate = certified.certificate
     assert isinstance(certificate, CommitCertificate), "validators keep what they decided themselves"
     value = Value(certified.block.block_id(), certified.block.encode())

@@ -1,17 +1,17 @@
-"""Tendermint: validators agree on one value per height (arXiv 1807.04938, algorithm 1), as a pure machine.
+"""Tendermint consensus (arXiv 1807.04938, algorithm 1) as a pure state machine: one value per height.
 
-`Tendermint.handle` takes an input and returns what is to be done, in that order: a `Persist` must be
-durable before the `Broadcast` after it leaves. The machine owns no clock, socket or file. Comments give the
+`Tendermint.handle` takes an input and returns outputs to perform in order: a `Persist` must be durable
+before the following `Broadcast` is sent. The machine has no clock, socket or file. Numbers in comments are
 lines of algorithm 1. Where the paper is silent:
 
-- After `Decide` the machine waits for `Start` of the next height, so that the application has applied the
-  value before it is asked to propose or to judge the next one; meanwhile messages of that height are kept.
-- The paper's communication is gossip: what one correct validator has, all come to have. Here `Resend`,
-  given when nothing moved for a while, repeats what this validator knows of its round and the one before
-  (what brought it here), and its proof-of-lock. Validators at a later height answer with a `Commit`.
+- After `Decide` the machine waits for `Start` of the next height, so that the application can apply the
+  value before it proposes or validates the next one; messages of that height are kept meanwhile.
+- The paper assumes gossip: a message that one correct validator has eventually reaches all. Here, `Resend`
+  is fed when nothing has changed for a while; it repeats this validator's messages of its round and the
+  previous one, and its proof-of-lock. Validators at a later height answer with a `Commit`.
 - A proposal of an earlier value carries its proof-of-lock, so that line 28 never waits for lost prevotes.
-- `timely` is asked beside `valid` at line 23 alone: whether a clock agrees is no property of the value, so
-  it may stop a fresh proposal from being voted for, and nothing else.
+- `timely` is checked besides `valid` only at line 23: agreement with a clock is not a property of the
+  value, so it may only prevent a vote for a fresh proposal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NO_HEIGHT = -1
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What values mean. All are pure; `valid` gives the same answer at every correct validator."""
+    """The application's pure callbacks; `valid` returns the same at every correct validator."""
 
     propose: Callable[[int, int], Value]
     valid: Callable[[Value], bool]
@@ -65,7 +65,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long to wait in a step: longer in each round, so that some round is long enough."""
+    """Timeouts of the steps; they grow with each round, so that some round is long enough."""
 
     propose_ms: int = 300
     prevote_ms: int = 150
@@ -73,14 +73,14 @@ class Durations:
     growth_ms: int = 100
 
     def of(self, step: Step, round_number: int) -> int:
-        """The timeout of a step in a round."""
+        """Returns the timeout of a step in a round."""
         first = (self.propose_ms, self.prevote_ms, self.precommit_ms)[step]
         return first + round_number * self.growth_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who a validator is: its place in the committee, and what signs in its name."""
+    """A validator's index in the committee, and its signing function."""
 
     index: int
     committee: Committee
@@ -89,7 +89,7 @@ class Identity:
 
 @dataclass(slots=True)
 class Tendermint:
-    """One validator's part in the consensus; names of fields are the paper's."""
+    """The consensus state of one validator; fields have the paper's names."""
 
     identity: Identity
     application: Application
@@ -103,7 +103,7 @@ class Tendermint:
     log: MessageLog = field(init=False)
     next_log: MessageLog = field(init=False)
     _outputs: list[Output] = field(default_factory=list)
-    _happened: set[int] = field(default_factory=set)  # lines done "for the first time" in this round
+    _happened: set[int] = field(default_factory=set)  # rules applied "for the first time" in this round
     _verdicts: dict[bytes, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class Tendermint:
         return self.memory.lock(self.height)
 
     def handle(self, event: Input) -> tuple[Output, ...]:
-        """Takes one input in and returns what follows from it, in the order in which it is to be done."""
+        """Handles one input and returns the outputs, in the order in which to perform them."""
         match event:
             case Start():
                 self._start(event.height)
@@ -137,14 +137,14 @@ class Tendermint:
     # Heights and rounds
 
     def skip(self, height: int) -> None:
-        """Stands where this height is decided, here or by others: the next one begins with `Start`."""
+        """Marks this height as decided, here or by others; `Start` begins the next one."""
         self.height, self.running = height, False
         if self.next_log.height != height + 1:
             self.next_log = MessageLog(height + 1, self.identity.committee)
 
     def _start(self, height: int) -> None:
         """Lines 10 and 52-54."""
-        if height <= self.height:  # it is decided, or under way
+        if height <= self.height:  # decided or running
             return
         self.height, self.running = height, True
         self.memory.forget_before(height)
@@ -155,7 +155,7 @@ class Tendermint:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Line 10; a validator that was in this height before goes on in the step of its last message."""
+        """Line 10; a restarted validator resumes this height in the step of its last message."""
         entry, signed = self.memory.entry(self.height), self.memory.signed_in(self.height)
         for reason in entry.because:
             self.log.add(reason)
@@ -168,7 +168,7 @@ class Tendermint:
             self._say(earlier.message)
 
     def _start_round(self, number: int, because: tuple[Signed, ...]) -> None:
-        """Lines 11-21 for a round after the first, which is remembered with the reason for it."""
+        """Lines 11-21 for a round after the first; the round and its reason are made durable."""
         self._remember(Entered(self.height, number, because))
         self._begin_round(number)
 
@@ -224,7 +224,7 @@ class Tendermint:
         return self.next_log if height == self.next_log.height else None
 
     def _take_proof(self, proof: Certificate) -> None:
-        """A proof-of-lock counts as its prevotes, but is kept as a whole: nothing crowds it out."""
+        """A proof-of-lock counts as its prevotes, but is kept as a whole so that no vote displaces it."""
         log = self._log_of(proof.height)
         if log is not None and proof.step is Step.PREVOTE and proof.is_quorum(self.identity.committee):
             log.add_proof(proof)
@@ -253,7 +253,7 @@ class Tendermint:
             case Step.PRECOMMIT:  # 65-66
                 self._start_round(self.round + 1, self._log_here().one_of_each(Step.PRECOMMIT))  # 67
             case _:
-                return  # the step is over
+                return  # the step has already ended
 
     def _resend(self) -> None:
         if not self.running:
@@ -265,7 +265,7 @@ class Tendermint:
             known.append(self.lock.proof)
         self._outputs.extend(Broadcast(message) for message in known)
 
-    # Rules: each does one thing that algorithm 1 wants now, and says whether it did
+    # Rules: each performs one applicable step of algorithm 1 and returns whether it did
 
     def _apply_rules(self) -> None:
         while self.running and any(rule() for rule in self._rules()):
@@ -379,7 +379,7 @@ class Tendermint:
         self._start_round(number, self.log.round(number).one_of_each())  # 56
         return True
 
-    # What the rules do
+    # Actions of the rules
 
     def _log_here(self) -> RoundLog:
         return self.log.round(self.round)
@@ -407,7 +407,7 @@ class Tendermint:
         self._sign_and_say(Vote(step, self.height, self.round, identifier, self.identity.index))
 
     def _sign_and_say(self, message: Signed) -> None:
-        """Signs unless something was signed in this place before: then that is said again, nothing else."""
+        """Signs and broadcasts; if a message was already signed for this step, repeats that one instead."""
         earlier = self.memory.signed_in_place_of(message)
         if earlier is None:
             signature = self.identity.sign(sign_bytes(self.identity.committee.chain, message))

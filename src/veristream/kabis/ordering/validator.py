@@ -1,15 +1,15 @@
-"""A validator: transactions in, certified blocks out, as a pure machine around `Tendermint`.
+"""A validator as a pure state machine around `Tendermint`: orders transactions into certified blocks.
 
-Every method takes the time and returns what is to be done, in that order; a `Persist` must be durable
-before what follows it leaves.
+Every method takes the time and returns actions to perform in order; a `Persist` must be durable before the
+actions after it are performed.
 
-*A height begins* when there is something to order: a transaction of ours that takes effect, a proposal with
-such, or F + 1 validators that are at it already. So an idle chain makes no blocks. Where somebody keeps
-speaking of a height, it begins after a while, for we may have missed what the others know: a Byzantine
-validator alone can have an empty block made every second or so, and no more.
+*Starting a height.* A height starts when there is something to order: our own transaction that takes
+effect, a proposal that contains one, or F + 1 validators that have started it. So an idle chain creates no
+blocks. If messages about a height keep arriving, it starts after a while, because we may have missed
+something: a single Byzantine validator can cause at most one empty block a second or so.
 
-*Catching up.* Who does not get on asks one validator after the other for decided blocks, and who hears of a
-height much later than its own asks at once. A decided block counts by its certificate, whoever sends it.
+*Catching up.* A validator that makes no progress asks the others in turn for decided blocks; one that hears
+of a much later height asks at once. A decided block is accepted from anyone because of its certificate.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ OFFERED_BYTES_MAX = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """To one validator, or to all others."""
+    """Send a message to one validator, or to all others."""
 
     receiver: int | None
     message: PeerMessage
@@ -76,7 +76,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Store the block with its certificate; the ledger has applied it, with these effects."""
+    """Store the block with its certificate; the ledger has already applied it, with these effects."""
 
     commit: Commit
     block: Block
@@ -85,7 +85,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Accused:
-    """A validator contradicted itself; if it did so in votes, the evidence is on its way to a block."""
+    """A validator contradicted itself; if in its votes, the evidence has been submitted."""
 
     conflict: Conflict
 
@@ -95,7 +95,7 @@ Action = Persist | Schedule | Send | Committed | Accused
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a validator's operator may choose; `durations` are the shortest waits, which adapt."""
+    """Settings of a validator; `durations` are the shortest timeouts, which adapt."""
 
     durations: Durations = SHORTEST
     limits: Limits = field(default_factory=Limits)
@@ -109,9 +109,9 @@ class Settings:
 
 @dataclass(slots=True)
 class ValidatorCore:
-    """One validator of a chain; `load` gives a stored commit of an earlier height.
+    """One validator of a chain; `load` returns a stored commit of an earlier height.
 
-    `check` is best the one that the ledger has: what was verified here is then not verified there again.
+    `check` should be shared with the ledger, so that signatures are verified only once.
     """
 
     index: int
@@ -160,26 +160,26 @@ class ValidatorCore:
 
     @property
     def height(self) -> int:
-        """The height to be decided next."""
+        """The next height to decide."""
         return self.ledger.height + 1
 
     # Inputs
 
     def begin(self, now_ms: int) -> tuple[Action, ...]:
-        """Once, before all else; who has signed something in this height goes on at once."""
+        """Must be called first, once; resumes a height for which something was already signed."""
         self._now_ms = self._decided_ms = now_ms
         if self.memory.signed_in(self.height) or self.memory.entry(self.height).round:
             self._start()
         return self._finish()
 
     def submit(self, encoded: bytes, now_ms: int) -> tuple[Outcome, tuple[Action, ...]]:
-        """A client's transaction: what would become of it, and the offer to others if it is kept."""
+        """Handles a client's transaction: returns its expected outcome, and the offer to others if kept."""
         self._now_ms = now_ms
         outcome = self._admit(encoded, offer=True)
         return outcome, self._finish()
 
     def hear(self, sender: int, message: PeerMessage, now_ms: int) -> tuple[Action, ...]:
-        """A message of another validator; raises MessageError if it is not what a correct one sends."""
+        """Handles a message of another validator; raises MessageError if no correct one sends it."""
         self._now_ms = now_ms
         match message:
             case Offer():
@@ -193,13 +193,13 @@ class ValidatorCore:
         return self._finish()
 
     def time_out(self, timeout: Timeout, now_ms: int) -> tuple[Action, ...]:
-        """What a `Schedule` asked for."""
+        """Handles the expiry of a `Schedule`."""
         self._now_ms = now_ms
         self._feed(timeout)
         return self._finish()
 
     def tick(self, now_ms: int) -> tuple[Action, ...]:
-        """Every now and then: repeats what may have been lost if nothing has moved since the last tick."""
+        """Runs periodically: repeats messages that may have been lost if there was no progress."""
         self._now_ms = now_ms
         self._ticks += 1
         machine = self.machine
@@ -220,14 +220,14 @@ class ValidatorCore:
 
     def _finish(self) -> tuple[Action, ...]:
         while self._to_consider and not self.machine.running:
-            self._to_consider = False  # it is set again with the next block
+            self._to_consider = False  # set again by the next block
             if self._has_reason():
                 self._start()
         actions, self._actions = tuple(self._actions), []
         return actions
 
     def _has_reason(self) -> bool:
-        """Whether the next height should begin."""
+        """Whether the next height should start."""
         waited_ms = 0 if self._heard_ms is None else self._now_ms - self._heard_ms
         speakers: set[int] = set()
         for known in self.machine.next_log.rounds.values():
@@ -288,11 +288,11 @@ class ValidatorCore:
             if conflict is not None:
                 self._accuse(conflict)
             is_late = self._now_ms - self._decided_ms >= self.settings.late_ms
-            if height < self.ledger.height or is_late:  # it is not just the last vote of a quick height
+            if height < self.ledger.height or is_late:  # not just the last vote of a fast height
                 self._answer(sender, height, is_asked=False)
             return
         if height > self.height + 1:
-            self._ask(sender)  # nothing that is not kept is verified
+            self._ask(sender)  # it would not be kept, so it is not verified
             return
         self._verify(message)
         if height == self.height:
@@ -307,10 +307,10 @@ class ValidatorCore:
         if isinstance(message, Proposal) and message.valid_round == NO_ROUND:
             proposer = self.ledger.genesis.validators[message.sender].name
             if self._block(message.value).header.proposer != proposer:
-                raise MessageError("a block in the name of another proposer")
+                raise MessageError("the block names another proposer")
 
     def _comes_late(self, proposal: Proposal) -> bool:
-        """Whether the proposal is new and we have given it up."""
+        """Whether the proposal is new but its timeout has expired."""
         machine = self.machine
         gave_up = (machine.round, machine.step) > (proposal.round, Step.PROPOSE)
         return machine.running and gave_up and not machine.log.round(proposal.round).proposals
@@ -334,23 +334,23 @@ class ValidatorCore:
         return outcome
 
     def _hear_offer(self, offer: Offer) -> None:
-        """Takes what others were given; they must have verified it, for a flood of junk costs us time."""
+        """Admits offered transactions; raises MessageError for junk, which no correct validator offers."""
         for encoded in offer.transactions:
             outcome = self._admit(encoded, offer=False)
             if isinstance(outcome, Refused) and outcome.reason in (Reason.MALFORMED, Reason.BAD_SIGNATURE):
-                raise MessageError(f"an offer of what no validator takes: {outcome}")
+                raise MessageError(f"offered an invalid transaction: {outcome}")
 
     def _accuse_producer(self, encoded: bytes) -> None:
-        """Puts two batches of one sequence number on the ledger, so that their key is fenced."""
+        """Submits two batches with the same sequence number as evidence, so that their key is fenced."""
         transaction = decode_transaction(encoded)
         evidence = self.ledger.find_conflict(transaction) if isinstance(transaction, Submit) else None
         if evidence is not None:
             self._admit(evidence.encode(), offer=True)
 
     def _judge(self, encoded: bytes) -> Outcome:
-        """What would become of a transaction alone in the next block.
+        """Returns the outcome of a transaction alone in the next block.
 
-        A batch that is early is verified as a whole now, so that it can wait for its turn as it is.
+        An early batch is fully verified now, so that it can wait without further checks.
         """
         outcome = self.ledger.preview(encoded, max(self.ledger.time_ms + 1, self._now_ms))
         if isinstance(outcome, Refused) and outcome.reason is Reason.EARLY:
@@ -374,7 +374,7 @@ class ValidatorCore:
         return None
 
     def _offer_again(self) -> None:
-        """Others may have missed what we would order."""
+        """Offers the waiting transactions again, in case others missed them."""
         offered: list[bytes] = []
         size = 0
         for encoded in self.mempool.candidates(TRANSACTIONS_PER_OFFER_MAX):
@@ -393,7 +393,7 @@ class ValidatorCore:
         block = self.ledger.propose(candidates, self._now_ms, name)
         chosen = set(block.transactions)
         left_out = [encoded for encoded in candidates if encoded not in chosen]
-        if len(left_out) < len(candidates):  # else find_effective does it
+        if len(left_out) < len(candidates):  # otherwise find_effective drops them
             self.mempool.review(left_out[:REVIEWED_MAX], self._judge)
         value = Value(block.block_id(), block.encode())
         self._verdicts[value.identifier] = True
@@ -414,7 +414,7 @@ class ValidatorCore:
         return verdict
 
     def _is_timely(self, value: Value) -> bool:
-        """Whether our clock agrees, or the chain's own time leaves no choice."""
+        """Whether the block time is near our clock, or is the earliest that the chain allows."""
         time_ms, bound_ms = self._block(value).header.time_ms, self.settings.clock_bound_ms
         is_next = time_ms == self.ledger.time_ms + 1
         return is_next or self._now_ms - bound_ms <= time_ms <= self._now_ms + bound_ms
@@ -428,13 +428,13 @@ class ValidatorCore:
         return identifier
 
     def _block(self, value: Value) -> Block:
-        """The value as a block; one that was verified but now comes back from the log is decoded again."""
+        """Returns the value's block, decoding it again if it is no longer cached."""
         return self._decoded.get(value.identifier) or Block.decode(value.content)
 
     # Catching up
 
     def _hear_commit(self, sender: int, commit: Commit) -> None:
-        """A decided block; the certificate is all that counts."""
+        """Applies a decided block; its certificate alone makes it valid."""
         height = height_of(commit)
         if height != self.height:
             return
@@ -442,7 +442,7 @@ class ValidatorCore:
         block = self._block(commit.value)
         self.machine.skip(height)
         self._commit(commit, block)
-        self._is_behind = True  # as far as we know
+        self._is_behind = True  # there may be more
         if height == self._asked[0]:
             self._asked = (0, 0)
             self._ask(sender)
@@ -453,7 +453,7 @@ class ValidatorCore:
             self._actions.append(Send(receiver, Ask(self.height)))
 
     def _ask_around(self) -> None:
-        """Asks one of the others, each time another, so that no liar is all that we ask."""
+        """Asks the other validators in turn, so as not to depend on a liar."""
         size = len(self.ledger.genesis.validators)
         self._ask_next = (self._ask_next + 1) % size
         if self._ask_next == self.index:
@@ -463,7 +463,7 @@ class ValidatorCore:
             self._ask(self._ask_next)
 
     def _answer(self, sender: int, height: int, *, is_asked: bool) -> None:
-        """Sends decided blocks, a few at a time, and the same ones to the same peer not all the time."""
+        """Sends a few decided blocks, but not the same ones to the same peer too often."""
         answered_height, answered_ms = self._answered.get(sender, (0, 0))
         goes_on = is_asked and height > answered_height
         is_soon = self._now_ms - answered_ms < self.settings.answer_every_ms
@@ -478,7 +478,7 @@ class ValidatorCore:
 
 
 def to_commit_certificate(certificate: Certificate) -> CommitCertificate:
-    """The certificate as clients and receipts have it."""
+    """Converts to the certificate used by clients and receipts."""
     assert certificate.step is Step.PRECOMMIT
     return CommitCertificate(
         certificate.height, certificate.round, certificate.identifier, certificate.signatures
@@ -492,6 +492,6 @@ def restore(ledger: Ledger, load: Callable[[int], Commit | None]) -> None:
             ledger.apply(Block.decode(commit.value.content))
         except (DecodeError, InvalidBlockError) as error:
             raise EnvironmentFailure(
-                f"the stored block {ledger.height + 1} does not follow the one before: {error}",
-                hint="restore the validator's folder from a backup, or let it catch up in an empty one",
+                f"the stored block {ledger.height + 1} does not follow the previous one: {error}",
+                hint="restore the validator's folder from a backup, or start it with an empty folder",
             ) from error

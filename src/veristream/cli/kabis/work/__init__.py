@@ -1,1 +1,1 @@
-"""What the commands of Kabis do; imported when one of them runs."""
+"""Implementation of the Kabis commands, imported when one of them runs."""

@@ -1,4 +1,4 @@
-"""How the admin's commands act on the ledger."""
+"""Admin actions on the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Wanted = TypeVar("Wanted", bound=Action | None)
 
 
 def act(data: Path, decide: Callable[[Ledger], Wanted]) -> Wanted:
-    """Decides on an action in view of the ledger, submits it as the admin, and returns it once admitted."""
+    """Submits the action that `decide` chooses from the ledger as the admin; returns it once admitted."""
     access = Access(ClusterFolder(data)).require_up()
     author = access.author(ADMIN)
 

@@ -1,4 +1,4 @@
-"""Running an audit, and telling what it found."""
+"""Runs an audit and prints its report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REFRESH_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What `audit` was told."""
+    """Arguments of `audit`."""
 
     topics: tuple[str, ...]
     files: bool
@@ -43,9 +43,9 @@ class Asked:
 
 
 def run(data: Path, asked: Asked) -> None:
-    """Audits, prints, writes the page, and exits with 1 if there is a fault."""
+    """Audits, prints the report, writes the page, and exits with 1 if there is a fault."""
     if asked.html is not None and not asked.html.resolve().parent.is_dir():
-        raise ModelError(f"{asked.html} is in no folder that exists", hint="--html takes a file to write")
+        raise ModelError(f"the folder of {asked.html} does not exist", hint="--html needs a file to write")
     report = _audit(data, asked)
     if asked.html is not None:
         try:
@@ -59,7 +59,7 @@ def run(data: Path, asked: Asked) -> None:
 
 def _audit(data: Path, asked: Asked) -> AuditReport:
     folder = ClusterFolder(data)
-    genesis = folder.genesis()  # before Spark starts: a wrong folder is told at once
+    genesis = folder.genesis()  # before Spark starts, so that a wrong folder is reported at once
     if asked.files:
         require_files(folder, genesis)
     access = Access(folder)
@@ -76,20 +76,20 @@ def _audit(data: Path, asked: Asked) -> AuditReport:
 
 
 def require_files(folder: ClusterFolder, genesis: Genesis) -> None:
-    """Raises ModelError where blocks or logs of this folder's cluster are in no files of the parties."""
+    """Raises ModelError if this cluster keeps its blocks or logs outside the parties' files."""
     in_kafka = [party.name for party in genesis.storage if folder.kafka_path(party.name).is_file()]
     elsewhere = [f"the logs of {', '.join(in_kafka)} are in Kafka"] if in_kafka else []
     elsewhere += ["CometBFT has the blocks"] if is_cometbft(genesis) else []
     if elsewhere:
         raise ModelError(
-            f"--files does not find everything in {folder.path}: {', and '.join(elsewhere)}",
-            hint="leave --files out: then the parties are asked, and have to run (veristream kabis up)",
+            f"{folder.path} does not contain all files: {', and '.join(elsewhere)}",
+            hint="omit --files to read from the parties, which must run (veristream kabis up)",
         )
 
 
 @contextmanager
 def telling_progress() -> Iterator[Callable[[str], None]]:
-    """Says on stderr what is being done, on one line that is wiped; nothing where that is no terminal."""
+    """Shows progress on one line of stderr and clears it at the end; silent if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -104,7 +104,7 @@ def telling_progress() -> Iterator[Callable[[str], None]]:
 
 
 class _Line:
-    """What is being done, for how long, and how many tasks of Spark's stages have ended."""
+    """The current step, the elapsed time, and the number of finished Spark tasks."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -122,7 +122,7 @@ class _Line:
 
 
 def render(report: AuditReport) -> str:
-    """The report for people."""
+    """Renders the report as text."""
     checked = report.checked
     source = "their files" if report.source == "files" else "the parties"
     whole = f"{checked.events:,} events in {checked.batches:,} batches"
@@ -168,7 +168,7 @@ def _tell_findings(report: AuditReport) -> Iterator[str]:
     for kind, count in report.counts.items():
         told = sum(each.kind == kind for each in report.findings)
         if told < count:
-            yield f"and {count - told:,} more of the kind {kind}; --findings N tells more"
+            yield f"and {count - told:,} more {kind}; --findings N prints more"
     if report.is_clean:
         yield "no fault was found"
 

@@ -1,4 +1,4 @@
-"""Chaos, run and shown."""
+"""Runs chaos trials and prints them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from veristream.kabis.cluster.folder import ClusterFolder
 
 
 def run(faults: Sequence[str], events: int, parties: int, data: Path | None, *, as_json: bool) -> None:
-    """Runs the trials on a cluster of its own, prints them, and exits 1 if one lost something."""
+    """Runs the trials on a new cluster, prints them, and exits with 1 if one had a problem."""
     chosen = [_read_fault(text) for text in faults] or list(Fault)
     with ExitStack() as stack:
         if data is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kabis-chaos-")))
         elif ClusterFolder(data).exists():
-            raise ModelError(f"{data} has a cluster already", hint="chaos wants a folder of its own")
+            raise ModelError(f"{data} already has a cluster", hint="chaos needs a new folder")
         cluster = stack.enter_context(Cluster(ClusterFolder(data)))
         genesis = cluster.create(parties)
         if not genesis.faults:
-            raise ModelError("one party stands no fault at all", hint="--parties 4")
+            raise ModelError("a single validator tolerates no fault", hint="use --parties 4 or more")
         cluster.start()
         trials = run_trials(cluster, chosen, events, _tell)
     if as_json:
@@ -45,7 +45,7 @@ def _read_fault(text: str) -> Fault:
     try:
         return Fault(text)
     except ValueError:
-        raise ModelError(f"there is no fault {text!r}", hint=f"there are {', '.join(Fault)}") from None
+        raise ModelError(f"there is no fault {text!r}", hint=f"choose one of {', '.join(Fault)}") from None
 
 
 def _tell(trial: Trial) -> None:
@@ -54,7 +54,7 @@ def _tell(trial: Trial) -> None:
 
 
 def render(trials: Sequence[Trial]) -> str:
-    """The trials for people."""
+    """Renders the trials as a table."""
     head = ("fault", "acknowledged", "delivered", "what was noticed", "outcome")
     rows = [
         (
@@ -68,7 +68,7 @@ def render(trials: Sequence[Trial]) -> str:
     ]
     lost = sum(bool(trial.problems) for trial in trials)
     verdict = (
-        f"{lost} of {len(trials)} faults did harm"
+        f"{lost} of {len(trials)} faults caused problems"
         if lost
         else ("every acknowledged event was delivered once, in order, as it was pushed")
     )

@@ -14,7 +14,7 @@ from veristream.kabis.protocol.transactions import prove_possession
 
 
 def add(data: Path, name: str) -> None:
-    """Makes and registers a key."""
+    """Creates and registers a key; completes an interrupted registration."""
     folder = ClusterFolder(data)
     chain_id = folder.genesis().chain_id
     key = folder.add_client(name)

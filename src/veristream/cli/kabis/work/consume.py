@@ -1,4 +1,4 @@
-"""`kabis consume`: events out, a line each."""
+"""`kabis consume`: prints events, one per line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PULL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """What `consume` was told about what to read, and how to print it."""
+    """What `consume` reads and how it prints."""
 
     topics: tuple[str, ...]
     validate: bool
@@ -42,7 +42,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Where `consume` begins."""
+    """Where `consume` starts."""
 
     from_beginning: bool
     partition: int | None
@@ -51,14 +51,14 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When `consume` ends: after so many events, or so long without one."""
+    """When `consume` ends: after `count_max` events, or `timeout_s` seconds without one."""
 
     count_max: int | None
     timeout_s: float | None
 
 
 def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
-    """Prints events as they come, until it is time to stop."""
+    """Prints events as they arrive, until `stop`, a broken pipe or Ctrl-C."""
     folder = ClusterFolder(data)
     access = Access(folder).require_up()
     _check(sink, begin)
@@ -82,41 +82,46 @@ def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
                 suspicions = consumer.suspicions()
     except KeyboardInterrupt:
         pass
-    except BrokenPipeError:  # whoever read our output has had enough; nothing more can be said there
+    except BrokenPipeError:  # the reader closed the pipe; keep Python from flushing to it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     note_suspicions(folder, sink.name, suspicions)
     for party, count in sorted(suspicions.items()):
-        typer.echo(f"note: {count} wrong or missing answers from {party}; others gave the events", err=True)
+        typer.echo(
+            f"note: {count} wrong or missing answers from {party}; other parties supplied the events",
+            err=True,
+        )
 
 
 def _check(sink: Sink, begin: Begin) -> None:
     """Raises ModelError for options that contradict each other."""
     if begin.partition is not None and (sink.group is not None or len(sink.topics) > 1):
         raise ModelError(
-            "--partition is for one topic and no group", hint="a group shares the partitions itself"
+            "--partition needs a single topic and no --group", hint="a group assigns partitions itself"
         )
     if begin.index is not None and begin.partition is None:
-        raise ModelError("--from is an index of one partition", hint="say which: --partition 0")
+        raise ModelError("--from needs a partition", hint="add --partition 0")
     if sink.nearest is not None and not sink.validate:
         raise ModelError(
-            "--nearest is for a consumer that validates",
-            hint="one that does not believes the one party that keeps the topic",
+            "--nearest cannot be combined with --no-validate",
+            hint="without validation, events come from the one party that keeps the topic",
         )
 
 
 def _check_topics(consumer: KabisConsumer, sink: Sink, begin: Begin) -> None:
-    """Raises UnknownTopicError, and says which topics deliver nothing to this consumer."""
+    """Raises UnknownTopicError; prints a note for each topic that delivers nothing to this consumer."""
     policies = consumer.topics()
     for topic in sink.topics:
         policy = policies.get(topic)
         if policy is None:
             raise UnknownTopicError(topic)
         if begin.partition is not None and begin.partition >= policy.partitions:
-            raise UnknownTopicError(topic, f"it has {policy.partitions} partitions, from 0 on")
+            raise UnknownTopicError(
+                topic, f"no partition {begin.partition}; it has {policy.partitions}, numbered from 0"
+            )
         if sink.validate and not policy.validated:
             typer.echo(
-                f"note: {topic} is not validated, so that a consumer that validates gets nothing of it;"
-                " --no-validate reads it",
+                f"note: {topic} is not validated, so a validating consumer receives nothing from it;"
+                " use --no-validate to read it",
                 err=True,
             )
 
@@ -132,7 +137,7 @@ def _begin(consumer: KabisConsumer, sink: Sink, begin: Begin) -> None:
 
 
 def _copy(consumer: KabisConsumer, sink: Sink, stop: Stop) -> None:
-    """Prints what is pulled, and commits what was printed."""
+    """Prints events, and in a group commits them after printing."""
     printed, heard_s, committed_s = 0, time.monotonic(), time.monotonic()
     unsaid = False
     while stop.count_max is None or printed < stop.count_max:

@@ -1,4 +1,4 @@
-"""`kabis down`: stops what runs."""
+"""`kabis down`: stops the running parties."""
 
 from __future__ import annotations
 
@@ -11,6 +11,5 @@ from veristream.kabis.cluster.folder import ClusterFolder
 
 
 def down(data: Path) -> None:
-    """Stops what runs."""
     stopped = Cluster(ClusterFolder(data)).stop()
-    typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"nothing of {data} runs")
+    typer.echo(f"stopped {', '.join(stopped)}" if stopped else f"no party of {data} is running")

@@ -1,4 +1,4 @@
-"""Keys on the ledger: listing, replacing and ending them."""
+"""Lists, replaces and revokes keys on the ledger."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from veristream.kabis.protocol.transactions import prove_possession
 
 
 def show(data: Path, *, as_json: bool) -> None:
-    """Prints all keys."""
     access = Access(ClusterFolder(data)).require_up()
 
     async def work(replica: Replica) -> dict[tuple[str, int], Key]:
@@ -55,7 +54,7 @@ def _to_json(name: str, key_epoch: int, key: Key) -> dict[str, object]:
 
 
 def rotate(data: Path, name: str) -> None:
-    """Has a new key take the place of the latest; what an earlier try began is finished."""
+    """Replaces the latest key; completes an interrupted rotation."""
     folder = ClusterFolder(data)
     access = Access(folder).require_up()
     folder.key(name)
@@ -73,7 +72,7 @@ def rotate(data: Path, name: str) -> None:
 
 
 async def _replace(replica: Replica, access: Access, name: str, fresh: SecretKey) -> None:
-    """The client itself replaces its key while that is valid; else the admin registers the new one."""
+    """Rotates as the client while its key is valid; otherwise the admin registers the new key."""
     author, key_epoch = access.author(name), _latest(replica.ledger, name)[0] + 1
     possession = prove_possession(author.chain_id, name, key_epoch, fresh)
     if find_key_problem(replica.ledger, author) is None:
@@ -83,10 +82,9 @@ async def _replace(replica: Replica, access: Access, name: str, fresh: SecretKey
 
 
 def revoke(data: Path, name: str) -> None:
-    """Ends a client's latest key."""
     if name == ADMIN:
         raise ModelError(
-            "without its key the admin could register no other",
+            "the admin's key cannot be revoked: no one else can register keys",
             hint=f"veristream kabis key rotate {ADMIN} replaces it",
         )
     access = Access(ClusterFolder(data)).require_up()
@@ -96,19 +94,23 @@ def revoke(data: Path, name: str) -> None:
         key_epoch, key = _latest(replica.ledger, name)
         if key.ending is not None:
             raise ModelError(
-                f"the key of {name} has ended already: {_end(key)}",
-                hint=f"veristream kabis key rotate {name} gives it a new one",
+                f"the key of {name} is no longer valid: {_end(key)}",
+                hint=f"veristream kabis key rotate {name} registers a new one",
             )
         await replica.act(author, RevokeKey(name, key_epoch))
         return key_epoch
 
     key_epoch = visit(access.genesis, access.admin(), work)
-    typer.echo(f"{name}: key {key_epoch} is revoked; veristream kabis key rotate {name} gives a new one")
+    typer.echo(
+        f"{name}: key {key_epoch} is revoked; veristream kabis key rotate {name} registers a new one"
+    )
 
 
 def _latest(ledger: Ledger, name: str) -> tuple[int, Key]:
     account = ledger.account(name)
     key = None if account is None else ledger.key(name, account.key_epoch)
     if account is None or key is None:
-        raise ModelError(f"{name} is not registered", hint=f"veristream kabis client add {name} does it")
+        raise ModelError(
+            f"{name} is not registered", hint=f"veristream kabis client add {name} registers it"
+        )
     return account.key_epoch, key

@@ -1,4 +1,4 @@
-"""`kabis produce`: lines in, acknowledgements out."""
+"""`kabis produce`: pushes lines as events and reports acknowledgements."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
 
 PENDING_MAX = 20_000
 LINE_BYTES_MAX = 2 * LEAF_BYTES_MAX
-"""The longest line that is read: an event of the largest size as base64 fits."""
+"""Maximum length of a line; large enough for an event of maximum size in base64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What `produce` was told."""
+    """Arguments of `produce`."""
 
     topic: str
     key: str | None
@@ -42,7 +42,7 @@ class Source:
 
 
 def produce(data: Path, source: Source) -> None:
-    """Pushes the lines of stdin, and prints what became of them."""
+    """Pushes the lines of stdin and prints where they were acknowledged."""
     access = Access(ClusterFolder(data)).require_up()
     tally = _Tally(source)
     failure: ModelError | EnvironmentFailure | None = None
@@ -66,20 +66,20 @@ def _open(access: Access, source: Source) -> KabisProducer:
         return access.producer(source.name, ProducerOptions(sealers=sealers))
     except InUse as error:
         raise EnvironmentFailure(
-            f"another producer pushes as {source.name}: {error.message}",
-            "wait for it, or push under another name: veristream kabis client add NAME, produce --as NAME",
+            f"another producer is running as {source.name}: {error.message}",
+            "wait until it ends, or use another name: veristream kabis client add NAME, produce --as NAME",
         ) from error
 
 
 def _require(producer: KabisProducer, topic: str) -> None:
-    """Raises what would keep every event from being admitted, before a line is read."""
+    """Raises an error that would apply to every event, before the first line is read."""
     if topic not in producer.topics():
         raise UnknownTopicError(topic)
     producer.require_valid_key()
 
 
 def read_records(stream: BinaryIO, source: Source) -> Iterator[tuple[Record, str]]:
-    """The events of a stream's lines, each with where it stands."""
+    """Yields the event of each line, with its line number for messages."""
     key = None if source.key is None else source.key.encode("utf-8")
     number = 0
     while line := stream.readline(LINE_BYTES_MAX + 2):
@@ -107,12 +107,12 @@ def _push(producer: KabisProducer, record: Record, where: str) -> Pushed:
 def _too_large(where: str, detail: str) -> ModelError:
     return ModelError(
         f"{where}: {detail}",
-        hint=f"an event has at most {LEAF_BYTES_MAX} bytes; split it, or push where it can be had",
+        hint=f"an event has at most {LEAF_BYTES_MAX} bytes; split it, or push a link to the data",
     )
 
 
 class _Tally:
-    """What was pushed and is not settled, and the indices of what was acknowledged."""
+    """Pushes that are still pending, and the indices of acknowledged events."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -123,7 +123,7 @@ class _Tally:
         self._validated = True
 
     def add(self, pushed: Pushed) -> None:
-        """Notes an event; waits for the oldest if there are very many, and stops if it failed."""
+        """Adds a push; blocks if more than `PENDING_MAX` are pending, and raises the first failure."""
         self._pending.append(pushed)
         while len(self._pending) > PENDING_MAX or (self._pending and self._pending[0].done()):
             self._settle_one()
@@ -131,7 +131,7 @@ class _Tally:
             raise self._failure
 
     def settle(self) -> ModelError | EnvironmentFailure | None:
-        """Waits for all; gives the first failure."""
+        """Waits for all pushes; returns the first failure."""
         while self._pending:
             self._settle_one()
         return self._failure
@@ -151,7 +151,7 @@ class _Tally:
             typer.echo(json.dumps(_show_acknowledged(done)))
 
     def tell(self) -> None:
-        """Prints a line on what was acknowledged."""
+        """Prints a summary, unless each event was printed as JSON."""
         if self._source.as_json:
             return
         trust = "" if self._validated else ", not validated"

@@ -1,4 +1,4 @@
-"""Exporting and verifying receipts."""
+"""Exports and verifies receipts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from veristream.kabis.protocol.genesis import load_genesis
 
 
 def export(data: Path, event: tuple[str, int, int], out: Path | None) -> None:
-    """Writes a receipt to a new file, or to stdout; nothing is written that does not verify."""
+    """Writes a receipt to a new file or to stdout, after verifying it."""
     access = Access(ClusterFolder(data)).require_up()
     if out is not None and out.exists():
-        raise ModelError(f"{out} exists already", hint="choose another name; receipts are not overwritten")
+        raise ModelError(f"{out} already exists", hint="choose another name; receipts are not overwritten")
 
     async def work(replica: Replica) -> EventReceipt:
         return await replica.receipt(*event)
@@ -48,10 +48,10 @@ def export(data: Path, event: tuple[str, int, int], out: Path | None) -> None:
 
 
 def verify(file: Path, genesis_file: Path, *, as_json: bool) -> None:
-    """Says what a receipt proves; exits 1 if it proves nothing."""
+    """Prints what a receipt proves; exits with 1 if it proves nothing."""
     for path in (file, genesis_file):
         if not path.is_file():
-            hint = "give --genesis the chain's public keys" if path == genesis_file else ""
+            hint = "name the chain's genesis with --genesis FILE" if path == genesis_file else ""
             raise ModelError(f"there is no file {path}", hint=hint)
     genesis = load_genesis(genesis_file)
     with file.open("rb") as opened:
@@ -67,7 +67,7 @@ def verify(file: Path, genesis_file: Path, *, as_json: bool) -> None:
 
 
 def render(shown: VerifiedReceipt) -> str:
-    """What a good receipt shows, for people."""
+    """Renders a verified receipt as text."""
     when = datetime.fromtimestamp(shown.time_ms / 1000, UTC).isoformat(timespec="milliseconds")
     lines = {
         "event": _quote(shown.event.value),
@@ -79,7 +79,7 @@ def render(shown: VerifiedReceipt) -> str:
         "stored by": ", ".join(shown.storage),
     }
     if shown.key_ended_height is not None:
-        lines["note"] = f"the producer's key ended later, at block {shown.key_ended_height}"
+        lines["note"] = f"the producer's key became invalid later, at block {shown.key_ended_height}"
     facts = "\n".join(f"  {name:<10}{text}" for name, text in lines.items() if text)
     return f"the receipt holds\n{facts}"
 

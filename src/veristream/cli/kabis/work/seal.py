@@ -1,4 +1,4 @@
-"""The keys of sealed topics: files that producers and consumers share, and no party has."""
+"""Key files of sealed topics, shared by producers and consumers and unknown to all parties."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ from veristream.kabis.protocol.seal import (
 
 
 def create(topic: str, file: Path) -> None:
-    """Makes the first key of a topic, in a new file."""
+    """Writes the first key of a topic to a new file."""
     if not is_name(topic):
         raise ModelError(f"{topic!r} is not a valid topic name", hint="letters, digits, '.', '_' and '-'")
     save_topic_keys(file, TopicKeys(topic, 0, {0: os.urandom(KEY_BYTES)}))
-    typer.echo(f"{file}: key 0 of {topic}; give it to who may read the topic, and to nobody else")
+    typer.echo(f"{file}: key 0 of {topic}; share it only with clients that may read the topic")
 
 
 def rotate(file: Path) -> None:
-    """Adds a key to a file: events from now on are sealed under it, older ones still open."""
+    """Adds a key that seals new events; the old keys still open old ones."""
     keys = load_topic_keys(file).rotate(os.urandom(KEY_BYTES))
     replace(file, encode_topic_keys(keys).encode("ascii"))
     typer.echo(
-        f"{file}: key {keys.current} of {keys.topic} seals from now on; its {keys.current} before open"
+        f"{file}: key {keys.current} of {keys.topic} seals new events; {keys.current} older keys still open"
     )
 
 
 def read_sealers(chain_id: str, files: Sequence[Path], topics: Sequence[str]) -> dict[str, Sealer]:
-    """What seals and opens the events of each topic; raises ModelError if a file is for another."""
+    """Returns the sealer of each topic; raises ModelError if a file belongs to another topic."""
     sealers: dict[str, Sealer] = {}
     for file in files:
         keys = load_topic_keys(file)
         if keys.topic not in topics:
             raise ModelError(
-                f"{file} has the keys of {keys.topic}, and not of {', '.join(topics)}",
-                hint=f"veristream kabis seal new {topics[0]} FILE makes keys",
+                f"{file} has the keys of {keys.topic}, not of {', '.join(topics)}",
+                hint=f"veristream kabis seal new {topics[0]} FILE creates keys",
             )
         if keys.topic in sealers:
-            raise ModelError(f"two files have keys of {keys.topic}", hint="give --seal one of them")
+            raise ModelError(
+                f"two files have keys of {keys.topic}", hint="name only one of them with --seal"
+            )
         sealers[keys.topic] = Sealer(chain_id, keys)
     return sealers

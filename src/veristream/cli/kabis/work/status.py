@@ -1,4 +1,4 @@
-"""`kabis status`: how a cluster is, for people and programs."""
+"""`kabis status`: the state of a cluster as text or JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from veristream.kabis.cluster.status import ClusterStatus, PartyStatus, read_sta
 
 
 def show(data: Path, *, as_json: bool) -> None:
-    """Prints how the cluster is."""
+    """Prints the state of the cluster; exits with 3 if it cannot admit events."""
     status = read_status(ClusterFolder(data))
     if as_json:
         typer.echo(json.dumps(_to_json(status), indent=2))
@@ -30,7 +30,7 @@ def show(data: Path, *, as_json: bool) -> None:
 def render(status: ClusterStatus) -> str:
     """The status for people."""
     head = ("party", "process", "address", "height", "lag", "records", "disk")
-    progress = "" if status.makes_progress else "; too few parties answer for events to be admitted"
+    progress = "" if status.makes_progress else "; too few parties answer to admit events"
     lines = [
         f"chain {status.chain_id}, F = {status.faults}, height {status.height}{progress}",
         "",
@@ -58,7 +58,7 @@ def render(status: ClusterStatus) -> str:
 
 def _render_groups(groups: Sequence[GroupLag] | None) -> list[str]:
     if groups is None:
-        return ["how far consumer groups are is not known: too few validators answer in time", ""]
+        return ["progress of consumer groups unknown: too few validators answered in time", ""]
     head = ("group", "partition", "read by", "committed", "end", "lag")
     rows = [
         (

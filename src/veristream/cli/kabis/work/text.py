@@ -1,4 +1,4 @@
-"""Events as JSON: a value is text where it is UTF-8, and base64 under another name where it is not."""
+"""Events as JSON. A value is text if it is UTF-8, otherwise base64 under `NAME_base64`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HINT = 'for example {"key": "anna", "value": "two pears"}'
 
 
 def to_json_value(name: str, value: bytes | None) -> dict[str, str | None]:
-    """The field of a value, or of its base64."""
+    """Returns the JSON field of a value: text, or base64 under another name."""
     if value is None:
         return {name: None}
     try:
@@ -24,7 +24,7 @@ def to_json_value(name: str, value: bytes | None) -> dict[str, str | None]:
 
 
 def show_event(event: Consumed) -> dict[str, Any]:
-    """A consumed event as the fields of its JSON object."""
+    """Returns the fields of an event's JSON object."""
     return {
         "topic": event.topic,
         "partition": event.partition,
@@ -40,15 +40,15 @@ def show_event(event: Consumed) -> dict[str, Any]:
 
 
 def read_event(line: bytes, topic: str, where: str) -> Record:
-    """The event of a JSON line; raises ModelError with the line's place."""
+    """Parses the event on a JSON line; raises ModelError that names the line."""
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict):
-            raise ValueError("it is no object")
+            raise ValueError("it is not an object")
         known = {"key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp_ms"}
         unknown = sorted(fields.keys() - known)
         if unknown:
-            raise ValueError(f"it has {', '.join(unknown)}, and may have {', '.join(sorted(known))}")
+            raise ValueError(f"unknown fields {', '.join(unknown)}; allowed are {', '.join(sorted(known))}")
         return Record(
             topic=topic,
             value=_read_value(fields, "value"),
@@ -58,7 +58,7 @@ def read_event(line: bytes, topic: str, where: str) -> Record:
             partition=_read_number(fields, "partition"),
         )
     except (ValueError, RecursionError) as error:
-        raise ModelError(f"{where} is no event: {error}", hint=_HINT) from error
+        raise ModelError(f"{where} is not an event: {error}", hint=_HINT) from error
 
 
 def _read_value(fields: dict[str, Any], name: str) -> bytes | None:
@@ -66,19 +66,19 @@ def _read_value(fields: dict[str, Any], name: str) -> bytes | None:
     if encoded is not None and value is None and isinstance(encoded, str):
         return b64decode(encoded, validate=True)
     if encoded is not None or not isinstance(value, str | None):
-        raise ValueError(f"its {name} is no text")
+        raise ValueError(f"its {name} is not text")
     return None if value is None else value.encode("utf-8")
 
 
 def _read_number(fields: dict[str, Any], name: str) -> int | None:
     number = fields.get(name)
     if number is not None and (type(number) is not int or number < 0):
-        raise ValueError(f"its {name} is no whole number")
+        raise ValueError(f"its {name} is not a whole number")
     return number
 
 
 def _read_headers(given: Any) -> Headers:
-    """Headers as an object, or as a list of objects, for a name may come twice."""
+    """Parses headers given as an object, or as a list of objects if a name occurs twice."""
     if given is None:
         return ()
     if isinstance(given, dict):

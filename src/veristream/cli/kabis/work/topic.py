@@ -1,4 +1,4 @@
-"""`kabis topic`: what the admin does with topics and their low-water marks."""
+"""`kabis topic`: creates, changes, lists and trims topics as the admin."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ from veristream.kabis.protocol.actions import Action, LowWater, SetTopic
 
 
 def create(data: Path, name: str, partitions: int, *, validated: bool) -> None:
-    """Creates a topic that is not there."""
 
     def decide(ledger: Ledger) -> Action:
         if ledger.topic(name) is not None:
             raise ModelError(
-                f"the topic {name} exists", hint=f"veristream kabis topic set {name} changes it"
+                f"topic {name} already exists", hint=f"veristream kabis topic set {name} changes it"
             )
         return SetTopic(name, partitions, validated)
 
@@ -33,7 +32,6 @@ def create(data: Path, name: str, partitions: int, *, validated: bool) -> None:
 
 
 def change(data: Path, name: str, partitions: int | None, validated: bool | None) -> None:
-    """Changes a topic that is there."""
 
     def decide(ledger: Ledger) -> SetTopic:
         policy = ledger.topic(name)
@@ -50,11 +48,10 @@ def change(data: Path, name: str, partitions: int | None, validated: bool | None
 def trim(data: Path, name: str, partition: int, before: int) -> None:
     """Raises a partition's low-water mark."""
     act(data, lambda _: LowWater(name, partition, before))
-    typer.echo(f"{name}-{partition}: events before {before} are let go")
+    typer.echo(f"{name}-{partition}: events before {before} are discarded")
 
 
 def show(data: Path, *, as_json: bool) -> None:
-    """Prints all topics."""
     access = Access(ClusterFolder(data)).require_up()
 
     async def work(replica: Replica) -> list[TopicState]:
@@ -66,7 +63,7 @@ def show(data: Path, *, as_json: bool) -> None:
     elif topics:
         typer.echo(draw_table(("topic", "trust", "partition", "from", "to"), _rows(topics)))
     else:
-        typer.echo("no topics; veristream kabis topic create NAME makes one")
+        typer.echo("no topics; veristream kabis topic create NAME creates one")
 
 
 def _rows(topics: list[TopicState]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""`kabis up`: starts a cluster and stays with it."""
+"""`kabis up`: starts a cluster and watches it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What `up` was told."""
+    """Arguments of `up`."""
 
     parties: int | None
     port: int | None
@@ -34,45 +34,45 @@ class Wanted:
 
     @property
     def mode(self) -> StorageMode | None:
-        """How many storage parties there are, if that was said."""
+        """The storage mode, if --storage names one."""
         named = [MODES[each] for each in self.storage if each in MODES]
         return named[-1] if named else None
 
     @property
     def nodes(self) -> list[str] | None:
-        """The CometBFT nodes that order, if any were named."""
+        """The CometBFT nodes of --ordering, if given."""
         if self.ordering is None:
             return None
         kind, _, nodes = self.ordering.partition("=")
         if kind != "cometbft" or not nodes:
             raise ModelError(
-                f"--ordering {self.ordering} is nothing that ordering can be",
-                hint="cometbft=HOST:PORT,HOST:PORT,... with the RPC of every validator",
+                f"--ordering {self.ordering} is not valid",
+                hint="use cometbft=HOST:PORT,HOST:PORT,... with the RPC address of every validator",
             )
         if self.parties is not None:
             raise ModelError(
-                "--parties is for validators of our own, and --ordering names others",
-                hint="leave one of them out",
+                "--parties and --ordering exclude each other",
+                hint="with --ordering, the CometBFT nodes are the validators",
             )
         return nodes.split(",")
 
     @property
     def kafka(self) -> list[KafkaSettings] | None:
-        """The Kafka clusters under the storage parties, if any were named."""
+        """The Kafka clusters of the storage parties, if --storage names them."""
         for each in self.storage:
             kind, _, clusters = each.partition("=")
             if kind == "kafka" and clusters:
                 return [read_settings(cluster) for cluster in clusters.split(",")]
             if each not in MODES:
                 raise ModelError(
-                    f"--storage {each} is nothing that storage can be",
-                    hint="tolerant, paper, or kafka=HOST:PORT,... with one cluster for each party",
+                    f"--storage {each} is not valid",
+                    hint="use tolerant, paper, or kafka=HOST:PORT,... with one cluster for each party",
                 )
         return None
 
 
 def up(data: Path, wanted: Wanted) -> None:
-    """Starts what does not run yet, and stays with it unless it is to be detached."""
+    """Starts the parties that do not run, and watches them unless detached."""
     cluster = Cluster(ClusterFolder(data))
     how = StartOptions(attended=not wanted.detach, faults=read_faults(wanted.faults), repair=wanted.repair)
     kafka = wanted.kafka
@@ -86,12 +86,12 @@ def up(data: Path, wanted: Wanted) -> None:
     running = cluster.find()
     names = [name for name in cluster.names() if name not in running]
     if not names:
-        raise ModelError(f"the cluster in {data} is up already", hint="veristream kabis status shows it")
+        raise ModelError(f"the cluster in {data} is already up", hint="veristream kabis status shows it")
     honest = [name for name in how.faults or {} if name in running]
     if honest:
         raise ModelError(
-            f"{', '.join(honest)} runs already, without a fault",
-            hint="veristream kabis down, then up again",
+            f"already running without a fault: {', '.join(honest)}",
+            hint="run veristream kabis down, then up again",
         )
     cluster.start(how, names)
     typer.echo(describe(genesis, data))
@@ -100,38 +100,40 @@ def up(data: Path, wanted: Wanted) -> None:
         return
     with cluster:
         stop = stopped_by_signals()
-        typer.echo("Ctrl-C stops it")  # which from here on is so
+        typer.echo("Ctrl-C stops it")  # only now, since signals are handled from here on
         _watch(cluster, stop)
-    typer.echo("stopped; everything is kept")
+    typer.echo("stopped; all data is kept")
 
 
 def _watch(cluster: Cluster, stop: threading.Event) -> None:
-    """Waits until it is to stop, and tells of parties that end by themselves."""
+    """Waits for `stop`, and reports parties that end by themselves."""
     told: set[str] = set()
     while not stop.wait(WATCH_S):
         for name, words in cluster.ended().items():
             if name not in told:
                 told.add(name)
-                typer.echo(f"{name} ended: {words or 'it said nothing'}", err=True)
+                typer.echo(f"{name} ended: {words or 'no message'}", err=True)
 
 
 def read_faults(texts: Sequence[str]) -> dict[str, str]:
-    """The faults of `--fault`, by party."""
+    """Parses `--fault` options into the fault of each party."""
     faults = {}
     for text in texts:
         party, equals, fault = text.partition("=")
         if not equals:
-            raise ModelError(f"--fault {text} names no fault", hint="write --fault storage-1=alter")
+            raise ModelError(
+                f"--fault {text} names no fault", hint="use PARTY=FAULT, such as storage-1=alter"
+            )
         faults[party] = fault
     return faults
 
 
 def describe(genesis: Genesis, data: Path) -> str:
-    """One paragraph on what runs."""
-    stands = f"{genesis.faults} of each may lie or fail"
+    """Summarizes what runs and which faults it tolerates."""
+    tolerated = f"{genesis.faults} of each may lie or fail"
     if genesis.storage_mode is StorageMode.PAPER:
-        stands = f"{genesis.faults} of each may lie, and no storage party may fail"
+        tolerated = f"{genesis.faults} of each may lie, and no storage party may fail"
     return (
         f"chain {genesis.chain_id} in {data}: {len(genesis.validators)} validators and"
-        f" {len(genesis.storage)} storage parties answer; {stands}"
+        f" {len(genesis.storage)} storage parties answer; {tolerated}"
     )

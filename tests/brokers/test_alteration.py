@@ -176,8 +176,8 @@ def test_trouble_costs_nothing_and_what_was_altered_is_named(scene: Scene) -> No
     scene.console.do("up", "--detach", "--repair")
     report = audited(scene.console.data, 1)
     assert report["findings"] == [
-        accusation("altered", altered_receipt, "the events that it gives are not those that were signed"),
-        accusation("withheld", damaged_receipt, "it vouched for the batch, and does not give it"),
+        accusation("altered", altered_receipt, "the returned events are not those that were signed"),
+        accusation("withheld", damaged_receipt, "it signed a receipt for the batch but does not return it"),
     ]
     assert report["checked"]["events"] == count
     stream.require_all(scene.access, scene.orders, VALIDATED)

@@ -106,7 +106,12 @@ def test_who_vouched_and_says_why_it_cannot_give_it_has_withheld_it() -> None:
         made.extra.append(BatchCopy(party, Condition.REFUSED, *place, detail="offset 7 is damaged"))
     findings, tallies = made.judge()
     assert [(each.kind, each.accused, each.sequence, each.detail) for each in findings] == [
-        ("withheld", "s1", 3, "it vouched for the batch, and does not give it: offset 7 is damaged")
+        (
+            "withheld",
+            "s1",
+            3,
+            "it signed a receipt for the batch but does not return it: offset 7 is damaged",
+        )
     ]
     assert [(each.party, each.copies, each.good, each.unanswered) for each in tallies] == [
         ("", 7, 3, 0),

@@ -68,7 +68,7 @@ def test_a_damaged_record_is_told_and_the_others_are_read(tmp_path: Path) -> Non
     kinds = [(each.kind, each.accused, each.detail) for each in findings]
     assert kinds == [
         ("damaged", "storage-1", f"{path} at byte {HEADER_BYTES}: the checksum of a record is wrong"),
-        ("withheld", "storage-1", "it vouched for the batch, and does not give it"),
+        ("withheld", "storage-1", "it signed a receipt for the batch but does not return it"),
     ]
 
 

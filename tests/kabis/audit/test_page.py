@@ -181,7 +181,7 @@ def test_the_text_tells_findings_notes_and_what_it_leaves_out() -> None:
     assert lines[0] == "chain chain-1 up to block 12, from the parties: 30 events in 3 batches"
     assert "fault: equivocation, v1, block 9: two votes" in lines
     assert "note: phantom, anna, orders-0, anna, event 30: s0 has it" in lines
-    assert "fault: silent, s1: of 1 of its batches nothing is known" in lines
+    assert "fault: silent, s1: 1 of its batches could not be checked" in lines
     assert "and 1 more altered; --findings N prints more" in lines
     assert (
         lines[-1]

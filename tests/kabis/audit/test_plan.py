@@ -87,9 +87,9 @@ def spoilt(receipt: StorageReceipt) -> StorageReceipt:
         (
             [stored(FIRST)[0], sign_storage_receipt(CHAIN, "x", FIRST.digest(), key_of("x"))],
             "x",
-            "the receipt is of nobody who stores",
+            "the receipt is not from a storage party",
         ),
-        (stored(FIRST, STORAGE[:1]), "", "1 storage receipts where 2 are needed"),
+        (stored(FIRST, STORAGE[:1]), "", "1 storage receipts; 2 are required"),
     ],
 )
 def test_receipts_that_do_not_verify(receipts: list[StorageReceipt], party: str, detail: str) -> None:
@@ -113,7 +113,7 @@ def test_certificates_that_do_not_verify() -> None:
         (forged, "the vote of validator 0 is not signed by it"),
     ):
         spoilt_blocks = [blocks[0], CertifiedBlock(last, certificate)]
-        assert found(spoilt_blocks) == [("unverifiable_receipt", "", -1, 2, f"the certificate: {why}")]
+        assert found(spoilt_blocks) == [("unverifiable_receipt", "", -1, 2, f"invalid certificate: {why}")]
 
 
 def test_a_transaction_that_is_none() -> None:
@@ -126,7 +126,7 @@ def test_a_transaction_that_is_none() -> None:
 
 def test_a_block_that_does_not_follow_is_told_within_a_range_and_between_ranges() -> None:
     one, two, three = chain_of(submitted(FIRST), submitted(SECOND))
-    gap = ("unverifiable_receipt", "", -1, 3, "block 3 does not follow the block before it")
+    gap = ("unverifiable_receipt", "", -1, 3, "block 3 does not follow the previous block")
     assert found([one, three]) == [gap]
     ranges = [
         row
@@ -143,7 +143,7 @@ def test_a_height_that_is_left_out_is_told_even_where_the_ids_fit() -> None:
     one, two = chain_of(submitted(FIRST))
     higher = Block(replace(two.block.header, height=3), two.block.transactions)
     blocks = [one, CertifiedBlock(higher, certificate_for(higher))]
-    gap = ("unverifiable_receipt", "", -1, 3, "block 3 does not follow the block before it")
+    gap = ("unverifiable_receipt", "", -1, 3, "block 3 does not follow the previous block")
     assert found(blocks) == [gap]
     ranges = [row for block in blocks for row in scan_blocks(GENESIS, [block]) if row.what == What.RANGE]
     assert [each.height for each in check_ranges(GENESIS, ranges)] == [3]

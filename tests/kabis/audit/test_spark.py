@@ -194,8 +194,8 @@ def silence_is_told(run: Console) -> None:
 def wrong_questions(run: Console) -> None:
     for topic, told in (
         ("nothing", "error: there is no topic nothing\n"),
-        ("plain", "error: nothing can be audited of the unvalidated topic plain\n"),
+        ("plain", "error: cannot audit the unvalidated topic plain\n"),
     ):
         ended = run("audit", *MASTER, "--topic", topic)
         assert (ended.code, ended.output) == (2, "")
-        assert ended.told == told + "hint: validated are bills, orders\n"
+        assert ended.told == told + "hint: validated topics: bills, orders\n"

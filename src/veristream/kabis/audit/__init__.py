@@ -1,1 +1,1 @@
-"""The audit of a chain on Spark: what the ledger admitted, held against what each storage party has."""
+"""Audits a chain on Spark: compares what the ledger admitted with what each storage party has."""

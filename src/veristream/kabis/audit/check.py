@@ -1,8 +1,7 @@
-"""What a storage party has, held against what the ledger admitted: pure, one stream at a time.
+"""Compares a storage party's batches with those that the ledger admitted; pure, one stream at a time.
 
 A stream is one producer's batches in one partition. Batches are matched by the digest of their header, so
-that a party that lies speaks against itself and never against a producer: only a header that the producer
-has signed counts against the producer.
+a lying party incriminates only itself: only a header signed by the producer counts against the producer.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from veristream.kabis.protocol.keys import Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 
 SEQUENCE_MAX = (1 << 63) - 1
-"""The largest number that a column holds; nobody gets there but who makes numbers up."""
+"""The largest number that fits into a column; only forged headers exceed it."""
 
 
 class Condition(StrEnum):
-    """In what condition a party gave a batch back; a header alone is evidence, and no copy.
+    """The state of a batch as a party returned it; a header alone is evidence but not a copy.
 
-    One that has the batch and cannot give it back refuses, and says why.
+    A party that has the batch but cannot return it refuses, with a reason.
     """
 
     WHOLE = "whole"
@@ -39,12 +38,12 @@ class Condition(StrEnum):
 
 
 GIVEN = frozenset({Condition.WHOLE, Condition.ALTERED, Condition.HEADER})
-"""What a party gave; the rest is what it said, or did not."""
+"""Conditions in which the party returned data."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCopy:
-    """One batch as one party gave it: where it says it belongs, and whether its producer signed that."""
+    """A batch as a party returned it: its claimed place, and whether its producer signed it."""
 
     party: str
     condition: str
@@ -67,7 +66,7 @@ class BatchCopy:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """One batch as the ledger admitted it; `body` is its signed header, `vouched` who has good receipts."""
+    """A batch on the ledger; `body` is its signed header, `vouched` the parties with valid receipts."""
 
     height: int
     number: int
@@ -89,7 +88,7 @@ class Admitted:
 
 
 def inspect(registry: Registry, party: str, data: Octets, verify: Verify = verify_signature) -> BatchCopy:
-    """What a party gave as a batch; raises DecodeError where it is none."""
+    """Checks what a party returned as a batch; raises DecodeError if it is malformed."""
     batch = PackedBatch.decode(data)
     try:
         batch.verify_contents()
@@ -106,7 +105,7 @@ def describe(
     condition: Condition,
     verify: Verify = verify_signature,
 ) -> BatchCopy:
-    """A signed header that a party gave, checked."""
+    """Checks a signed header that a party returned."""
     header = signed.header
     return BatchCopy(
         party,
@@ -125,7 +124,7 @@ def describe(
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """All that is known of one stream; `parties` are all that store, `unread` those nobody could ask."""
+    """All data of one stream; `parties` are all storage parties, `unread` those without any data."""
 
     registry: Registry
     parties: tuple[str, ...]
@@ -135,7 +134,7 @@ class Stream:
 
 
 def judge(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
-    """Every fault in a stream, on the ledger and at each party, and what was counted."""
+    """Yields every fault in a stream, on the ledger and at each party, and the counts."""
     if stream.admitted:
         yield from judge_ledger(stream, verify)
     by_party: dict[str, list[BatchCopy]] = defaultdict(list)
@@ -150,7 +149,7 @@ def judge(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding
 
 
 def judge_ledger(stream: Stream, verify: Verify = verify_signature) -> Iterator[Finding | Tally]:
-    """Holes, splices, equivocation and signatures among the admitted batches, and how many they are."""
+    """Yields holes, splices, equivocation and bad signatures among the admitted batches, and counts."""
     next_sequence, last = 0, ZERO_DIGEST
     for batch in sorted(stream.admitted, key=lambda each: (each.height, each.number)):
         signed = SignedHeader.decode(batch.body)
@@ -181,7 +180,7 @@ def _judge_place(
         detail = "two batches with these sequence numbers were admitted"
         yield _about(Kind.EQUIVOCATION, Role.PRODUCER, batch.producer, batch, detail)
     elif signed.header.previous != last:
-        yield _about(Kind.SPLICE, Role.LEDGER, "", batch, "it names another batch before it")
+        yield _about(Kind.SPLICE, Role.LEDGER, "", batch, "it refers to another previous batch")
 
 
 def _judge_signature(
@@ -189,10 +188,10 @@ def _judge_signature(
 ) -> Iterator[Finding]:
     key = stream.registry.keys.get((batch.producer, batch.key_epoch))
     if key is None or not key.valid_at(batch.height):
-        detail = "it was admitted under a key that was not valid then"
+        detail = "it was admitted with a key that was not valid"
         yield _about(Kind.BAD_SIGNATURE, Role.LEDGER, "", batch, detail)
     elif not stream.registry.is_signed(signed, verify):
-        detail = "it was admitted, and its producer never signed it"
+        detail = "it was admitted, but its producer did not sign it"
         yield _about(Kind.BAD_SIGNATURE, Role.LEDGER, "", batch, detail)
 
 
@@ -200,11 +199,13 @@ def _judge_skip(stream: Stream, batch: Admitted) -> Iterator[Finding]:
     skipped = stream.registry.skipped.get(batch.digest)
     if skipped is None:
         return
-    detail = f"its {batch.count} events were given up in block {skipped.height}"
+    detail = f"its {batch.count} events were skipped in block {skipped.height}"
     yield _about(Kind.HOLE, Role.LEDGER, "", batch, detail)
     for party in skipped.confessed:
         if party in batch.vouched:
-            detail = f"it vouched for the batch, and signed in block {skipped.height} that it lacks it"
+            detail = (
+                f"it signed a receipt for the batch, and in block {skipped.height} that it lacks the batch"
+            )
             yield _about(Kind.WITHHELD, Role.STORAGE, party, batch, detail)
 
 
@@ -212,7 +213,7 @@ def _judge_skip(stream: Stream, batch: Admitted) -> Iterator[Finding]:
 
 
 def judge_party(stream: Stream, party: str, stored: Sequence[BatchCopy]) -> Iterator[Finding | Tally]:
-    """What a party altered or withholds of the admitted batches, and how many copies are good."""
+    """Yields the admitted batches that a party altered or withholds, and counts its good copies."""
     copies: dict[bytes, list[BatchCopy]] = defaultdict(list)
     for each in stored:
         if each.condition != Condition.HEADER:
@@ -244,15 +245,15 @@ def judge_party(stream: Stream, party: str, stored: Sequence[BatchCopy]) -> Iter
 
 
 _DETAILS = {
-    Kind.ALTERED: "the events that it gives are not those that were signed",
-    Kind.BAD_SIGNATURE: "the signature that it gives is not the producer's",
-    Kind.WITHHELD: "it vouched for the batch, and does not give it",
+    Kind.ALTERED: "the returned events are not those that were signed",
+    Kind.BAD_SIGNATURE: "the returned signature is not the producer's",
+    Kind.WITHHELD: "it signed a receipt for the batch but does not return it",
 }
 
 
 def _judge_copy(batch: Admitted, given: Sequence[BatchCopy], is_forged: bool) -> Kind | None:
-    """What is wrong with the copies of a batch that a party gave; a copy that is as bad as the ledger's
-    own is the ledger's fault."""
+    """Returns the fault of a party's copies of a batch; if the ledger's own header is bad in the same way,
+    the fault is the ledger's."""
     if any(each.condition == Condition.ALTERED for each in given) or (is_forged and not given):
         return Kind.ALTERED
     own = SignedHeader.decode(batch.body).signature
@@ -271,7 +272,7 @@ def _unsigned_strangers(stream: Stream, stored: Sequence[BatchCopy]) -> Iterator
 
 
 def _judge_forgeries(stream: Stream, party: str, stored: Sequence[BatchCopy]) -> Iterator[Finding]:
-    """Batches that nobody signed and that stand for no admitted one, and damage on the party's disk."""
+    """Yields unsigned batches that match no admitted one, and damage on the party's disk."""
     known = {each.digest for each in stored}
     replaced = {(batch.key_epoch, batch.sequence) for batch in stream.admitted if batch.digest not in known}
     for each in stored:
@@ -279,16 +280,16 @@ def _judge_forgeries(stream: Stream, party: str, stored: Sequence[BatchCopy]) ->
             yield Finding(Kind.DAMAGED, Role.STORAGE, party, detail=each.detail)
     for each in _unsigned_strangers(stream, stored):
         if (each.key_epoch, each.sequence) not in replaced:
-            detail = "a batch that was never admitted, and that its producer never signed"
+            detail = "a batch that was never admitted, and not signed by its producer"
             yield _about(Kind.BAD_SIGNATURE, Role.STORAGE, party, each, detail)
 
 
-# Batches that the ledger does not know
+# Batches that are not on the ledger
 
 
 def judge_strangers(stream: Stream) -> Iterator[Finding]:
-    """Signed batches that were never admitted: equivocation where one was with the same numbers, else a
-    phantom."""
+    """Yields signed batches that were never admitted: equivocation if an admitted batch has the same
+    sequence numbers, otherwise a phantom."""
     ranges = _Ranges(stream.admitted)
     told: set[tuple[int, int]] = set()
     strangers: dict[bytes, BatchCopy] = {}
@@ -334,7 +335,7 @@ class _Ranges:
             ranges.sort()
 
     def overlap(self, stored: BatchCopy) -> int | None:
-        """The first sequence number that the batch shares with an admitted one of its key."""
+        """Returns the first sequence number that the batch shares with an admitted one of its key."""
         ranges = self._ranges.get(stored.key_epoch, [])
         place = bisect_right(ranges, (stored.sequence, SEQUENCE_MAX))
         if place and ranges[place - 1][1] > stored.sequence:

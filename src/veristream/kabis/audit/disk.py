@@ -1,11 +1,11 @@
-"""The parties' own files in a folder: an audit of what is on their disks, whether they run or not.
+"""Reads the parties' files in a folder, whether they run or not.
 
     DIR/genesis.json
     DIR/VALIDATOR/blocks/*.segment     of one validator at least
     DIR/PARTY/log/*.segment            of each storage party
 
-That is the folder of a cluster on one machine, or one that an auditor has put together from several. Files
-are only read; the end of a log that is being written, or that a crash has torn, is where it ends.
+This is the folder of a cluster on one machine, or one that an auditor has collected from several machines.
+Files are only read. A log that is being written, or was torn by a crash, ends at its last whole record.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from veristream.kabis.storage.entries import BatchEntry, decode_entry
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file to be read by one task, and whose it is."""
+    """A file that one task reads, and its owner."""
 
     owner: str
     path: str
@@ -49,26 +49,26 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes that were durable are not what was written."""
+    """Durable bytes differ from what was written."""
 
     detail: str
 
 
 def block_segments(folder: Path, genesis: Genesis) -> list[Segment]:
-    """The blocks of the validator that has most of them in the folder."""
+    """Returns the block files of the validator with the most blocks in the folder."""
     found = {party.name: segment_paths(folder / party.name / "blocks") for party in genesis.validators}
     sizes = {name: sum(path.stat().st_size for path in paths) for name, paths in found.items()}
     longest = max(sizes, key=lambda name: sizes[name])
     if not found[longest]:
         raise EnvironmentFailure(
             f"{folder} has no validator's blocks",
-            "give --data a folder with validator-1/blocks and storage-1/log, as the parties write them",
+            "name a folder with --data that contains validator-1/blocks and storage-1/log",
         )
     return [Segment(longest, str(path.resolve())) for path in found[longest]]
 
 
 def storage_segments(folder: Path, genesis: Genesis) -> list[Segment]:
-    """The logs of all storage parties, the largest files first, so that no long one is begun last."""
+    """Returns the log files of all storage parties, largest first, so that no long task starts last."""
     found = [
         Segment(party.name, str(path.resolve()))
         for party in genesis.storage
@@ -78,9 +78,9 @@ def storage_segments(folder: Path, genesis: Genesis) -> list[Segment]:
 
 
 def read_segment(path: str) -> Iterator[bytes | Damage]:
-    """The records of a segment, one after the other; where bytes that were durable are damaged, it says so.
+    """Yields the records of a segment, and `Damage` where durable bytes are damaged.
 
-    Behind a record that is damaged it goes on; behind a frame that is not whole nothing can be found.
+    Reading continues after a damaged record, but not after an incomplete frame.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -114,21 +114,21 @@ def read_segment(path: str) -> Iterator[bytes | Damage]:
 
 
 def read_blocks(segment: Segment) -> Iterator[CertifiedBlock]:
-    """The blocks of a segment; raises EnvironmentFailure where one cannot be read."""
+    """Yields the blocks of a segment; raises EnvironmentFailure if one is damaged."""
     for payload in read_segment(segment.path):
         if isinstance(payload, Damage):
             raise EnvironmentFailure(
                 f"blocks of {segment.owner} cannot be read: {payload.detail}",
-                "take the blocks of another validator",
+                "use the blocks of another validator",
             )
         try:
             yield CertifiedBlock.decode(payload)
         except DecodeError as error:
-            raise EnvironmentFailure(f"{segment.path} holds what is no block: {error}") from error
+            raise EnvironmentFailure(f"{segment.path} contains a malformed block: {error}") from error
 
 
 def read_stored(segment: Segment, registry: Registry, topics: frozenset[str] | None) -> Iterator[BatchCopy]:
-    """The batches of a storage party's segment, checked; of certain topics only, or of all."""
+    """Yields the checked batches of a storage party's segment, of some topics or of all."""
     for payload in read_segment(segment.path):
         if isinstance(payload, Damage):
             yield BatchCopy(segment.owner, Condition.DAMAGED, detail=payload.detail)

@@ -1,4 +1,4 @@
-"""What an audit may find: each fault by its name, whom it speaks against, and where it stands."""
+"""Findings of an audit: the kind of fault, the accused, and the place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """Every fault that has a name; `phantom` is a note, and no fault."""
+    """Kinds of findings; `phantom` is a note, not a fault."""
 
     BAD_SIGNATURE = "bad_signature"
     ALTERED = "altered"
@@ -23,24 +23,24 @@ class Kind(StrEnum):
 
 
 MEANINGS: Mapping[Kind, str] = {
-    Kind.BAD_SIGNATURE: "a batch whose signature is not its producer's, or of a key that was not valid",
-    Kind.ALTERED: "a party gives back other events than those that were signed",
-    Kind.WITHHELD: "a party vouched for a batch and does not give it back",
+    Kind.BAD_SIGNATURE: "a batch is not signed by its producer, or the key was not valid",
+    Kind.ALTERED: "a party returns events other than those that were signed",
+    Kind.WITHHELD: "a party signed a receipt for a batch but does not return the batch",
     Kind.HOLE: "sequence numbers are missing on the ledger, or their batch was skipped",
-    Kind.SPLICE: "a batch on the ledger does not follow the batch before it",
-    Kind.EQUIVOCATION: "two signed statements where there can be one",
-    Kind.UNVERIFIABLE_RECEIPT: "a storage receipt or a certificate on the ledger that does not verify",
-    Kind.DAMAGED: "a party's log on disk is damaged",
-    Kind.SILENT: "a party does not answer: nothing is known of what it keeps",
-    Kind.PHANTOM: "a batch that is stored and was never admitted (a note: it may be on its way)",
+    Kind.SPLICE: "a batch on the ledger does not follow the previous one",
+    Kind.EQUIVOCATION: "a producer or a validator signed two contradicting messages",
+    Kind.UNVERIFIABLE_RECEIPT: "a storage receipt or a certificate on the ledger does not verify",
+    Kind.DAMAGED: "a party's log is damaged on disk",
+    Kind.SILENT: "a party does not answer, so its data cannot be checked",
+    Kind.PHANTOM: "a batch is stored but not admitted (only a note: it may be in flight)",
 }
 
 NOTES = frozenset({Kind.PHANTOM})
-"""What is told and is nobody's fault."""
+"""Kinds that are reported but are not faults."""
 
 
 class Role(StrEnum):
-    """What the accused is; `ledger` where the validators as a whole let it pass."""
+    """Role of the accused; `ledger` if the validators as a whole admitted it."""
 
     STORAGE = "storage"
     PRODUCER = "producer"
@@ -50,10 +50,9 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: whom it speaks against, and the batch or block where it stands.
+    """One fault: the accused, and the batch or block.
 
-    `sequence` is the first sequence number concerned, -1 where there is none; `height` the block, 0 where
-    there is none.
+    `sequence` is the first sequence number concerned, or -1; `height` is the block, or 0.
     """
 
     kind: str
@@ -71,10 +70,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted of one stream: at a party, or with an empty name on the ledger.
+    """Counts of one stream at a party, or on the ledger if `party` is empty.
 
-    `good` batches have `events` events; the party `vouched` for so many, gave so many `copies`, and of so
-    many nothing is known. On the ledger `copies` are all batches that the parties gave.
+    The `good` batches have `events` events. `vouched` counts the party's receipts, `copies` the batches
+    that it returned, `unanswered` those for which it did not answer. On the ledger, `copies` counts the
+    copies of all parties.
     """
 
     topic: str

@@ -1,12 +1,12 @@
-"""The audit as jobs on Spark: tasks read blocks and batches, check them, and give back small rows.
+"""The audit as Spark jobs: tasks read and check blocks and batches, and return small rows.
 
-1. The *ledger*: tasks read ranges of blocks, from validators or from a file each.
-2. What is *stored*: tasks read what each storage party has, and check every batch.
-3. The *judgement*: both meet by stream, and findings and counts come out.
+1. *Ledger*: tasks read ranges of blocks, from validators or from one file each.
+2. *Storage*: tasks read the data of each storage party and check every batch.
+3. *Judgement*: both are joined by stream, which yields findings and counts.
 
-The driver sees ranges of blocks, the facts of `registry`, counts, and a bounded number of findings; events
-never leave a task, and batches leave it as rows of a few hundred bytes. Only DataFrames are used, so that
-it runs behind Spark Connect too.
+The driver receives ranges of blocks, the facts of `registry`, counts, and a bounded number of findings;
+events never leave a task, and batches leave it as rows of a few hundred bytes. The job uses only
+DataFrames, so it also runs on Spark Connect.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from veristream.spark import cores_of
 
 TASKS_PER_CORE = 4
 EVENTS_PER_PART = 50_000
-"""How many sequence numbers of a stream are asked of a party in one go."""
+"""How many sequence numbers of a stream one request to a party covers."""
 SPANS = 60
 SHUFFLES = "spark.sql.shuffle.partitions"
 
@@ -61,7 +61,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The parties' files in a folder that all machines of the cluster see."""
+    """Reads the parties' files from a folder that all machines of the cluster can read."""
 
     folder: Path
     genesis: Genesis
@@ -69,7 +69,7 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """The parties themselves."""
+    """Reads from the running parties."""
 
     access: PartyAccess
 
@@ -84,7 +84,7 @@ Source = Files | Parties
 
 @dataclass(frozen=True, slots=True)
 class AuditScope:
-    """What is audited: these topics, or all; `samples_max` findings of each kind are told one by one."""
+    """The topics to audit, or all; the report has up to `samples_max` findings of each kind."""
 
     topics: tuple[str, ...] = ()
     samples_max: int = 100
@@ -115,7 +115,7 @@ class Judged:
 
 
 def audit(session: SparkSession, source: Source, scope: AuditScope, tell: Tell) -> AuditReport:
-    """Runs the three jobs and puts together what they found; `tell` hears what is being done."""
+    """Runs the three jobs and returns the report; calls `tell` with the current step."""
     began_s = time.monotonic()
     kept: list[DataFrame] = []
     with _spark_failures(), _few_shuffles(session):
@@ -137,7 +137,6 @@ class _Audit:
         self.tasks = TASKS_PER_CORE * cores_of(session, None)
 
     def run(self, began_s: float) -> AuditReport:
-        """All of it."""
         ledger = self._keep(read_ledger(self.session, self.source, self.tasks, self.tell))
         few = _take(ledger.filter(f.col("what").isin(What.RANGE, What.FACT)), LedgerRow)
         ranges = [row for row in few if row.what == What.RANGE]
@@ -155,14 +154,14 @@ class _Audit:
         return make_report(self.source, self.scope, results, began_s)
 
     def _keep(self, frame: DataFrame) -> DataFrame:
-        """The same rows, computed once."""
+        """Caches the rows, so that they are computed once."""
         self.kept.append(frame.persist())
         return self.kept[-1]
 
     def _read_stored(
         self, admitted: DataFrame, registry: Registry, topics: tuple[str, ...]
     ) -> tuple[DataFrame, frozenset[str]]:
-        """What the parties have, and those of which there is nothing to read."""
+        """Returns the parties' batches, and the parties without any data."""
         match self.source:
             case Files(folder):
                 segments = disk.storage_segments(folder, self.genesis)
@@ -198,7 +197,7 @@ class _Audit:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What the jobs found: counts and findings that are here, and the findings that are still on Spark."""
+    """Results of the jobs: counts and findings on the driver, and the findings that are still on Spark."""
 
     ranges: Sequence[LedgerRow]
     topics: tuple[str, ...]
@@ -209,7 +208,7 @@ class Results:
 
 
 def make_report(source: Source, scope: AuditScope, results: Results, began_s: float) -> AuditReport:
-    """The report, with all findings counted and some of each kind in it."""
+    """Builds the report, with all findings counted and some of each kind included."""
     genesis, tallies = source.genesis, results.tallies
     by_accused = results.found.groupBy("kind", "role", "accused", *STREAM)
     counted = _take(by_accused.agg(f.count("*").alias("count")), Accused)
@@ -238,7 +237,7 @@ def make_report(source: Source, scope: AuditScope, results: Results, began_s: fl
 
 
 def read_ledger(session: SparkSession, source: Source, tasks: int, tell: Tell) -> DataFrame:
-    """The rows of all blocks, read by tasks."""
+    """Reads the rows of all blocks in tasks."""
     genesis = source.genesis
     match source:
         case Files(folder):
@@ -264,23 +263,21 @@ def read_ledger(session: SparkSession, source: Source, tasks: int, tell: Tell) -
 
 
 def choose_topics(registry: Registry, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The topics to audit: those that are wanted, or all that are validated; raises ModelError."""
+    """Returns the topics to audit: those in `wanted`, or all validated ones; raises ModelError."""
     validated = sorted(name for name, topic in registry.topics.items() if topic.validated)
     for name in wanted:
         topic = registry.topics.get(name)
         if topic is None or not topic.validated:
-            what = (
-                "there is no topic" if topic is None else "nothing can be audited of the unvalidated topic"
-            )
+            what = "there is no topic" if topic is None else "cannot audit the unvalidated topic"
             raise ModelError(
                 f"{what} {name}",
-                hint=f"validated are {', '.join(validated)}" if validated else "no topic is validated",
+                hint=f"validated topics: {', '.join(validated)}" if validated else "no topic is validated",
             )
     return tuple(sorted(set(wanted))) if wanted else tuple(validated)
 
 
 def find_admitted(ledger: DataFrame, topics: Sequence[str]) -> DataFrame:
-    """The admitted batches, each with the index of its first event in its partition."""
+    """Returns the admitted batches, each with the index of its first event in its partition."""
     so_far = (
         Window.partitionBy("topic", "partition")
         .orderBy("height", "number")
@@ -291,13 +288,13 @@ def find_admitted(ledger: DataFrame, topics: Sequence[str]) -> DataFrame:
     return indexed.filter(f.col("topic").isin(list(topics))) if topics else indexed
 
 
-# 2. What is stored
+# 2. Storage
 
 
 def read_segments(
     session: SparkSession, segments: Sequence[Segment], registry: Registry, topics: frozenset[str] | None
 ) -> DataFrame:
-    """The batches in these files, a task for each."""
+    """Reads the batches of these files, one task per file."""
 
     def read(number: int) -> Iterator[BatchCopy]:
         return disk.read_stored(segments[number], registry, topics)
@@ -306,7 +303,7 @@ def read_segments(
 
 
 def fetch_stored(admitted: DataFrame, access: PartyAccess, registry: Registry, tasks: int) -> DataFrame:
-    """What the parties give for the admitted batches: a task keeps one connection to each party it asks."""
+    """Fetches the admitted batches from the parties; a task opens one connection to each party it asks."""
     stream = (*STREAM, "key_epoch")
     parties = f.array(*(f.lit(party.name) for party in access.genesis.storage))
     last = f.max("sequence").over(Window.partitionBy(*stream))
@@ -330,12 +327,12 @@ def fetch_stored(admitted: DataFrame, access: PartyAccess, registry: Registry, t
 
 
 def as_judged(found: Finding | Tally) -> Judged:
-    """A finding or a tally as a row."""
+    """Converts a finding or a tally to a row."""
     return Judged("finding" if isinstance(found, Finding) else "tally", **asdict(found))
 
 
 def draw_timeline(admitted: DataFrame, begin_ms: int, end_ms: int) -> tuple[tuple[int, int], ...]:
-    """The events admitted in spans of equal length, from one time to another."""
+    """Counts the events admitted in spans of equal length between two times."""
     step = max(1, -(-(end_ms - begin_ms + 1) // SPANS))
     span: Column = ((f.col("time_ms") - begin_ms) / step).cast("bigint")
     sums = admitted.groupBy(span.alias("span")).agg(f.sum("count").alias("events")).collect()
@@ -350,7 +347,7 @@ def _only_findings(frame: DataFrame, what: str) -> DataFrame:
 
 
 def _sample(found: DataFrame, count_max: int) -> list[Finding]:
-    """Some findings of each kind, always the same."""
+    """Returns some findings of each kind, chosen deterministically."""
     order = Window.partitionBy("kind").orderBy(*STREAM, "sequence", "height", "accused")
     ranked = found.withColumn("rank", f.row_number().over(order))
     return _take(ranked.filter(f.col("rank") <= count_max), Finding)
@@ -376,7 +373,7 @@ def _count(ranges: Sequence[LedgerRow], tallies: Sequence[Tally]) -> Checked:
 def _spread(
     session: SparkSession, count: int, row: type[Row], work: Callable[[int], Iterator[Row]]
 ) -> DataFrame:
-    """The rows that `work` gives for each number below `count`, a task for each."""
+    """Returns the rows of `work` for each number below `count`, one task per number."""
 
     def run(batches: Arrow) -> Arrow:
         for batch in batches:
@@ -387,14 +384,14 @@ def _spread(
 
 
 def _take(frame: DataFrame, row: type[Row]) -> list[Row]:
-    """All rows of a frame, here."""
+    """Collects all rows of a frame."""
     table = frame.select(*names(cast("type[IsDataclass]", row))).toArrow()
     return list(from_arrow(row, table))
 
 
 @contextmanager
 def _few_shuffles(session: SparkSession) -> Iterator[None]:
-    """Shuffles of small rows into as many parts as there are tasks at once: each part costs a task."""
+    """Limits shuffle partitions to the number of parallel tasks, because rows are small."""
     before = session.conf.get(SHUFFLES)
     session.conf.set(SHUFFLES, str(2 * cores_of(session, None)))
     try:
@@ -409,7 +406,7 @@ _OURS = re.compile(r"veristream\.errors\.EnvironmentFailure: (.+)")
 
 @contextmanager
 def _spark_failures() -> Iterator[None]:
-    """Turns what fails in a task, or in Spark itself, into what the user can do about it."""
+    """Turns failures of tasks and of Spark into EnvironmentFailure with a hint."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -421,6 +418,6 @@ def _spark_failures() -> Iterator[None]:
                 "install it there, or ship it: see docs/spark.md",
             ) from error
         if ours is not None:
-            raise EnvironmentFailure(ours[1], "see who runs: veristream kabis status") from error
+            raise EnvironmentFailure(ours[1], "veristream kabis status shows which parties run") from error
         lines = [line for line in told.strip().splitlines() if line]
         raise EnvironmentFailure(f"a job of the audit failed: {lines[-1] if lines else error}") from error

@@ -1,7 +1,7 @@
-"""Asking the parties: blocks of any validator, and of each storage party whatever the ledger says it has.
+"""Reads from the parties: blocks from any validator, and all admitted batches from each storage party.
 
-A storage party is asked as consumers ask it: for ranges of sequence numbers, and by its digest for each
-admitted batch that no range has brought. What it gives is checked and described, never believed.
+A storage party is asked for ranges of sequence numbers, as by consumers, and then by digest for each
+admitted batch that was missing. Answers are checked and described, never trusted.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from veristream.kabis.wire.handshake import Identity
 BLOCKS_PER_READ = 500
 RANGE_BYTES = 4 << 20
 UNADMITTED_MAX = 1000
-"""How many batches behind the last admitted one are looked at: a party may make up any number."""
+"""How many batches after the last admitted one are checked; a party could invent any number."""
 ASKED_AT_ONCE = 16
 PATIENCE_S = 10.0
 WORDS_MAX = 300
-"""How much of a party's own words is told."""
+"""Maximum length of a party's message in a report."""
 
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class PartyAccess:
-    """How a task reaches the parties, and in whose name; it carries that client's secret key."""
+    """How a task connects to the parties; contains the client's secret key."""
 
     genesis: Genesis
     identity: Identity
@@ -50,9 +50,9 @@ class PartyAccess:
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """An admitted batch that a party is to be asked for.
+    """An admitted batch to request from a party.
 
-    `is_last` marks the last one of its stream, and `part` those that are asked for in one go.
+    `is_last` marks the last one of its stream; batches with the same `part` are requested together.
     """
 
     party: str
@@ -74,7 +74,7 @@ class BatchRequest:
 
 
 def read_height(access: PartyAccess) -> int:
-    """How far the chain is, as validators say of whom one is correct."""
+    """Returns a height that a correct validator has reached."""
 
     async def ask(ordering: Validators) -> int:
         try:
@@ -82,14 +82,14 @@ def read_height(access: PartyAccess) -> int:
         except FAILURES as error:
             raise EnvironmentFailure(
                 f"no validator of {access.genesis.chain_id} answers: {error}",
-                "see who runs: veristream kabis status; or read the parties' files: --files",
+                "veristream kabis status shows which parties run; --files reads the parties' files instead",
             ) from error
 
     return asyncio.run(_with_ordering(access, ask))
 
 
 def read_blocks(access: PartyAccess, first: int, last: int) -> Iterator[CertifiedBlock]:
-    """The blocks of these heights; raises EnvironmentFailure where no validator has one of them."""
+    """Yields the blocks of these heights; raises EnvironmentFailure if no validator returns one."""
     with asyncio.Runner() as runner:
         ordering = runner.run(_open(lambda: open_ordering(access.genesis, access.identity)))
         try:
@@ -102,7 +102,7 @@ def read_blocks(access: PartyAccess, first: int, last: int) -> Iterator[Certifie
 
 
 async def _read(ordering: Validators, first: int, last: int, patience_s: float) -> list[CertifiedBlock]:
-    """All of these blocks, however often one has to ask within the time."""
+    """Reads all of these blocks, retrying within the time limit."""
     found: list[CertifiedBlock] = []
     deadline_s = asyncio.get_running_loop().time() + patience_s
     while first + len(found) <= last:
@@ -110,12 +110,12 @@ async def _read(ordering: Validators, first: int, last: int, patience_s: float) 
         if asyncio.get_running_loop().time() > deadline_s:
             break
     if first + len(found) <= last:
-        raise EnvironmentFailure(f"no validator gives block {first + len(found)}")
+        raise EnvironmentFailure(f"no validator returns block {first + len(found)}")
     return found
 
 
 async def _open(make: Callable[[], Value]) -> Value:
-    """Makes what needs a running loop."""
+    """Calls `make` inside the running event loop."""
     return make()
 
 
@@ -132,9 +132,9 @@ async def _with_ordering(
 def fetch_stored(
     access: PartyAccess, registry: Registry, wanted: Iterable[BatchRequest]
 ) -> Iterator[BatchCopy]:
-    """What the parties give for these batches, which come sorted by party, stream and sequence.
+    """Yields the parties' copies of these batches, which are sorted by party, stream and sequence.
 
-    For those that were let go or given up nobody is asked.
+    Trimmed and skipped batches are not requested.
     """
     due = (each for each in wanted if registry.is_due(each))
     with asyncio.Runner() as runner:
@@ -160,7 +160,7 @@ async def _gather(found: AsyncIterator[BatchCopy]) -> list[BatchCopy]:
 
 
 class Asking:
-    """Asks one party for runs of batches; one that did not answer in time is not waited for again."""
+    """Requests runs of batches from one party; stops waiting for it after its first timeout."""
 
     def __init__(self, client: StorageClient, registry: Registry) -> None:
         self._client = client
@@ -168,7 +168,7 @@ class Asking:
         self._is_silent = False
 
     async def ask(self, wanted: Sequence[BatchRequest]) -> AsyncIterator[BatchCopy]:
-        """What the party gives for batches of one stream that follow one another."""
+        """Yields the party's copies of consecutive batches of one stream."""
         head = wanted[0]
         stream = StreamName(head.topic, head.partition, head.producer, head.key_epoch)
         is_last = any(each.is_last for each in wanted)
@@ -182,7 +182,7 @@ class Asking:
                     for stored in await self._ask_evidence(stream):
                         yield stored
         except (LyingPartyError, RequestError):
-            pass  # each batch is asked for by itself
+            pass  # each batch is requested by digest instead
         except FAILURES:
             self._is_silent = True
         missing = [each for each in wanted if each.digest not in seen]
@@ -194,7 +194,7 @@ class Asking:
     async def _ask_ranges(
         self, stream: StreamName, sequence: int, end: int, is_last: bool
     ) -> AsyncIterator[BatchCopy]:
-        """Batch after batch up to where the next part begins, or a bounded way past the last."""
+        """Yields batches up to the next part, or a bounded number after the last admitted one."""
         beyond = 0
         while sequence < end or (is_last and beyond < UNADMITTED_MAX):
             answer = await self._client.fetch_range(stream, sequence, RANGE_BYTES)
@@ -210,7 +210,7 @@ class Asking:
                 return
 
     def _inspect(self, data: bytes, stream: StreamName) -> BatchCopy | None:
-        """What the party gave, if it is a batch of this stream: nothing else was asked for."""
+        """Checks the answer; returns None if it is not a batch of this stream."""
         try:
             stored = inspect(self._registry, self._client.name, data)
         except DecodeError:
@@ -219,7 +219,7 @@ class Asking:
         return stored if named == stream else None
 
     async def _ask_evidence(self, stream: StreamName) -> list[BatchCopy]:
-        """Headers of the stream that contradict each other, as the party holds them."""
+        """Returns the party's evidence: contradicting headers of the stream."""
         pairs = await self._client.evidence(stream.topic)
         headers = [signed for pair in pairs for signed in pair]
         found = [describe(self._registry, self._client.name, each, Condition.HEADER) for each in headers]
@@ -227,7 +227,7 @@ class Asking:
         return [each for each in found if (each.partition, each.producer, each.key_epoch) == wanted]
 
     async def _ask_one(self, wanted: BatchRequest, room: asyncio.Semaphore) -> BatchCopy | None:
-        """The party's answer for one digest; None if it says that it does not have it."""
+        """Requests one digest; returns None if the party reports that it does not have it."""
         async with room:
             try:
                 if self._is_silent:
@@ -255,6 +255,6 @@ def _stored_as(wanted: BatchRequest, condition: Condition) -> BatchCopy:
 
 
 def _shorten(words: str) -> str:
-    """A party's words on one line, and no more of them than anybody reads."""
+    """Shortens a party's message to one line of bounded length."""
     line = " ".join(words.split())
     return line if len(line) <= WORDS_MAX else line[: WORDS_MAX - 1] + "…"

@@ -1,4 +1,4 @@
-"""The report as one HTML page, or as a part of another."""
+"""The report as an HTML page, or as part of one."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Drawn = TypeVar("Drawn")
 
 
 def to_html(report: AuditReport) -> str:
-    """The page."""
+    """Renders the report as a self-contained page."""
     return render_page(f"Audit of {report.chain_id}", *show_audit(report))
 
 
 def show_audit(report: AuditReport) -> Iterator[Markup]:
-    """What was found, as pictures and tables."""
+    """Renders the report as plots and tables."""
     yield from _verdict(report)
     yield element("div", *_plots(report), class_="plots")
     yield from _section("Faults", _counts(report))
@@ -53,7 +53,7 @@ def _verdict(report: AuditReport) -> Iterator[Markup]:
 
 
 def _accused(report: AuditReport) -> str:
-    """Who is accused, each of what."""
+    """Lists the accused with their kinds of faults."""
     kinds: dict[str, dict[str, None]] = {}
     for each in report.accused:
         if each.kind not in NOTES:
@@ -62,7 +62,7 @@ def _accused(report: AuditReport) -> str:
 
 
 def _plots(report: AuditReport) -> Iterator[Markup]:
-    """The pictures of what there is something of."""
+    """Yields the plots that have data."""
     drawn = sorted(report.streams, key=lambda line: -line.events)[:STREAMS_DRAWN]
     if report.timeline:
         yield _figure("Events admitted over time", draw_timeline, report.timeline)
@@ -144,7 +144,7 @@ def _findings(report: AuditReport) -> Iterator[Markup]:
 
 
 def where(finding: Finding) -> str:
-    """Where a finding stands, in words."""
+    """Describes the place of a finding."""
     words = []
     if finding.topic:
         words.append(f"{finding.topic}-{finding.partition}, {finding.producer}")

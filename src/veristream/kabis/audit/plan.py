@@ -1,9 +1,9 @@
-"""What the ledger says was admitted, from its blocks: read by tasks, each block checked for itself.
+"""Extracts the admitted batches from the ledger's blocks, in tasks that check each block on its own.
 
-A task takes blocks of consecutive heights. It verifies every certificate and every storage receipt, and
-that each block names the one before; it does not replay the ledger's rules, which would have to go from the
-first block to the last. What needs all blocks before (keys, low-water marks, skipped batches) goes to
-`registry` as facts, which are few; the admitted batches stay in tasks.
+A task reads blocks of consecutive heights. It verifies every certificate, every storage receipt, and the
+link of each block to the previous one. It does not replay the ledger's rules, which would require all
+blocks in order. What depends on all earlier blocks (keys, low-water marks, skipped batches) goes to
+`registry` as a few facts; the admitted batches stay in tasks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from veristream.kabis.protocol.transactions import (
 
 
 class What(StrEnum):
-    """What a row of the ledger is."""
+    """Kinds of ledger rows."""
 
     BATCH = "batch"
     FACT = "fact"
@@ -41,12 +41,12 @@ class What(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """One thing that a block says; which columns count depends on `what`.
+    """One statement of a block; `what` determines the columns that are used.
 
-    A batch has its encoded signed header as `body` and the parties whose receipts are good as `vouched`. A
-    fact has its encoded transaction. A range is what one task has read: `height` to `last`, `count` blocks,
-    the last one's time and, as `digest`, its id, and as `body` that of the one before the first; so many
-    `signatures` were verified.
+    A batch has its encoded signed header as `body`, and the parties with valid receipts as `vouched`. A
+    fact has its encoded transaction. A range describes what one task has read: `count` blocks from `height`
+    to `last`, the time and id (`digest`) of the last one, the id of the block before the first (`body`),
+    and the number of verified `signatures`.
     """
 
     what: str
@@ -74,7 +74,7 @@ _LASTING = (SetTopic, RegisterKey, RotateKey, RevokeKey, LowWater, Hole)
 
 
 class _Counted:
-    """Verifies, and counts how often."""
+    """Verifies signatures and counts them."""
 
     def __init__(self, verify: Verify) -> None:
         self._verify = verify
@@ -88,7 +88,7 @@ class _Counted:
 def scan_blocks(
     genesis: Genesis, blocks: Iterable[CertifiedBlock], verify: Verify = verify_signature
 ) -> Iterator[LedgerRow]:
-    """The rows of consecutive blocks, and in the end the range that they cover; of no blocks, nothing."""
+    """Yields the rows of consecutive blocks, and finally their range; nothing if there are no blocks."""
     counted = _Counted(verify)
     first: CertifiedBlock | None = None
     last: CertifiedBlock | None = None
@@ -112,14 +112,14 @@ def scan_blocks(
 
 
 def scan_block(genesis: Genesis, certified: CertifiedBlock, verify: Verify) -> Iterator[LedgerRow]:
-    """The rows of one block: its certificate's faults, then each transaction that an audit looks at."""
+    """Yields the rows of one block: faults of its certificate, then each transaction that matters here."""
     header, certificate = certified.block.header, certified.certificate
     try:
         if (certificate.height, certificate.block_id) != (header.height, header.block_id()):
             raise CertificateError("the votes are for another block")
         certificate.verify(genesis.chain_id, genesis.validator_keys, verify)
     except CertificateError as error:
-        yield _unverifiable(Role.LEDGER, "", header.height, f"the certificate: {error}")
+        yield _unverifiable(Role.LEDGER, "", header.height, f"invalid certificate: {error}")
     for number, encoded in enumerate(certified.block.transactions):
         try:
             transaction = decode_transaction(encoded)
@@ -134,11 +134,11 @@ def scan_block(genesis: Genesis, certified: CertifiedBlock, verify: Verify) -> I
             case Skip() | BatchConflict() | VoteConflict():
                 yield LedgerRow(What.FACT, header.height, number, header.time_ms, body=encoded)
             case _:
-                pass  # consumer groups
+                pass  # transactions of consumer groups
 
 
 def check_ranges(genesis: Genesis, ranges: Iterable[LedgerRow]) -> Iterator[Finding]:
-    """Where a range of blocks does not go on from the one before it; the first goes on from the genesis."""
+    """Yields a finding for each range that does not follow the previous one, or the genesis."""
     height, before = 0, genesis.digest()
     for each in sorted(ranges, key=lambda row: row.height):
         if each.height != height + 1 or each.body != before:
@@ -153,7 +153,7 @@ def _check_link(before: CertifiedBlock, after: CertifiedBlock) -> Iterator[Ledge
 
 
 def _unlinked(height: int) -> Finding:
-    detail = f"block {height} does not follow the block before it"
+    detail = f"block {height} does not follow the previous block"
     return Finding(Kind.UNVERIFIABLE_RECEIPT, Role.LEDGER, "", height=height, detail=detail)
 
 
@@ -169,7 +169,7 @@ def _scan_submit(
         else:
             yield _unverifiable(Role.STORAGE, receipt.party, block.height, problem, submit)
     if len(submit.receipts) < genesis.receipts_needed:
-        problem = f"{len(submit.receipts)} storage receipts where {genesis.receipts_needed} are needed"
+        problem = f"{len(submit.receipts)} storage receipts; {genesis.receipts_needed} are required"
         yield _unverifiable(Role.LEDGER, "", block.height, problem, submit)
     yield LedgerRow(
         What.BATCH,
@@ -191,10 +191,10 @@ def _scan_submit(
 def find_receipt_problem(
     genesis: Genesis, receipt: StorageReceipt, digest: bytes, verify: Verify
 ) -> str | None:
-    """Why a storage receipt is no receipt for this batch; None if it is one."""
+    """Returns why a storage receipt is not valid for this batch, or None."""
     public = next((party.public for party in genesis.storage if party.name == receipt.party), None)
     if public is None:
-        return "the receipt is of nobody who stores"
+        return "the receipt is not from a storage party"
     if receipt.digest != digest:
         return "the receipt is for another batch"
     try:
@@ -218,5 +218,5 @@ def _unverifiable(
 
 
 def as_row(finding: Finding) -> LedgerRow:
-    """A finding as a row of the ledger."""
+    """Converts a finding to a ledger row."""
     return LedgerRow(What.FINDING, **asdict(finding))

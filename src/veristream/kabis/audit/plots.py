@@ -1,4 +1,4 @@
-"""Plots as SVG, drawn here: bars over time and bars beside names; they scale with the page's width."""
+"""SVG plots that scale with the page's width: bars over time, and named bars."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from datetime import UTC, datetime
 from veristream.page import Markup, element, empty, escape, text
 
 WIDTH = 400
-"""Units across: on a page of so many pixels a letter has the size that the style says."""
+"""Width in SVG units; on a page of this many pixels, text has the size of the style sheet."""
 ROW = 22
 BAR = 12
 NAME_MAX = 36
-"""Letters of a name that have room beside a figure."""
+"""Maximum length of a name next to a figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A piece of a bar: how long it is, its class in the style sheet, and what it stands for."""
+    """A part of a bar: its length, its class in the style sheet, and its label."""
 
     value: int
     style: str
@@ -34,7 +34,7 @@ class Bar:
 
 
 def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
-    """Bars beneath their names, as long as their values, the longest across all of the width."""
+    """Draws bars below their names; the longest takes the whole width."""
     longest = max((sum(part.value for part in bar.parts) for bar in bars), default=0) or 1
     pieces: list[Markup] = []
     for number, bar in enumerate(bars):
@@ -46,7 +46,7 @@ def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
         left = 0.0
         for part in bar.parts:
             width = WIDTH * part.value / longest
-            # A fault among thousands must still be seen.
+            # A single fault among thousands must stay visible.
             shown = max(width, 3.0) if part.value else 0.0
             place = (min(left, WIDTH - shown), top + ROW, shown, BAR)
             pieces.append(_rectangle(place, part.style, f"{part.label}: {part.value:,}"))
@@ -55,13 +55,13 @@ def draw_bars(title: str, bars: Sequence[Bar]) -> Markup:
 
 
 def shorten(name: str) -> str:
-    """The name, without its middle if it is too long: names often differ at their ends."""
+    """Omits the middle of a long name, because names often differ at their ends."""
     end = NAME_MAX // 2
     return name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - end - 1]}…{name[-end:]}"
 
 
 def draw_timeline(title: str, spans: Sequence[tuple[int, int]]) -> Markup:
-    """Bars over time, each with the time at which its span begins and how many there were."""
+    """Draws a bar for each span, given its start time and count."""
     height, room = 120, 90
     highest = max((count for _, count in spans), default=0) or 1
     step = WIDTH / max(1, len(spans))
@@ -83,7 +83,7 @@ def _rectangle(place: tuple[float, float, float, float], style: str, label: str)
 
 
 def show_time(time_ms: int) -> str:
-    """A time of the ledger, to the second."""
+    """Formats a ledger time, to the second."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 

@@ -1,4 +1,4 @@
-"""What holds for all of an audit: keys and when they were valid, topics, marks, and what was skipped."""
+"""Facts for the whole audit: keys and their validity, topics, low-water marks, and skipped batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Conflict = tuple[str, int, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A transaction that lasts, and where it stands."""
+    """A transaction with lasting effect, and its place on the ledger."""
 
     height: int
     number: int
@@ -46,7 +46,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A batch that was given up: in which block, and which parties signed that they do not have it."""
+    """A skipped batch: the block of the decision, and the parties that signed that they lack it."""
 
     height: int
     confessed: tuple[str, ...]
@@ -54,7 +54,7 @@ class Skipped:
 
 @dataclass(slots=True)
 class Registry:
-    """What all facts together say; tasks get it whole."""
+    """The combined facts, sent to every task."""
 
     chain_id: str
     keys: dict[tuple[str, int], Key] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class Registry:
     conflicts: set[Conflict] = field(default_factory=set)
 
     def is_due(self, batch: Due) -> bool:
-        """Whether those who vouched for a batch must still have it: neither let go nor given up."""
+        """Whether parties with receipts must still have the batch: it is neither trimmed nor skipped."""
         mark = self.marks.get((batch.topic, batch.partition), 0)
         return batch.digest not in self.skipped and batch.first_index + batch.count > mark
 
     def is_signed(self, signed: SignedHeader, verify: Verify = verify_signature) -> bool:
-        """Whether the header's producer has signed it, with the key of the epoch it names."""
+        """Whether the producer signed the header with the key of the header's epoch."""
         key = self.keys.get((signed.header.producer, signed.header.key_epoch))
         if key is None or signed.header.chain_id != self.chain_id:
             return False
@@ -81,31 +81,31 @@ class Registry:
 
 
 class Due(Protocol):
-    """An admitted batch, as far as it matters whether it must still be kept."""
+    """The attributes of an admitted batch that determine whether it must still be kept."""
 
     @property
     def topic(self) -> str:
-        """Its topic."""
+        """Topic of the batch."""
 
     @property
     def partition(self) -> int:
-        """Its partition."""
+        """Partition of the batch."""
 
     @property
     def first_index(self) -> int:
-        """The index of its first event."""
+        """Index of its first event."""
 
     @property
     def count(self) -> int:
-        """How many events it has."""
+        """Number of its events."""
 
     @property
     def digest(self) -> bytes:
-        """What names it."""
+        """Digest of its header."""
 
 
 def overlap(first: BatchHeader, second: BatchHeader) -> int | None:
-    """The first sequence number that two different batches of one key and partition both claim."""
+    """Returns the first sequence number shared by two different batches of one key and partition."""
     sides = [(each.topic, each.partition, each.producer, each.key_epoch) for each in (first, second)]
     begin = max(first.first_sequence, second.first_sequence)
     end = min(first.next_sequence, second.next_sequence)
@@ -113,7 +113,7 @@ def overlap(first: BatchHeader, second: BatchHeader) -> int | None:
 
 
 class _Reading:
-    """Takes the facts in the order of the ledger."""
+    """Reads the facts in ledger order."""
 
     def __init__(self, genesis: Genesis, verify: Verify) -> None:
         self.genesis = genesis
@@ -145,7 +145,7 @@ class _Reading:
                 raise SignatureError("no valid key")
             signed.verify(self.genesis.chain_id, key.public, self.verify)
         except SignatureError:
-            detail = f"an action that {signed.author} never signed was ordered"
+            detail = f"an action was ordered that {signed.author} did not sign"
             self._find(Kind.BAD_SIGNATURE, Role.LEDGER, "", height, detail)
             return False
         return True
@@ -213,7 +213,7 @@ class _Reading:
 def read_facts(
     genesis: Genesis, facts: Iterable[Fact], verify: Verify = verify_signature
 ) -> tuple[Registry, list[Finding]]:
-    """What the facts say, and what is wrong with them."""
+    """Combines the facts; returns the registry and the faults of the facts."""
     reading = _Reading(genesis, verify)
     for fact in sorted(facts, key=lambda each: (each.height, each.number)):
         reading.take(fact.height, decode_transaction(fact.transaction))

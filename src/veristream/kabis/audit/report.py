@@ -1,4 +1,4 @@
-"""What an audit says in the end: data, and the JSON of it."""
+"""The report of an audit, and its JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veristream.kabis.audit.findings import NOTES, Finding, Kind, Role, Tally
 
 @dataclass(frozen=True, slots=True)
 class Accused:
-    """How often one fault was found of one party in one stream; `topic` is empty where there is none."""
+    """Count of one kind of fault of one party in one stream; `topic` may be empty."""
 
     kind: str
     role: str
@@ -25,7 +25,7 @@ class Accused:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """One producer's batches in one partition, as the ledger has them, and the faults found there."""
+    """One producer's batches in one partition of the ledger, and the faults found there."""
 
     topic: str
     partition: int
@@ -37,7 +37,7 @@ class StreamLine:
 
 @dataclass(frozen=True, slots=True)
 class PartyLine:
-    """One storage party: for how many batches it vouched, how many copies it gave, how many are good."""
+    """Counts of one storage party: receipts, returned copies, good copies, unanswered requests."""
 
     party: str
     vouched: int
@@ -50,7 +50,7 @@ class PartyLine:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """How much was looked at; an event copy is one event as one party has it, and good."""
+    """How much was checked; an event copy is a good copy of one event at one party."""
 
     blocks: int
     batches: int
@@ -62,9 +62,9 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """All of an audit: `findings` are some of each kind, `accused` counts all of them.
+    """The result of an audit: `findings` has some findings of each kind, `accused` counts all of them.
 
-    `timeline` has the events admitted in spans of equal length, each with the time at which it begins.
+    `timeline` has the start and the number of admitted events of spans of equal length.
     """
 
     chain_id: str
@@ -81,7 +81,7 @@ class AuditReport:
 
     @property
     def counts(self) -> dict[Kind, int]:
-        """How often each fault was found, notes among them; zero where there is none."""
+        """Number of findings of each kind, including notes and zeros."""
         found: Counter[str] = Counter()
         for each in self.accused:
             found[each.kind] += each.count
@@ -89,22 +89,22 @@ class AuditReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found but notes."""
+        """Whether there are no findings except notes."""
         return not any(count for kind, count in self.counts.items() if kind not in NOTES)
 
     @property
     def events_per_s(self) -> float:
-        """Good copies of events that were checked in a second."""
+        """Good copies of events checked per second."""
         return self.checked.event_copies / self.seconds
 
     @property
     def signatures_per_s(self) -> float:
-        """Signatures that were verified in a second."""
+        """Signatures verified per second."""
         return self.checked.signatures / self.seconds
 
 
 def count_findings(findings: Sequence[Finding]) -> list[Accused]:
-    """Findings by whom they speak against."""
+    """Counts findings by accused."""
     found = Counter(
         (each.kind, each.role, each.accused, each.topic, each.partition, each.producer) for each in findings
     )
@@ -112,7 +112,7 @@ def count_findings(findings: Sequence[Finding]) -> list[Accused]:
 
 
 def merge_accused(lists: Sequence[Sequence[Accused]]) -> tuple[Accused, ...]:
-    """Several counts as one, the gravest kinds first."""
+    """Merges counts, gravest kinds first."""
     total: Counter[tuple[str, str, str, str, int, str]] = Counter()
     for accused in lists:
         for each in accused:
@@ -124,7 +124,7 @@ def merge_accused(lists: Sequence[Sequence[Accused]]) -> tuple[Accused, ...]:
 
 
 def find_silent(tallies: Sequence[Tally], unread: frozenset[str]) -> list[Finding]:
-    """One finding for each party of which batches were asked for in vain."""
+    """Returns one finding for each party that did not answer for some batches."""
     unanswered: Counter[str] = Counter(dict.fromkeys(unread, 0))
     for tally in tallies:
         if tally.unanswered:
@@ -135,14 +135,14 @@ def find_silent(tallies: Sequence[Tally], unread: frozenset[str]) -> list[Findin
             Role.STORAGE,
             party,
             count=count,
-            detail=f"of {count:,} of its batches nothing is known",
+            detail=f"{count:,} of its batches could not be checked",
         )
         for party, count in sorted(unanswered.items())
     ]
 
 
 def make_streams(tallies: Sequence[Tally], accused: Sequence[Accused]) -> tuple[StreamLine, ...]:
-    """A line for each stream that the ledger has."""
+    """Returns a line for each stream on the ledger."""
     ledger = [tally for tally in tallies if not tally.party]
     faults: dict[tuple[str, int, str], Counter[str]] = {}
     for each in accused:
@@ -158,7 +158,7 @@ def make_streams(tallies: Sequence[Tally], accused: Sequence[Accused]) -> tuple[
 def make_parties(
     names: Sequence[str], tallies: Sequence[Tally], accused: Sequence[Accused]
 ) -> tuple[PartyLine, ...]:
-    """A line for each storage party."""
+    """Returns a line for each storage party."""
     lines = []
     for name in names:
         own = [tally for tally in tallies if tally.party == name]
@@ -181,7 +181,7 @@ def make_parties(
 
 
 def to_json(report: AuditReport) -> dict[str, Any]:
-    """The report as the fields of a JSON object."""
+    """Returns the fields of the report's JSON object."""
     return {
         "chain_id": report.chain_id,
         "height": report.height,

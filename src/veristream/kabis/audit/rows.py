@@ -1,4 +1,4 @@
-"""Flat dataclasses as Arrow records and as Spark's columns: one layout for each, taken from its fields."""
+"""Maps flat dataclasses to Arrow record batches and Spark schemas, by their fields."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ _COLUMNS: Mapping[str, _Column] = {
 
 
 def names(row: type[IsDataclass]) -> list[str]:
-    """The columns' names, in their order."""
+    """Returns the names of the columns in order."""
     return [field.name for field in fields(row)]
 
 
 def to_ddl(row: type[IsDataclass]) -> str:
-    """The columns as Spark wants a schema."""
+    """Returns the columns as a Spark schema."""
     return ", ".join(f"`{field.name}` {_COLUMNS[str(field.type)].ddl}" for field in fields(row))
 
 
 def to_arrow(row: type[Row], rows: Iterable[Row]) -> Iterator[Any]:
-    """The rows as record batches of bounded size."""
+    """Converts rows to record batches of bounded size."""
     schema = pa.schema([(field.name, _COLUMNS[str(field.type)].arrow) for field in fields(row)])
     taken: list[Row] = []
     for each in rows:
@@ -59,13 +59,13 @@ def to_arrow(row: type[Row], rows: Iterable[Row]) -> Iterator[Any]:
 
 
 def to_table(row: type[Row], rows: Iterable[Row]) -> Any:
-    """The rows as one Arrow table."""
+    """Converts rows to one Arrow table."""
     schema = pa.schema([(field.name, _COLUMNS[str(field.type)].arrow) for field in fields(row)])
     return pa.Table.from_batches(list(to_arrow(row, rows)), schema)
 
 
 def from_arrow(row: type[Row], data: Any) -> Iterator[Row]:
-    """The rows in a record batch or table, of those columns that the dataclass has."""
+    """Reads the rows of a record batch or table, using the columns of the dataclass."""
     columns = []
     for field in fields(row):
         values = data.column(field.name).to_pylist()

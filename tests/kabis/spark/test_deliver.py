@@ -178,7 +178,7 @@ def test_a_stranger_under_our_name_is_an_error_and_not_a_loss(
     with producing(cluster) as producer:
         for partition in (0, 1):
             producer.push(Record("orders", b"hello", partition=partition))
-    with pytest.raises(ModelError, match="somebody else has pushed to orders-0 as alice"):
+    with pytest.raises(ModelError, match="another process has pushed to orders-0 as alice"):
         run(cluster, tmp_path, 0, rows(0, 10))
 
 

@@ -124,7 +124,7 @@ def test_when_all_lie_nothing_is_believed() -> None:
     with pytest.raises(EnvironmentFailure) as caught:
         read(cluster, part, timeout_s=0.3)
     assert caught.value.message.startswith(
-        "no storage party returns the batch of orders-1 at index 3 (s0: the events are not those that"
+        "no storage party returns the batch of orders-1 at index 3 (s0: the events do not match"
     )
 
 
@@ -160,8 +160,8 @@ def test_table_1(caplog: pytest.LogCaptureFixture) -> None:
     assert read_all(cluster, "logs") == []
     (warning,) = caplog.messages
     assert warning == (
-        "logs is not validated, so that guarantee=extended gives nothing that is pushed to it now;"
-        " guarantee=basic reads it"
+        "logs is not validated, so guarantee=extended returns no events pushed to it now;"
+        " use guarantee=basic to read it"
     )
 
 
@@ -180,7 +180,7 @@ def test_what_stands_in_kafka_is_read_from_there() -> None:
         return replace(cluster.channels(author_of("bob")), kafka={"s0": KafkaSettings("127.0.0.1:9092")})
 
     with Watch(cluster.genesis, connect, ["orders", "logs"], validate=False, timeout_s=5.0) as watch:
-        with pytest.raises(ModelError, match="logs is not validated, and stands in Kafka") as caught:
+        with pytest.raises(ModelError, match="logs is not validated and is stored in Kafka") as caught:
             watch.refresh()
         assert caught.value.hint.startswith("Spark reads it with format('kafka')")
 

@@ -72,29 +72,29 @@ def test_what_is_said(folder: Path) -> None:
     assert options.caller.genesis == by_folder.caller.genesis
 
 
-JSON_HINT = 'it is "earliest", "latest" or JSON like {"orders": {"0": 17, "1": "latest"}}'
+JSON_HINT = 'use "earliest", "latest" or JSON like {"orders": {"0": 17, "1": "latest"}}'
 
 
 @pytest.mark.parametrize(
     ("option", "value", "told", "hint"),
     [
         ("topics", "", "option topics is missing", "name one topic or several"),
-        ("topics", "a,b c", "option topics: 'b c' is no topic's name", "name one topic or several"),
-        ("guarantee", "exact", "option guarantee: 'exact'", "it is basic or extended"),
-        ("startingIndex", "first", "option startingIndex: 'first' cannot be read", JSON_HINT),
-        ("startingIndex", "[1]", "option startingIndex: '[1]' cannot be read", JSON_HINT),
-        ("startingIndex", '{"a": {"0": true}}', """'{"a": {"0": true}}' cannot be read""", JSON_HINT),
-        ("endingIndex", '{"a": {"0": -3}}', """option endingIndex: '{"a": {"0": -3}}' can""", JSON_HINT),
-        ("endingIndex", '{"b": {"0": 1}}', "option endingIndex: b is not read", "name it in topics too"),
-        ("maxRowsPerTask", "0", "option maxRowsPerTask: '0'", "it is a whole number, 1 or more"),
-        ("timeoutSeconds", "nan", "option timeoutSeconds: 'nan'", "it is a number of seconds above 0"),
+        ("topics", "a,b c", "option topics: 'b c' is not a topic name", "name one topic or several"),
+        ("guarantee", "exact", "option guarantee: 'exact'", "use basic or extended"),
+        ("startingIndex", "first", "option startingIndex: 'first' is not valid", JSON_HINT),
+        ("startingIndex", "[1]", "option startingIndex: '[1]' is not valid", JSON_HINT),
+        ("startingIndex", '{"a": {"0": true}}', """'{"a": {"0": true}}' is not valid""", JSON_HINT),
+        ("endingIndex", '{"a": {"0": -3}}', """option endingIndex: '{"a": {"0": -3}}' is""", JSON_HINT),
+        ("endingIndex", '{"b": {"0": 1}}', "option endingIndex: b is not read", "add it to option topics"),
+        ("maxRowsPerTask", "0", "option maxRowsPerTask: '0'", "use a whole number, 1 or more"),
+        ("timeoutSeconds", "nan", "option timeoutSeconds: 'nan'", "use a number of seconds greater than 0"),
         ("client", "nobody", "has no key of 'nobody'", "it has admin, consumer, producer"),
         ("cluster", "/nowhere", "option cluster: there is no cluster in /nowhere", "kabis up --data"),
-        ("keyEpoch", "1", "option cluster excludes genesis and key", "give the folder of a cluster"),
-        ("genesis", "g.json", "option cluster excludes genesis and key", "give the folder of a cluster"),
-        ("guarante", "basic", "option guarante is not one that this has", "did you mean guarantee?"),
-        ("rows", "basic", "option rows is not one that this has", "there are cluster, genesis, key"),
-        ("maxRowsPerTrigger", "5", "option maxRowsPerTrigger is not one", "did you mean maxRowsPerTask?"),
+        ("keyEpoch", "1", "option cluster excludes genesis and key", "name the folder of a cluster"),
+        ("genesis", "g.json", "option cluster excludes genesis and key", "name the folder of a cluster"),
+        ("guarante", "basic", "unknown option guarante", "did you mean guarantee?"),
+        ("rows", "basic", "unknown option rows", "options are cluster, genesis, key"),
+        ("maxRowsPerTrigger", "5", "unknown option maxRowsPerTrigger", "did you mean maxRowsPerTask?"),
     ],
 )
 def test_each_wrong_option_is_named(folder: Path, option: str, value: str, told: str, hint: str) -> None:
@@ -137,8 +137,8 @@ def test_what_a_writer_is_told(folder: Path, tmp_path: Path) -> None:
     assert (options.topic, options.journal) == ("a", folder / "journals" / "producer")
     assert write_options({"cluster": str(folder), "writerId": "w"}, BATCH_WRITE).writer_id == "w"
     for wrong, told in (
-        ({"writerId": "w"}, "option writerId is not one that this has"),
-        ({"topic": "a b"}, "option topic: 'a b' is no name"),
+        ({"writerId": "w"}, "unknown option writerId"),
+        ({"topic": "a b"}, "option topic: 'a b' is not a valid name"),
     ):
         with pytest.raises(ModelError, match=told):
             write_options({"cluster": str(folder), **wrong}, STREAM_WRITE)

@@ -163,7 +163,7 @@ def test_a_batch_ends_where_the_partitions_do_or_did() -> None:
     assert next_ends(begun, BOUNDS) == {ORDERS: 10, OTHER: 4}
     assert next_ends(begun, BOUNDS, {ORDERS: 7, OTHER: 2}) == {ORDERS: 7, OTHER: 2}
     assert next_ends(begun, BOUNDS, {ORDERS: 3}) == {ORDERS: 4}
-    with pytest.raises(ModelError, match="orders-0 ends at 10, and the stream was at 11 already"):
+    with pytest.raises(ModelError, match="orders-0 ends at 10, but the stream is already at 11"):
         next_ends({ORDERS: 11}, BOUNDS)
 
 
@@ -179,5 +179,5 @@ def test_what_was_let_go_is_an_error_or_skipped() -> None:
     assert keep_bounds([Range(ORDERS, 0, 2)], BOUNDS, strict=False) == []
     with pytest.raises(BelowLowWaterError, match="index 0 is below the low-water mark 2"):
         keep_bounds(ranges, BOUNDS, strict=True)
-    with pytest.raises(ModelError, match="ends at 10, and the stream was at 11 already"):
+    with pytest.raises(ModelError, match="ends at 10, but the stream is already at 11"):
         keep_bounds([Range(ORDERS, 4, 11)], BOUNDS, strict=True)

@@ -1,6 +1,6 @@
 """`format("kabis")`: Spark reads and writes topics, in batches and as streams.
 
-`register(spark)` makes the format known to a session. PySpark is imported when it is called for.
+`register(spark)` registers the format with a session. PySpark is imported only when needed.
 """
 
 from __future__ import annotations

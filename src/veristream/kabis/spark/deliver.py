@@ -1,11 +1,11 @@
-"""Pushing an epoch exactly once, by the sequence numbers that the ledger counts; without Spark.
+"""Pushes an epoch exactly once, using sequence numbers on the ledger; independent of Spark.
 
-One process pushes at a time: the producer's journal is locked. A producer's events of a partition are
-numbered on the ledger, and no other producer pushes under its name. So the number on the ledger, less the
-number from before the epoch, is how many events of the epoch are there, and the rest is pushed. What is
-there is read back and compared, so that a stranger's events under our name are an error and not a loss.
+Only one process pushes at a time, because the producer's journal is locked. The ledger numbers a producer's
+events in each partition, and no other producer uses its name. So the current number minus the number before
+the epoch is how many events of the epoch were admitted; the rest is pushed. The admitted ones are read back
+and compared, so that events pushed by someone else under our name cause an error and not a loss.
 
-Topics that are not validated have no such numbers: an epoch that is begun again pushes them again.
+Unvalidated topics have no such numbers: an epoch that is started again pushes their events again.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from veristream.kabis.spark.watch import Watch
 POLL_S = 0.02
 
 Check = Callable[[Epoch, Place, int], None]
-"""Raises ModelError unless the first so many events of the epoch in a place are those on the ledger."""
+"""Raises ModelError unless the first `count` events of the epoch in a place are those on the ledger."""
 
 
 class Staged(NamedTuple):
-    """A row as its task encoded it; without a partition the key chooses it."""
+    """A row as encoded by its task; without a partition, the key determines it."""
 
     topic: str
     partition: int | None
@@ -42,7 +42,7 @@ class Staged(NamedTuple):
 def deliver(
     producer: KabisProducer, outbox: Outbox, number: int, rows: Sequence[Staged], check: Check
 ) -> int:
-    """Pushes the rows of an epoch, once however often it is called; gives how many it pushed now."""
+    """Pushes the rows of an epoch exactly once, even if called again; returns how many it pushed now."""
     kept = outbox.load()
     pushed = 0
     if kept is not None and not kept.finished:
@@ -60,7 +60,7 @@ def deliver(
 def stage(
     producer: KabisProducer, rows: Iterable[Staged]
 ) -> tuple[tuple[tuple[Place, int], ...], tuple[Posted, ...]]:
-    """The rows with the partitions that they go to, and how many events of ours those have now."""
+    """Assigns rows to partitions; returns them with the current number of our events in each."""
     counts: dict[str, int] = {}
     events = []
     for number, row in enumerate(rows):
@@ -77,7 +77,7 @@ def stage(
 
 
 def push(producer: KabisProducer, events: Iterable[Posted]) -> None:
-    """Pushes events and waits until all are acknowledged; raises why one was not."""
+    """Pushes events and waits until all are acknowledged; raises the first failure."""
     pending = []
     for topic, partition, leaf in events:
         event = decode_leaf(leaf)
@@ -92,7 +92,7 @@ def push(producer: KabisProducer, events: Iterable[Posted]) -> None:
 
 
 def push_rest(producer: KabisProducer, epoch: Epoch, check: Check) -> int:
-    """Pushes what the ledger does not have of an epoch that was begun before; gives how much that is."""
+    """Pushes the events of an interrupted epoch that are not on the ledger; returns their number."""
     there: Counter[Place] = Counter()
     for place, before in epoch.before:
         there[place] = wait_for_sequence(producer, place) - before
@@ -110,20 +110,20 @@ def push_rest(producer: KabisProducer, epoch: Epoch, check: Check) -> int:
 
 
 def wait_for_sequence(producer: KabisProducer, place: Place, timeout_s: float = 60.0) -> int:
-    """How many events of ours a partition has, once what was signed before a restart has arrived there."""
+    """Returns the number of our events in a partition, after those signed before a restart are admitted."""
     deadline_s = time.monotonic() + timeout_s
     while (found := producer.sequence(*place)) is None:
         if time.monotonic() > deadline_s:
             raise EnvironmentFailure(
-                f"events that were signed before a restart do not arrive within {timeout_s:g} s",
-                "see `veristream kabis status`; perhaps their topic is no longer validated",
+                f"events signed before a restart were not admitted within {timeout_s:g} s",
+                "check `veristream kabis status`; perhaps their topic is no longer validated",
             )
         time.sleep(POLL_S)
     return found
 
 
 def check_there(watch: Watch, name: str, epoch: Epoch, place: Place, count: int) -> None:
-    """Reads back what the ledger has of us since the epoch began, and compares it."""
+    """Reads back our admitted events since the start of the epoch, and compares them."""
     watch.refresh()
     before = dict(epoch.before)[place]
     expected = epoch.lane(place)[:count]
@@ -147,6 +147,6 @@ def check_there(watch: Watch, name: str, epoch: Epoch, place: Place, count: int)
         expected[at : at + len(leaves)] != list(leaves) for at, leaves in found.items()
     ):
         raise ModelError(
-            f"somebody else has pushed to {place[0]}-{place[1]} as {name} in the middle of an epoch",
-            hint="give the writer a client of its own: veristream kabis client add NAME, option client",
+            f"another process has pushed to {place[0]}-{place[1]} as {name} during an epoch",
+            hint="use a separate client for each writer: veristream kabis client add NAME, option client",
         )

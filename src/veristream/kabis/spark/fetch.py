@@ -1,8 +1,7 @@
-"""Reading the parts of a plan from storage parties that may be silent or lie; without Spark.
+"""Reads the parts of a plan from storage parties that may be silent or lie; independent of Spark.
 
-An extended part has the headers that the ledger admitted. A batch counts if it is the one under its header,
-and the header is signed by its producer; a party that gives anything else is left for another one. A plain
-part is read from the one party that is believed.
+An extended part has the admitted headers. A batch is accepted if it matches its header and its producer
+signed the header; otherwise another party is asked. A plain part is read from one trusted party.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.spark.plan import AdmittedPart, Part, PlainPart
 
 AHEAD_BATCHES = 8
-"""How many batches are on their way at once."""
+"""Number of batches requested in advance."""
 PLAIN_BYTES = 1 << 20
 
 OpenStorage = Callable[[], Awaitable[Sequence[Storage]]]
-"""Reaches the storage parties, in the event loop that will use them."""
+"""Opens the storage channels in the event loop that will use them."""
 
 
 async def read_part(
     parties: Sequence[Storage], part: Part, timeout_s: float
 ) -> AsyncGenerator[list[Consumed], None]:
-    """The events of a part in their order, some at a time."""
+    """Yields the events of a part in order, in chunks."""
     match part:
         case AdmittedPart():
             reading = _read_admitted(Fetcher(parties, timeout_s), part)
@@ -54,7 +53,7 @@ async def read_part(
 
 
 async def _read_admitted(fetcher: Fetcher, part: AdmittedPart) -> AsyncGenerator[list[Consumed], None]:
-    """Batch after batch, while the next ones are on their way."""
+    """Yields batches in order while the next ones are being fetched."""
     covered = part.covered
     waiting = deque(part.admissions)
     ahead: deque[tuple[Admission, asyncio.Task[Batch]]] = deque()
@@ -80,7 +79,7 @@ async def _read_admitted(fetcher: Fetcher, part: AdmittedPart) -> AsyncGenerator
 
 
 async def _read_plain(party: Storage, part: PlainPart) -> AsyncGenerator[list[Consumed], None]:
-    """What the party says, as long as it says something."""
+    """Yields the party's events as long as it returns any."""
     covered = part.covered
     place, origin = PartitionName(*covered.place), Origin(*covered.place, None, None, None, None)
     offset = covered.first
@@ -92,7 +91,7 @@ async def _read_plain(party: Storage, part: PlainPart) -> AsyncGenerator[list[Co
         if isinstance(answer, Below):
             raise BelowLowWaterError(*covered.place, offset, answer.low_water)
         if not answer.entries:
-            raise _no_answer(party, covered.place[0], f"it ends at {answer.end}, and ended later before")
+            raise _no_answer(party, covered.place[0], f"it now ends at {answer.end}, earlier than before")
         for entry in answer.entries:
             events = decode_events(entry.append.leaves, entry.first_offset, origin, None)
             yield [event for event in events if offset <= event.index < covered.end]
@@ -101,14 +100,14 @@ async def _read_plain(party: Storage, part: PlainPart) -> AsyncGenerator[list[Co
 
 def _no_answer(party: Storage, topic: str, why: str) -> EnvironmentFailure:
     return EnvironmentFailure(
-        f"the storage party {party.name} of {topic} does not give its events: {why or 'no answer'}",
-        "see whether it runs; a validated topic can be read from all parties with guarantee=extended",
+        f"the storage party {party.name} of {topic} does not return its events: {why or 'no answer'}",
+        "check that it runs; a validated topic can be read from all parties with guarantee=extended",
     )
 
 
 @contextmanager
 def reading(reach: OpenStorage, part: Part, timeout_s: float) -> Iterator[Iterator[list[Consumed]]]:
-    """The events of a part for a program without an event loop."""
+    """Yields the events of a part; for callers without an event loop."""
     thread = LoopThread("kabis-spark-task")
     try:
         parties = thread.run(_reach(reach))

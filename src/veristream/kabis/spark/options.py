@@ -1,6 +1,6 @@
-"""What a user says in `.option(...)`, read once and checked; every error names its option.
+"""Parses and checks the options of readers and writers; every error names its option.
 
-Spark gives options as texts, their names in any case.
+Spark passes options as text, with case-insensitive names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OF_SPARK = frozenset({"checkpointlocation"})
 
 
 class Guarantee(StrEnum):
-    """The paper's table 1: what the rows are worth."""
+    """The guarantees of the paper's table 1."""
 
     BASIC = "basic"
     EXTENDED = "extended"
@@ -48,9 +48,9 @@ class Guarantee(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who talks to which cluster. It travels to the tasks; the secret key does not, only where it is.
+    """A client and its cluster. It is sent to the tasks with the path of the secret key, not the key.
 
-    The cluster's folder is there if it was named by that.
+    `folder` is set if the option `cluster` was used.
     """
 
     genesis: Genesis
@@ -61,12 +61,12 @@ class Caller:
     folder: ClusterFolder | None = None
 
     def connect(self, role: Role) -> Connect:
-        """Opens both channels in the caller's name, on the driver."""
+        """Opens both channels as the caller, on the driver."""
         kafka = {} if self.folder is None else Access(self.folder).kafka()
         return partial(open_channels, self.genesis, self._identity(role), self._answer_s, kafka)
 
     async def reach_storage(self) -> tuple[Storage, ...]:
-        """Opens the storage channel alone, which is all that a task needs."""
+        """Opens only the storage channel, which is all that a task needs."""
         identity = self._identity(Role.CONSUMER)
         return tuple(StorageClient(identity, party, self._answer_s) for party in self.genesis.storage)
 
@@ -75,17 +75,17 @@ class Caller:
 
     @property
     def _answer_s(self) -> float:
-        """How long one party may take for one answer."""
+        """Timeout for one answer of one party."""
         return min(5.0, self.timeout_s)
 
     def author(self) -> Author:
-        """The caller as one who signs."""
+        """The caller as author of signed events."""
         return Author(self.genesis.chain_id, self.name, self.key_epoch, load_key(self.key_path))
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What is read, from where to where, and in how large pieces."""
+    """The topics, ranges and sizes of a read."""
 
     caller: Caller
     topics: tuple[str, ...]
@@ -99,7 +99,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Where rows go that do not say so themselves, and where the writer remembers what it has pushed."""
+    """The default topic of rows, and where the writer keeps its journal and outbox."""
 
     caller: Caller
     topic: str | None
@@ -108,13 +108,13 @@ class WriteOptions:
 
 
 def read_options(given: Mapping[str, str], known: tuple[str, ...]) -> ReadOptions:
-    """The options of a reader; raises ModelError."""
+    """Parses the options of a reader; raises ModelError."""
     _require_known(given, known)
     topics = tuple(dict.fromkeys(topic.strip() for topic in given.get("topics", "").split(",")))
     wrong = [topic for topic in topics if not is_name(topic)]
     if wrong:
         raise ModelError(
-            f"option topics: {', '.join(map(repr, wrong))} is no topic's name"
+            f"option topics: {', '.join(map(repr, wrong))} is not a topic name"
             if any(topics)
             else "option topics is missing",
             hint="name one topic or several: .option('topics', 'orders,clicks')",
@@ -133,14 +133,14 @@ def read_options(given: Mapping[str, str], known: tuple[str, ...]) -> ReadOption
 
 
 def write_options(given: Mapping[str, str], known: tuple[str, ...]) -> WriteOptions:
-    """The options of a writer; raises ModelError."""
+    """Parses the options of a writer; raises ModelError."""
     _require_known(given, known)
     caller = _read_caller(given, "producer")
     for option in ("topic", "writerId"):
         value = given.get(option)
         if value is not None and not is_name(value):
             raise ModelError(
-                f"option {option}: {value!r} is no name", hint="letters, digits, '.', '_', '-'"
+                f"option {option}: {value!r} is not a valid name", hint="letters, digits, '.', '_', '-'"
             )
     if "journal" in given:
         journal = Path(given["journal"])
@@ -149,24 +149,24 @@ def write_options(given: Mapping[str, str], known: tuple[str, ...]) -> WriteOpti
     else:
         raise ModelError(
             "option journal is missing",
-            hint="without a cluster's folder, name a folder where the driver keeps what it has signed",
+            hint="without option cluster, name a folder where the driver keeps signed events",
         )
     return WriteOptions(caller, given.get("topic"), journal, given.get("writerId"))
 
 
 def _require_known(given: Mapping[str, str], known: tuple[str, ...]) -> None:
-    """A name that nobody knows would be an option without effect."""
+    """Raises ModelError for an unknown option, which would otherwise be ignored."""
     names = {name.lower(): name for name in known}
     for name in given:
         if name.lower() in names or name.lower() in _OF_SPARK:
             continue
         near = get_close_matches(name.lower(), names, n=1)
-        hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(known)}"
-        raise ModelError(f"option {name} is not one that this has", hint=hint)
+        hint = f"did you mean {names[near[0]]}?" if near else f"options are {', '.join(known)}"
+        raise ModelError(f"unknown option {name}", hint=hint)
 
 
 def _read_caller(given: Mapping[str, str], client: str) -> Caller:
-    """By the cluster's folder, or by a genesis and a key."""
+    """Reads the caller from the cluster's folder, or from a genesis and a key."""
     timeout_s = _read_seconds("timeoutSeconds", given.get("timeoutSeconds", str(TIMEOUT_S)))
     name = given.get("client", client)
     if ("cluster" in given) == any(option in given for option in ("genesis", "key", "keyEpoch")):
@@ -174,13 +174,15 @@ def _read_caller(given: Mapping[str, str], client: str) -> Caller:
             "option cluster is missing"
             if "cluster" not in given
             else "option cluster excludes genesis and key",
-            hint="give the folder of a cluster, or a genesis file and the key file of a client",
+            hint="name the folder of a cluster, or a genesis file and the key file of a client",
         )
     if "cluster" in given:
         return _find_caller(ClusterFolder(Path(given["cluster"]).absolute()), name, timeout_s)
     for option in ("genesis", "key", "client"):
         if option not in given:
-            raise ModelError(f"option {option} is missing", hint="genesis, key and client go together")
+            raise ModelError(
+                f"option {option} is missing", hint="genesis, key and client must be given together"
+            )
     path = Path(given["key"]).absolute()
     _told("key", lambda: load_key(path))
     genesis = _told("genesis", lambda: load_genesis(Path(given["genesis"])))
@@ -189,7 +191,7 @@ def _read_caller(given: Mapping[str, str], client: str) -> Caller:
 
 
 def _find_caller(folder: ClusterFolder, name: str, timeout_s: float) -> Caller:
-    """A client of a folder, with its latest key."""
+    """Returns a client of a folder, with its latest key."""
     genesis = _told("cluster", folder.genesis)
     _told("client", lambda: folder.key(name))
     key_epoch = folder.key_epoch(name)
@@ -197,7 +199,7 @@ def _find_caller(folder: ClusterFolder, name: str, timeout_s: float) -> Caller:
 
 
 def _told(option: str, load: Callable[[], Any]) -> Any:
-    """What is loaded; an error of it names the option."""
+    """Loads a value; adds the option's name to errors."""
     try:
         return load()
     except ModelError as error:
@@ -205,7 +207,7 @@ def _told(option: str, load: Callable[[], Any]) -> Any:
 
 
 def read_choice(option: str, text: str, topics: tuple[str, ...]) -> Choice:
-    """Where to begin or to end: one word for all partitions, or JSON for each."""
+    """Parses a start or an end: one word for all partitions, or JSON."""
     if text in (EARLIEST, LATEST):
         return Choice(Edge(text), {})
     example = '"earliest", "latest" or JSON like {"orders": {"0": 17, "1": "latest"}}'
@@ -216,10 +218,10 @@ def read_choice(option: str, text: str, topics: tuple[str, ...]) -> Choice:
             for partition, index in partitions.items()
         }
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise ModelError(f"option {option}: {text!r} cannot be read", hint=f"it is {example}") from error
+        raise ModelError(f"option {option}: {text!r} is not valid", hint=f"use {example}") from error
     for topic, _ in places:
         if topic not in topics:
-            raise ModelError(f"option {option}: {topic} is not read", hint="name it in topics too")
+            raise ModelError(f"option {option}: {topic} is not read", hint="add it to option topics")
     return Choice(Edge.EARLIEST if option == "startingIndex" else Edge.LATEST, places)
 
 
@@ -233,25 +235,25 @@ def _read_index(value: object) -> int | Edge:
             return Edge(value)
         case int() if value >= 0 and not isinstance(value, bool):
             return value
-    raise ValueError(f"{value!r} is no index")
+    raise ValueError(f"{value!r} is not an index")
 
 
 def _read_guarantee(text: str) -> Guarantee:
     try:
         return Guarantee(text)
     except ValueError as error:
-        raise ModelError(f"option guarantee: {text!r}", hint="it is basic or extended") from error
+        raise ModelError(f"option guarantee: {text!r}", hint="use basic or extended") from error
 
 
 def _read_count(option: str, text: str, count_min: int = 1) -> int:
     if not (text.isascii() and text.isdigit() and int(text) >= count_min):
-        raise ModelError(f"option {option}: {text!r}", hint=f"it is a whole number, {count_min} or more")
+        raise ModelError(f"option {option}: {text!r}", hint=f"use a whole number, {count_min} or more")
     return int(text)
 
 
 def _read_flag(option: str, text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ModelError(f"option {option}: {text!r}", hint="it is true or false")
+        raise ModelError(f"option {option}: {text!r}", hint="use true or false")
     return text.lower() == "true"
 
 
@@ -261,5 +263,5 @@ def _read_seconds(option: str, text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0.0 < seconds < float("inf"):
-        raise ModelError(f"option {option}: {text!r}", hint="it is a number of seconds above 0")
+        raise ModelError(f"option {option}: {text!r}", hint="use a number of seconds greater than 0")
     return seconds

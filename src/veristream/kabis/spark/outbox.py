@@ -51,7 +51,7 @@ class Epoch(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """The last epoch of one writer, in a file of its own."""
+    """The last epoch of one writer, in a file."""
 
     path: Path
 
@@ -64,7 +64,7 @@ class Outbox:
         except (DecodeError, OSError) as error:
             raise EnvironmentFailure(
                 f"the outbox {self.path} cannot be read: {error}",
-                "restore it: without it nobody knows what was pushed already",
+                "restore it: without it the writer cannot know what was already pushed",
             ) from error
 
     def save(self, epoch: Epoch) -> None:

@@ -1,8 +1,8 @@
-"""Which events a read covers, and which task reads which of them: pure, and without Spark.
+"""Plans the events of a read and their distribution to tasks; pure, independent of Spark.
 
-A *place* is a topic and a partition. Indices run from a partition's low-water mark up to its end, which is
-not included. What a task of an extended read gets has the driver's word, checked there by certificates:
-the admitted headers, who vouched for them, and the producers' keys.
+A *place* is a topic and a partition. Indices run from a partition's low-water mark up to, but excluding,
+its end. A task of an extended read trusts the driver, which has checked certificates, for the admitted
+headers, the parties with receipts, and the producers' keys.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ EARLIEST, LATEST = "earliest", "latest"
 
 Indices = Mapping[Place, int]
 Offset = Mapping[str, Mapping[str, int | str]]
-"""How Spark keeps indices in its checkpoints: JSON, topic by topic."""
+"""Indices in Spark's checkpoints: JSON, by topic."""
 
 
 class Edge(StrEnum):
-    """An end of a partition."""
+    """The start or the end of a partition."""
 
     EARLIEST = EARLIEST
     LATEST = LATEST
@@ -33,19 +33,18 @@ class Edge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Where to begin or to end: an index or edge for some places, and an edge for all others."""
+    """A start or an end: an index or edge for some places, and an edge for all others."""
 
     otherwise: Edge
     places: Mapping[Place, int | Edge]
 
     def at(self, place: Place) -> int | Edge:
-        """What was chosen for a place."""
         return self.places.get(place, self.otherwise)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The first index of a partition that may be read, and the index that its next event gets."""
+    """The first readable index of a partition, and the index of its next event."""
 
     first: int
     end: int
@@ -53,7 +52,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Events of a partition, from an index up to another."""
+    """The events of a partition from one index up to, but excluding, another."""
 
     place: Place
     first: int
@@ -61,13 +60,12 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many indices it covers."""
         return self.end - self.first
 
 
 @dataclass(frozen=True, slots=True)
 class AdmittedPart:
-    """What one task reads of a partition by the ledger's order; `keys` are by producer and key epoch."""
+    """The part of a partition that one task reads in ledger order; `keys` by producer and key epoch."""
 
     covered: Range
     admissions: tuple[Admission, ...]
@@ -76,7 +74,7 @@ class AdmittedPart:
 
 @dataclass(frozen=True, slots=True)
 class PlainPart:
-    """What one task reads of a partition by the offsets of the one storage party that it believes."""
+    """The part of a partition that one task reads by the offsets of the one party that it trusts."""
 
     covered: Range
     party: str
@@ -86,11 +84,12 @@ Part = AdmittedPart | PlainPart
 
 
 def choose(option: str, choice: Choice, bounds: Mapping[Place, Bounds]) -> dict[Place, int]:
-    """The index that was chosen for each place; one that is not there is an error that names the option."""
+    """Returns the chosen index of each place; raises ModelError naming the option if it does not exist."""
     for topic, partition in choice.places:
         if (topic, partition) not in bounds:
             raise ModelError(
-                f"option {option}: {topic} has no partition {partition}", hint="see `kabis topic list`"
+                f"option {option}: {topic} has no partition {partition}",
+                hint="`veristream kabis topic list` shows the partitions",
             )
     return {place: _choose_one(option, choice.at(place), place, each) for place, each in bounds.items()}
 
@@ -113,12 +112,12 @@ def _choose_one(option: str, chosen: int | Edge, place: Place, bounds: Bounds) -
 
 
 def find_ranges(starts: Indices, ends: Indices) -> list[Range]:
-    """What lies between, place by place; nothing where an end is not above its start."""
+    """Returns the range of each place; none if its end is not after its start."""
     return [Range(place, starts[place], end) for place, end in sorted(ends.items()) if starts[place] < end]
 
 
 def split_admitted(covered: Range, ledger: Ledger, rows_max: int) -> Iterator[AdmittedPart]:
-    """Parts of a range, each with so many rows at most or with one batch; batches are not split."""
+    """Splits a range into parts of at most `rows_max` rows, or of one batch; batches are not split."""
     part: list[Admission] = []
     first = covered.first
     for admission in ledger.admissions(*covered.place, covered.first):
@@ -143,14 +142,14 @@ def _part(covered: Range, admissions: Iterable[Admission], ledger: Ledger) -> Ad
 
 
 def split_plain(covered: Range, party: str, rows_max: int) -> Iterator[PlainPart]:
-    """Parts of a range of offsets, each with so many rows at most."""
+    """Splits a range of offsets into parts of at most `rows_max` rows."""
     for first in range(covered.first, covered.end, rows_max):
         end = min(first + rows_max, covered.end)
         yield PlainPart(Range(covered.place, first, end), party)
 
 
 def limit_rows(ranges: Iterable[Range], rows_max: int) -> dict[Place, int]:
-    """Where to end for so many rows in all: what one place does not need goes to the others."""
+    """Returns the ends for at most `rows_max` rows in total; places share what others do not need."""
     ends = {}
     waiting = sorted(ranges, key=lambda each: (each.count, each.place))
     for number, each in enumerate(waiting):
@@ -160,11 +159,11 @@ def limit_rows(ranges: Iterable[Range], rows_max: int) -> dict[Place, int]:
     return ends
 
 
-# A stream's offsets.
+# Offsets of a stream
 
 
 def to_offset(indices: Mapping[Place, int | str]) -> dict[str, dict[str, int | str]]:
-    """The offset as Spark keeps it, in one order for one offset."""
+    """Converts indices to Spark's offset, in a canonical order."""
     offset: dict[str, dict[str, int | str]] = {}
     for (topic, partition), index in sorted(indices.items()):
         offset.setdefault(topic, {})[str(partition)] = index
@@ -172,7 +171,7 @@ def to_offset(indices: Mapping[Place, int | str]) -> dict[str, dict[str, int | s
 
 
 def from_offset(offset: Offset) -> dict[Place, int | str]:
-    """The indices in an offset."""
+    """Converts Spark's offset to indices."""
     return {
         (topic, int(partition)): index
         for topic, partitions in offset.items()
@@ -181,10 +180,10 @@ def from_offset(offset: Offset) -> dict[Place, int | str]:
 
 
 def first_offset(choice: Choice, bounds: Mapping[Place, Bounds]) -> dict[Place, int | str]:
-    """Where a stream begins.
+    """Returns the first offset of a stream.
 
-    `latest` stays a word until the first batch ends: a stream that is restarted before that batch is done
-    asks again, and an index of that moment would be another one.
+    `latest` stays symbolic until the first batch ends, because a stream that is restarted before asks again
+    and would get a different index.
     """
     chosen = choose("startingIndex", choice, bounds)
     return {place: LATEST if choice.at(place) is Edge.LATEST else index for place, index in chosen.items()}
@@ -193,7 +192,7 @@ def first_offset(choice: Choice, bounds: Mapping[Place, Bounds]) -> dict[Place, 
 def next_ends(
     start: Mapping[Place, int | str], bounds: Mapping[Place, Bounds], target: Indices | None = None
 ) -> dict[Place, int]:
-    """Where the next batch ends: at the ends as of now, or of when the target was set."""
+    """Returns the ends of the next batch: the current ones, or those of the target."""
     ends = {}
     for place, known in bounds.items():
         begun = start.get(place, 0)
@@ -208,7 +207,7 @@ def next_ends(
 def next_starts(
     start: Mapping[Place, int | str], ends: Indices, bounds: Mapping[Place, Bounds]
 ) -> dict[Place, int]:
-    """The index each place goes on from; partitions that are new begin with their first event."""
+    """Returns the index from which each place continues; new partitions start with their first event."""
     starts = {}
     for place, end in ends.items():
         index = start.get(place)
@@ -220,7 +219,7 @@ def next_starts(
 
 
 def keep_bounds(ranges: Iterable[Range], bounds: Mapping[Place, Bounds], *, strict: bool) -> list[Range]:
-    """The ranges that can be read; events that were let go are an error if that is strict, else skipped."""
+    """Returns the readable ranges; trimmed events are an error if `strict`, and otherwise skipped."""
     kept = []
     for each in ranges:
         known = bounds.get(each.place)
@@ -236,6 +235,6 @@ def keep_bounds(ranges: Iterable[Range], bounds: Mapping[Place, Bounds], *, stri
 
 def _gone(place: Place, end: int, begun: int) -> ModelError:
     return ModelError(
-        f"{place[0]}-{place[1]} ends at {end}, and the stream was at {begun} already",
-        hint="the checkpoint is of another cluster, or a storage party lost its end",
+        f"{place[0]}-{place[1]} ends at {end}, but the stream is already at {begun}",
+        hint="the checkpoint belongs to another cluster, or a storage party lost its last events",
     )

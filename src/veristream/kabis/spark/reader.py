@@ -1,4 +1,4 @@
-"""`spark.read.format("kabis")`: the events that are there when the query is planned."""
+"""`spark.read.format("kabis")`: the events that exist when the query is planned."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from veristream.kabis.wire.handshake import Role
 
 @dataclass
 class KabisPartition(InputPartition):
-    """What one task reads, with all that the driver knows of it, and as whom."""
+    """The part that one task reads, and the caller to read as."""
 
     caller: Caller
     part: Part
 
 
 class KabisReader(DataSourceReader):
-    """Plans on the driver, by the ledger; reads in tasks, from the storage parties."""
+    """Plans on the driver from the ledger; reads in tasks from the storage parties."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A task for each piece of each partition."""
+        """Plans one task for each part of each partition."""
         options = self._options
         with shown(), open_watch(options) as watch:
             bounds = watch.refresh()
@@ -42,12 +42,11 @@ class KabisReader(DataSourceReader):
         return [KabisPartition(options.caller, part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """The rows of one piece."""
         return read_partition(partition)
 
 
 def open_watch(options: ReadOptions) -> Watch:
-    """The chain, followed in the caller's name."""
+    """Follows the chain as the caller."""
     caller = options.caller
     validate = options.guarantee is Guarantee.EXTENDED
     connect = caller.connect(Role.CONSUMER)
@@ -55,7 +54,7 @@ def open_watch(options: ReadOptions) -> Watch:
 
 
 def read_partition(partition: InputPartition) -> Iterator[RecordBatch]:
-    """The rows of one piece; Spark asks for one that is none where there is nothing to read."""
+    """Yields the rows of one part; nothing for the plain partition that Spark uses for empty plans."""
     if not isinstance(partition, KabisPartition):
         return
     caller = partition.caller

@@ -1,12 +1,12 @@
 """Events as rows: the schema, and Arrow record batches of it.
 
-| column | type | what |
+| column | type | meaning |
 | --- | --- | --- |
-| `topic`, `partition` | string, int | where the event stands |
-| `index` | long | its place in the partition: the validated index, or the one party's offset if basic |
-| `key`, `value` | binary | as they were pushed; null where there was none |
-| `headers` | array of key and value | as they were pushed |
-| `timestamp` | timestamp | the event's own, which is the producer's word; null where there is none |
+| `topic`, `partition` | string, int | place of the event |
+| `index` | long | index in the partition: the validated index, or the party's offset if basic |
+| `key`, `value` | binary | as pushed; may be null |
+| `headers` | array of key and value | as pushed |
+| `timestamp` | timestamp | the event's own timestamp, claimed by the producer; may be null |
 | `block_time`, `height` | timestamp, long | the block that admitted it; null if basic |
 | `producer` | string | who signed it; null if basic |
 | `guarantee` | string | `extended` or `basic` |
@@ -22,9 +22,9 @@ from veristream.kabis.client.consumed import Consumed
 
 ROWS_MAX = 4096
 BYTES_MAX = 4 << 20
-"""A record batch is sent when it has so many rows, or so many bytes of keys and values."""
+"""A record batch is sent when it has `ROWS_MAX` rows, or `BYTES_MAX` bytes of keys and values."""
 TIME_MS_MAX = 253_402_300_799_999
-"""The end of the year 9999, the last that Spark shows. A producer may sign any number as its time."""
+"""The end of the year 9999, the last that Spark can show; a producer may sign any number as time."""
 
 _TIME = pa.timestamp("us", tz="UTC")
 _HEADERS = pa.list_(
@@ -45,11 +45,11 @@ ARROW = pa.schema(
         ("guarantee", pa.string()),
     ]
 )
-"""What Spark makes of `source.SCHEMA`; a record batch of another schema is refused."""
+"""The Arrow form of `source.SCHEMA`; Spark refuses record batches of another schema."""
 
 
 def to_batches(events: Iterable[Sequence[Consumed]]) -> Iterator[pa.RecordBatch]:
-    """Record batches of a middling size, whatever the size of what comes in."""
+    """Converts chunks of events to record batches of moderate size."""
     rows: list[Consumed] = []
     size = 0
     for some in events:
@@ -64,7 +64,7 @@ def to_batches(events: Iterable[Sequence[Consumed]]) -> Iterator[pa.RecordBatch]
 
 
 def to_batch(events: Sequence[Consumed]) -> pa.RecordBatch:
-    """One record batch of these events."""
+    """Converts events to one record batch."""
     origins = [event.origin for event in events]
     columns = [
         [origin.topic for origin in origins],

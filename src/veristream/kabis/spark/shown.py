@@ -1,4 +1,4 @@
-"""Errors as Spark shows them: it prints an exception's text alone, so that the hint must be in it."""
+"""Errors as Spark shows them: it prints only an exception's text, so the text must contain the hint."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from veristream.errors import EnvironmentFailure, ModelError
 
 
 class KabisError(Exception):
-    """What went wrong, and what to do about it."""
+    """An error message with its hint."""
 
 
 @contextmanager
 def shown() -> Iterator[None]:
-    """Raises our own errors as KabisError; a bug stays what it is."""
+    """Converts user errors and failures to KabisError; bugs pass unchanged."""
     try:
         yield
     except (ModelError, EnvironmentFailure) as error:

@@ -1,4 +1,4 @@
-"""The data source that Spark knows as `kabis`.
+"""The Spark data source `kabis`.
 
 from veristream.kabis.spark.source import register
 
@@ -60,11 +60,11 @@ SCHEMA = StructType(
         StructField("guarantee", StringType()),
     ]
 )
-"""The columns of a read; what they mean stands in `rows`."""
+"""The columns of a read; `rows` explains them."""
 
 
 def register(spark: SparkSession) -> None:
-    """Makes `format("kabis")` known to a session."""
+    """Registers `format("kabis")` with a session."""
     spark.dataSource.register(KabisSource)
 
 
@@ -73,7 +73,7 @@ class KabisSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in `format(...)`."""
+        """The name for `format(...)`."""
         return "kabis"
 
     def schema(self) -> StructType:
@@ -95,7 +95,8 @@ class KabisSource(DataSource):
                 from veristream.kabis.spark.stream import KabisStreamReader
             except ImportError as error:
                 raise EnvironmentFailure(
-                    f"this PySpark has no streams as we read them: {error}", "install PySpark 4.2 or newer"
+                    f"this version of PySpark does not support the streaming API that Kabis needs: {error}",
+                    "install PySpark 4.2 or newer",
                 ) from error
             _require_schema(schema)
             return KabisStreamReader(read_options(self.options, STREAM_READ))
@@ -119,9 +120,7 @@ class KabisSource(DataSource):
 
 def _require_schema(schema: StructType) -> None:
     if schema != SCHEMA:
-        raise ModelError(
-            "the columns of kabis are fixed", hint="leave out .schema(...), and select afterwards"
-        )
+        raise ModelError("the columns of kabis are fixed", hint="omit .schema(...) and use select")
 
 
 def _require_append(overwrite: bool) -> None:

@@ -1,9 +1,9 @@
-"""`spark.readStream.format("kabis")`: events as they come.
+"""`spark.readStream.format("kabis")`: events as they arrive.
 
 A stream's offset is the index of the next event, for each topic and partition. The ledger never changes
-what stands below an index, so that a batch that Spark runs again has the same rows: nothing is lost and
-nothing comes twice, where the sink keeps its side. This object lives in a process of the driver for as long
-as the query, and follows the chain there; it also travels to the tasks, which only read what was planned.
+events below an index, so a batch that Spark runs again has the same rows: with an exactly-once sink,
+nothing is lost or duplicated. This object lives in a driver process as long as the query, and follows the
+chain there; it is also sent to the tasks, which only read what was planned.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from veristream.kabis.spark.watch import Watch
 
 
 class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets and plans on the driver; rows in tasks."""
+    """Computes offsets and plans on the driver; reads rows in tasks."""
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
@@ -47,12 +47,12 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Mapping[Place, int] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new query begins."""
+        """Returns the start of a new query."""
         with shown():
             return to_offset(first_offset(self._options.start, self._refresh()))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Where the next batch ends: at the end as of now, or before it if there is a limit."""
+        """Returns the end of the next batch: the current end, or less if there is a limit."""
         with shown():
             bounds = self._refresh()
             begun = from_offset(start)
@@ -63,22 +63,22 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return to_offset(ends)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """As much as there is, or what the option says."""
+        """Returns the limit of the option, or no limit."""
         rows_max = self._options.rows_per_trigger
         return ReadAllAvailable() if rows_max is None else ReadMaxRows(rows_max)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where the partitions end as of now, for Spark's progress reports."""
+        """Returns the current ends of the partitions, for Spark's progress reports."""
         with shown():
             return to_offset({place: each.end for place, each in self._refresh().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """What comes from now on is for another run."""
+        """Fixes the current ends as the end of this run."""
         with shown():
             self._target = {place: each.end for place, each in self._refresh().items()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The tasks of a batch, the same rows whenever it is planned."""
+        """Plans the tasks of a batch; planning it again yields the same rows."""
         options = self._options
         with shown():
             bounds = self._refresh()
@@ -89,11 +89,10 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [KabisPartition(options.caller, part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
-        """The rows of one piece."""
         return read_partition(partition)
 
     def stop(self) -> None:
-        """Lets go of the chain."""
+        """Stops following the chain."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None

@@ -1,6 +1,6 @@
-"""The ledger as the driver follows it, and the plans that it makes of it; without Spark.
+"""Follows the ledger on the driver and plans reads; independent of Spark.
 
-Every block counts by its certificate, so that no validator is believed. Tasks get what they need of it.
+Blocks are accepted because of their certificates, so no validator is trusted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, spl
 _LOGGER = logging.getLogger(__name__)
 
 STEP_BLOCKS = 1000
-"""The patience with the validators is for so many blocks: a long chain may take longer as a whole."""
+"""The timeout applies to this many blocks; reading a long chain may take longer in total."""
 
 Value = TypeVar("Value")
 
 
 class Watch:
-    """A chain that is followed over open channels; `with` closes them.
+    """Follows a chain over open channels; use `with` to close them.
 
-    `validate` says whether indices are the ledger's, or the offsets of each topic's one storage party.
+    With `validate`, indices are the ledger's; otherwise they are offsets of each topic's storage party.
     """
 
     def __init__(
@@ -58,15 +58,15 @@ class Watch:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger as of the last refresh."""
+        """The ledger after the last refresh."""
         return self._replica.ledger
 
     def run(self, work: Callable[[Channels], Awaitable[Value]]) -> Value:
-        """Does something with the open channels."""
+        """Runs `work` with the open channels."""
         return self._thread.run(_call(lambda: work(self._channels)))
 
     def refresh(self) -> dict[Place, Bounds]:
-        """Follows the chain to its end, and says from where to where each partition can be read now."""
+        """Follows the chain to its end; returns the readable bounds of each partition."""
         self._run(self._follow())
         places = [(topic, number) for topic in self._topics for number in range(self._partitions(topic))]
         if self._validate:
@@ -75,7 +75,7 @@ class Watch:
         return {place: self._run(self._ask_bounds(place)) for place in places}
 
     def plan(self, ranges: Iterable[Range], rows_max: int) -> list[Part]:
-        """The tasks that read these ranges."""
+        """Splits ranges into parts for tasks."""
         parts: list[Part] = []
         for each in ranges:
             if self._validate:
@@ -90,14 +90,14 @@ class Watch:
             raise UnknownTopicError(topic)
         if not self._validate and not policy.validated and self._channels.kafka:
             raise ModelError(
-                f"{topic} is not validated, and stands in Kafka as it is",
-                hint="Spark reads it with format('kafka'); this cluster's parties do not keep it",
+                f"{topic} is not validated and is stored in Kafka directly",
+                hint="read it with Spark's format('kafka'); the storage parties do not keep it",
             )
         if self._validate and not policy.validated and topic not in self._warned:
             self._warned.add(topic)
             _LOGGER.warning(
-                "%s is not validated, so that guarantee=extended gives nothing that is pushed to it now;"
-                " guarantee=basic reads it",
+                "%s is not validated, so guarantee=extended returns no events pushed to it now;"
+                " use guarantee=basic to read it",
                 topic,
             )
         return policy.partitions
@@ -110,7 +110,7 @@ class Watch:
                 await self._replica.follow(min(height, self.ledger.height + STEP_BLOCKS))
 
     async def _ask_bounds(self, place: Place) -> Bounds:
-        """From where to where the topic's one storage party says that a partition goes."""
+        """Returns the bounds of a partition that the topic's storage party reports."""
         party = next(
             each for each in self._channels.storage if each.name == party_of(self._genesis, place[0])
         )
@@ -120,7 +120,7 @@ class Watch:
         except FAILURES as error:
             raise EnvironmentFailure(
                 f"the storage party {party.name} of {place[0]} does not answer: {error}",
-                "see whether it runs: `veristream kabis status`",
+                "check that it runs: `veristream kabis status`",
             ) from error
         low_water = first.low_water if isinstance(first, Below) else 0
         return Bounds(low_water, low_water if isinstance(last, Below) else last.end)
@@ -131,12 +131,12 @@ class Watch:
         except TimeoutError:
             raise EnvironmentFailure(
                 f"the chain {self._genesis.chain_id} does not answer within {self.timeout_s:g} s:"
-                " too few validators take part",
-                "see which parties run: `veristream kabis status`; option timeoutSeconds waits longer",
+                " too few validators answer",
+                "check which parties run: `veristream kabis status`; option timeoutSeconds sets the limit",
             ) from None
 
     def close(self) -> None:
-        """Lets go of the channels."""
+        """Closes the channels."""
         try:
             self._thread.run(self._channels.close())
         finally:

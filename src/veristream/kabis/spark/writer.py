@@ -1,18 +1,18 @@
 """`DataFrame.write` and `writeStream` to `format("kabis")`.
 
-Tasks only encode rows, and hand them to the driver; there one producer pushes them when all tasks are done.
-For a producer is one process: two that sign under one key contradict each other, and Spark may run a task
-twice at a time. So a job that fails in a task has pushed nothing, and no secret key leaves the driver.
+Tasks only encode rows and send them to the driver, where one producer pushes them when all tasks are done.
+A producer must be a single process: two that sign with one key contradict each other, and Spark may run a
+task twice at the same time. So a job that fails in a task has pushed nothing, and no secret key leaves the
+driver.
 
-What is guaranteed, for validated topics:
+Guarantees for validated topics:
 
-- a stream: each row of each micro-batch is pushed exactly once, whatever dies and is started again, as
-  long as the driver comes back to its `journal`. The writer is known by the query's id, which stands in the
-  checkpoint.
-- a batch with `writerId`: all rows exactly once, however often the job is run under this id.
-- a batch without: at least once, if a job that died while it pushed is run again.
+- Stream: each row of each micro-batch is pushed exactly once, even if processes die and are restarted, as
+  long as the driver keeps its `journal`. The query's id in the checkpoint identifies the writer.
+- Batch with `writerId`: all rows exactly once, even if the job runs again with this id.
+- Batch without `writerId`: at least once, if a job that died while pushing is run again.
 
-For topics that are not validated it is at least once in all cases.
+Unvalidated topics are always at least once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _COLUMNS: dict[str, tuple[type[DataType], ...]] = {
 
 @dataclass
 class Written(WriterCommitMessage):
-    """What a task hands to the driver: its rows, and the stream that they are of."""
+    """The rows of a task, and their query."""
 
     query: str | None
     rows: list[Staged]
@@ -86,15 +86,15 @@ class KabisWriter(DataSourceWriter):
         return encode_rows(iterator, self._options.topic)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Pushes all rows, those of the first task first."""
+        """Pushes all rows, in the order of the tasks."""
         push_all(self._options, self._options.writer_id, 0, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing was pushed, or what was pushed stays."""
+        """Does nothing: nothing was pushed, or what was pushed stays."""
 
 
 class KabisStreamWriter(DataSourceStreamWriter):
-    """A stream; Spark makes a new one of these for each micro-batch."""
+    """A stream; Spark creates a new writer for each micro-batch."""
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
         require_columns(schema, options.topic)
@@ -105,34 +105,34 @@ class KabisStreamWriter(DataSourceStreamWriter):
         return encode_rows(iterator, self._options.topic)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Pushes all rows, those of the first task first."""
+        """Pushes all rows, in the order of the tasks."""
         queries = {message.query for message in messages if isinstance(message, Written)}
         assert None not in queries and len(queries) < 2, f"tasks of {queries}"
         if queries:
             push_all(self._options, queries.pop(), batchId, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing was pushed, or what was pushed is in the outbox."""
+        """Does nothing: nothing was pushed, or what was pushed is in the outbox."""
 
 
 def require_columns(schema: StructType, topic: str | None) -> None:
-    """Raises ModelError unless rows of this schema are events."""
+    """Raises ModelError unless rows of this schema can be events."""
     for field in schema.fields:
         if field.name not in _COLUMNS:
             raise ModelError(
-                f"column {field.name} is not one that an event has",
-                hint=f"select from {', '.join(_COLUMNS)}",
+                f"events have no column {field.name}",
+                hint=f"columns are {', '.join(_COLUMNS)}",
             )
         if not _fits(field):
             raise ModelError(
-                f"column {field.name} is {field.dataType.simpleString()}",
-                hint=f"it is {_WORDS.get(field.name) or _COLUMNS[field.name][0]().simpleString()}",
+                f"column {field.name} has type {field.dataType.simpleString()}",
+                hint=f"it must be {_WORDS.get(field.name) or _COLUMNS[field.name][0]().simpleString()}",
             )
     names = schema.fieldNames()
     if "value" not in names:
-        raise ModelError("there is no column value", hint="name one so: select(expr('...').alias('value'))")
+        raise ModelError("there is no column value", hint="add one: select(expr('...').alias('value'))")
     if topic is None and "topic" not in names:
-        raise ModelError("option topic is missing", hint="name the topic, or have a column topic")
+        raise ModelError("option topic is missing", hint="name the topic, or add a column topic")
 
 
 _WORDS = {
@@ -154,7 +154,7 @@ def _fits(field: StructField) -> bool:
 
 
 def encode_rows(rows: Iterator[Row], topic: str | None) -> Written:
-    """The rows of a task as events; one that is none fails the task, and with it the job."""
+    """Encodes the rows of a task; an invalid row fails the task and thus the job."""
     context = TaskContext.get()
     query = None if context is None else context.getLocalProperty(QUERY_PROPERTY)
     with shown():
@@ -162,7 +162,6 @@ def encode_rows(rows: Iterator[Row], topic: str | None) -> Written:
 
 
 def encode_row(row: Row, topic: str | None) -> Staged:
-    """The event of one row."""
     given: dict[str, Any] = row.asDict()
     chosen = given.get("topic") or topic
     if chosen is None:
@@ -173,7 +172,7 @@ def encode_row(row: Row, topic: str | None) -> Staged:
             _to_bytes(given.get("key")), _to_bytes(given["value"]), headers, _to_ms(given.get("timestamp"))
         )
     except ValueError as error:
-        raise ModelError(f"a row for {chosen} is no event: {error}") from error
+        raise ModelError(f"a row for {chosen} is not a valid event: {error}") from error
     return Staged(chosen, given.get("partition"), leaf)
 
 
@@ -193,7 +192,7 @@ def push_all(
     number: int,
     messages: Sequence[WriterCommitMessage | None],
 ) -> None:
-    """Pushes what the tasks encoded, on the driver."""
+    """Pushes the encoded rows, on the driver."""
     rows = [row for message in messages if isinstance(message, Written) for row in message.rows]
     with shown(), open_producer(options) as producer:
         if writer is None:
@@ -209,7 +208,7 @@ def push_all(
 
 
 def open_producer(options: WriteOptions) -> KabisProducer:
-    """The one producer under this name, as soon as no other process has its journal."""
+    """Opens the producer as soon as no other process holds its journal."""
     caller = options.caller
     options.journal.mkdir(mode=0o700, parents=True, exist_ok=True)
     deadline_s = time.monotonic() + caller.timeout_s
@@ -217,10 +216,10 @@ def open_producer(options: WriteOptions) -> KabisProducer:
         try:
             connect = caller.connect(Role.PRODUCER)
             return KabisProducer(caller.genesis, caller.author(), connect, journal=options.journal)
-        except InUse as error:  # of a driver that died, or somebody pushes under this name
+        except InUse as error:  # held by a driver that is dying, or by another producer of this name
             if time.monotonic() > deadline_s:
                 raise EnvironmentFailure(
-                    f"another producer pushes as {caller.name}: {error.message}",
-                    "wait for it, or give the writer a client of its own: option client",
+                    f"another producer is running as {caller.name}: {error.message}",
+                    "wait until it ends, or use another client: option client",
                 ) from error
             time.sleep(LOCK_POLL_S)

@@ -163,7 +163,7 @@ def test_a_node_too_few(network: CometNetwork, tmp_path: Path) -> None:
     known = json.loads((network.folder / "cometbft-1" / "config" / "genesis.json").read_text())["chain_id"]
     named = ",".join(addresses(network)[:3])
     ended = Console(tmp_path / "data")("up", "--detach", "--ordering", f"cometbft={named}")
-    fails(ended, 2, f"3 nodes do not stand for the 4 validators of {known}")
+    fails(ended, 2, f"3 nodes are named, but {known} has 4 validators")
 
 
 def test_a_chain_that_somebody_else_founded(
@@ -171,7 +171,7 @@ def test_a_chain_that_somebody_else_founded(
 ) -> None:
     other = Console(tmp_path / "data")
     chain_id = load_genesis(console.data / "genesis.json").chain_id
-    fails(other("up", "--detach", *over(network)), 2, f"the chain {chain_id} has another genesis already")
+    fails(other("up", "--detach", *over(network)), 2, f"chain {chain_id} already has another genesis")
     assert not (tmp_path / "data" / "genesis.json").exists()
 
 
@@ -182,7 +182,7 @@ def test_validators_with_other_keys_than_the_genesis_says(
     genesis = json.loads((copy.data / "genesis.json").read_text())
     genesis["validators"][1]["public"] = make_key(b"k" * 32).public.hex()
     (copy.data / "genesis.json").write_text(json.dumps(genesis))
-    message = f"the validators of {genesis['chain_id']} have other keys than the genesis says"
+    message = f"the validators of {genesis['chain_id']} do not have the keys in the genesis"
     fails(copy("up", "--detach", *over(network)), 2, message)
 
 
@@ -203,8 +203,8 @@ def test_nodes_of_another_chain_and_without_our_application(console: Console, tm
         ]
         copy = copied(console, tmp_path / "copy")
         ours = load_genesis(copy.data / "genesis.json").chain_id
-        message = f"these nodes are of chain {theirs}, and the genesis is of {ours}"
+        message = f"these nodes belong to chain {theirs}, the genesis to {ours}"
         fails(copy("up", "--detach", *over(other)), 2, message)
         ended = Console(tmp_path / "data")("up", "--detach", *over(other))
     assert ended.code == 3
-    assert ended.told.startswith("error: a CometBFT node does not run Kabis' application: ")
+    assert ended.told.startswith("error: a CometBFT node does not run the Kabis application: ")

@@ -208,7 +208,7 @@ def test_what_a_node_expects_of_a_transaction() -> None:
     assert node.check(submitted(batch).encode()) == (0, Admitted(0, 2))
     assert node.check(b"junk")[0] == 1
     large = bytes(TRANSACTION_BYTES_MAX + 1)
-    assert node.check(large) == (1, Refused(Reason.MALFORMED, "131073 bytes, at most 131072"))
+    assert node.check(large) == (1, Refused(Reason.MALFORMED, "131073 bytes; at most 131072 are allowed"))
 
 
 def test_a_batch_whose_predecessor_is_missing_waits_for_a_while() -> None:

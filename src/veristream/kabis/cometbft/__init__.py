@@ -1,1 +1,1 @@
-"""CometBFT as the validation channel: its nodes order, our ledger runs inside them as their application."""
+"""Ordering by CometBFT: its nodes order transactions, and our ledger is their ABCI application."""

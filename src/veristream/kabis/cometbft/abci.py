@@ -1,7 +1,7 @@
-"""What a CometBFT node asks of its application, and what it is answered: ABCI 2.0, as far as we use it.
+"""The part of ABCI 2.0 that we use: requests of a CometBFT node to its application, and the responses.
 
-Messages go over a socket, each behind its length. Only what the application needs is taken out of a
-request; what is left out of an answer has its default value (`proto/tendermint/abci/types.proto`, 0.38).
+Messages go over a socket, each preceded by its length. Only fields that the application needs are decoded;
+omitted fields of a response have default values (`proto/tendermint/abci/types.proto`, 0.38).
 """
 
 from __future__ import annotations
@@ -23,24 +23,22 @@ from veristream.kabis.protocol.protobuf import (
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """Say this again."""
-
     text: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Send what is not sent yet."""
+    """Send all pending responses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """Which block was the application's last?"""
+    """Asks for the application's last block."""
 
 
 @dataclass(frozen=True, slots=True)
 class InitChain:
-    """The chain begins: its id, and each validator's Ed25519 key with its power; another key is None."""
+    """Start of the chain: its id, and each validator's Ed25519 key (None for another type) and power."""
 
     chain_id: str
     validators: tuple[tuple[bytes | None, int], ...]
@@ -48,7 +46,7 @@ class InitChain:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Somebody asks through the node."""
+    """A client's query, forwarded by the node."""
 
     path: str
     data: bytes
@@ -56,7 +54,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class CheckTransaction:
-    """May this wait for a block, for the first time or still?"""
+    """Asks whether a transaction may enter the mempool, or stay in it."""
 
     transaction: bytes
     again: bool
@@ -64,7 +62,7 @@ class CheckTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Transactions of a block of CometBFT, its height, its time, and the address of who proposed it."""
+    """Transactions of a CometBFT block, its height and time, and the address of its proposer."""
 
     height: int
     time_ns: int
@@ -74,7 +72,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Misbehaviour:
-    """Whose it is, by the validator's address, and the hash of what CometBFT says of it."""
+    """Address of a misbehaving validator, and the hash of CometBFT's evidence."""
 
     validator: bytes
     digest: bytes
@@ -82,21 +80,21 @@ class Misbehaviour:
 
 @dataclass(frozen=True, slots=True)
 class Prepare:
-    """Which of these make the block that we propose?"""
+    """Asks for the transactions of our proposal."""
 
     candidates: Ordered
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """Is this a block to vote for?"""
+    """Asks whether to vote for a block."""
 
     proposed: Ordered
 
 
 @dataclass(frozen=True, slots=True)
 class Finalize:
-    """This block is decided; the evidence in it convicts validators who contradicted themselves."""
+    """A decided block; its evidence convicts validators that contradicted themselves."""
 
     decided: Ordered
     caught: tuple[Misbehaviour, ...] = ()
@@ -104,12 +102,12 @@ class Finalize:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Keep what the last block did."""
+    """Asks to persist the last block's effects."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListSnapshots:
-    """Which snapshots are there?"""
+    """Asks for the application's snapshots."""
 
 
 Request = (
@@ -128,10 +126,10 @@ Request = (
 
 
 def decode_request(data: bytes) -> Request:
-    """The request with this encoding; raises DecodeError for one that we never asked to be sent."""
+    """Decodes a request; raises DecodeError if this application does not support it."""
     outer = decode(data)
     if len(outer.blobs) != 1:
-        raise DecodeError("a request is one message")
+        raise DecodeError("a request must be a single message")
     number = next(iter(outer.blobs))
     body = outer.message(number)
     match number:
@@ -160,7 +158,7 @@ def decode_request(data: bytes) -> Request:
                 _read_ordered(body, 1), tuple(_read_misbehaviour(each) for each in body.each(3))
             )
         case _:
-            raise DecodeError(f"a request of kind {number}, which this application does not take")
+            raise DecodeError(f"unsupported request {number}")
 
 
 def _read_validator(data: bytes) -> tuple[bytes | None, int]:
@@ -180,19 +178,17 @@ def _read_ordered(body: Message, transactions: int) -> Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Echoed:
-    """What was to be said again."""
-
     text: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """All is sent."""
+    """All pending responses were sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Informed:
-    """The application's last block of CometBFT, and the hash after it."""
+    """The application's last CometBFT block, and the hash after it."""
 
     height: int
     hash: bytes
@@ -200,14 +196,14 @@ class Informed:
 
 @dataclass(frozen=True, slots=True)
 class Initialised:
-    """The application has begun; the validators stay as they are."""
+    """The application has started; the validators do not change."""
 
     hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer to a query; `problem` says why there is none."""
+    """The answer to a query, or the `problem`."""
 
     value: bytes
     problem: str = ""
@@ -215,7 +211,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What is to be expected of a transaction; one with a `problem` is not kept."""
+    """The expected outcome of a transaction; with a `problem` it is not kept."""
 
     outcome: bytes
     problem: str = ""
@@ -237,7 +233,7 @@ class Processed:
 
 @dataclass(frozen=True, slots=True)
 class Finalized:
-    """The hash after a block of so many transactions, all of which took effect."""
+    """The hash after a block of `count` transactions, all of which took effect."""
 
     count: int
     hash: bytes
@@ -245,12 +241,12 @@ class Finalized:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The block is kept; CometBFT must keep all of its own."""
+    """Persistence is done; CometBFT must retain all of its blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoSnapshots:
-    """There are none: whoever begins anew reads the whole chain."""
+    """No snapshots: a new node reads the whole chain."""
 
 
 Response = (
@@ -269,14 +265,14 @@ Response = (
 
 
 def encode_response(response: Response) -> bytes:
-    """The answer as it goes over the socket, its length in front."""
+    """Encodes a response, preceded by its length."""
     number, body = _encode_body(response)
     message = encode_message(number, body)
     return encode_varint(len(message)) + message
 
 
 def encode_exception(text: str) -> bytes:
-    """The answer after which the node stops: the application cannot go on."""
+    """Encodes the response that stops the node, because the application cannot continue."""
     message = encode_message(1, encode_bytes(1, text.encode("utf-8")))
     return encode_varint(len(message)) + message
 

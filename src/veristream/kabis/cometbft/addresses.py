@@ -1,4 +1,4 @@
-"""Where nodes listen: an address with http:// in front is a CometBFT node's RPC, in a genesis too."""
+"""Addresses of nodes: the prefix http:// marks the RPC of a CometBFT node, also in a genesis."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ SCHEME = "http://"
 
 
 def is_cometbft(genesis: Genesis) -> bool:
-    """Whether this chain's validators are nodes of CometBFT."""
+    """Whether this chain's validators are CometBFT nodes."""
     return all(party.address.startswith(SCHEME) for party in genesis.validators)
 
 
 def parse_address(address: str) -> Address:
-    """Where a node's RPC listens, written with or without http:// in front; raises ValueError."""
+    """Parses the address of a node's RPC, with or without http://; raises ValueError."""
     return Address.parse(address.removeprefix(SCHEME).rstrip("/"))

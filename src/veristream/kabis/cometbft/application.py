@@ -1,13 +1,13 @@
-"""The application that runs beside every CometBFT node: our ledger, which judges what the nodes order.
+"""The ABCI application of every CometBFT node: our ledger, which validates what the nodes order.
 
-It is what makes CometBFT's validators do as ours do: none votes for a block with a transaction that does
-not take effect on its own ledger. Each block of CometBFT that has transactions is one of our blocks; an
-empty one is none, so that heights differ, and the application says where each of ours stands.
+It makes CometBFT's validators behave like ours: none votes for a block with a transaction that does not
+take effect on its own ledger. Each CometBFT block with transactions is one of our blocks. Empty CometBFT
+blocks are not, so heights differ, and the application reports the CometBFT height of each of our blocks.
 
-The first transaction *founds* the chain: it is our genesis, whose chain id and validators must be those of
-the CometBFT chain. Until then nothing else is taken.
+The first transaction *founds* the chain: it is our genesis, which must have the chain id and validators of
+the CometBFT chain. All other transactions are rejected until then.
 
-Nothing is stored: a node that starts gives its application all blocks again.
+Nothing is stored: when a node starts, it replays all blocks to its application.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import NOT_YET, Already, Done, Outcome, Reason, Refused
 
 WAITING_BLOCKS_MAX = 50
-"""For how many blocks of CometBFT a transaction may wait for what it follows."""
+"""How many CometBFT blocks a transaction may wait for its predecessor."""
 PLACES_MAX = 1000
 ADDRESS_BYTES = 20
 
 
 class DecidedWrongError(Exception):
-    """A block was decided that no correct validator votes for: more than a third of them are faulty."""
+    """An invalid block was decided: more than a third of the validators are faulty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place(Coded):
-    """A header of ours, and the height of the CometBFT block that has its transactions."""
+    """Our header, and the height of the CometBFT block with its transactions."""
 
     KIND: ClassVar[str] = "cometbft-place"
 
@@ -49,7 +49,7 @@ class Place(Coded):
 
 @dataclass(frozen=True, slots=True)
 class Places(Coded):
-    """Where some of our blocks stand, and how far the node is in CometBFT's heights."""
+    """CometBFT heights of some of our blocks, and the node's own CometBFT height."""
 
     KIND: ClassVar[str] = "cometbft-places"
 
@@ -59,7 +59,7 @@ class Places(Coded):
 
 @dataclass(frozen=True, slots=True)
 class CometStatus(Coded):
-    """How far a node's application is: our height, our last block, and the genesis' digest."""
+    """Status of a node's application: our height, our last block, and the digest of the genesis."""
 
     KIND: ClassVar[str] = "cometbft-status"
 
@@ -69,15 +69,15 @@ class CometStatus(Coded):
 
 
 def address_of(public: bytes) -> bytes:
-    """What CometBFT calls the validator with this key."""
+    """Returns CometBFT's address of the validator with this key."""
     return sha256(public).digest()[:ADDRESS_BYTES]
 
 
 @dataclass(slots=True)
 class Application:
-    """A node's application; `handle` answers one request after the other.
+    """A node's application; `handle` answers requests in order.
 
-    Its clock has a part only in what is expected of a transaction that is not in a block yet.
+    The clock only affects the expected outcome of transactions that are not in a block yet.
     """
 
     clock_ms: Callable[[], int]
@@ -88,10 +88,10 @@ class Application:
     places: list[Place] = field(default_factory=list)
     _names: dict[bytes, str] = field(default_factory=dict)
     _caught: dict[str, Accused] = field(default_factory=dict)
-    _waiting: dict[bytes, int] = field(default_factory=dict)  # since which height of CometBFT
+    _waiting: dict[bytes, int] = field(default_factory=dict)  # since this CometBFT height
 
     def handle(self, request: abci.Request) -> abci.Response:
-        """The answer to a request; raises DecidedWrongError if it cannot go on."""
+        """Answers a request; raises DecidedWrongError if it cannot continue."""
         match request:
             case abci.Echo(text):
                 return abci.Echoed(text)
@@ -122,31 +122,33 @@ class Application:
                 assert_never(request)
 
     def _hash(self) -> bytes:
-        """The anchor of our last block; before there is a genesis, nothing."""
+        """The anchor of our last block; empty before the genesis."""
         return b"" if self.ledger is None else encode_anchor(self.ledger.height, self.ledger.last_id)
 
     # Transactions
 
     def judge(self, transaction: bytes) -> Outcome:
-        """What would become of a transaction alone in the next block."""
+        """Returns the outcome of a transaction alone in the next block."""
         if self.ledger is None:
             problem = self._find_problem(transaction)
             return Refused(Reason.OTHER_CHAIN, problem) if problem else Done()
         if sha256(transaction).digest() == self.ledger.genesis.digest():
             return Already()
-        if len(transaction) > TRANSACTION_BYTES_MAX:  # no block takes it, so that it would wait for ever
-            return Refused(Reason.MALFORMED, f"{len(transaction)} bytes, at most {TRANSACTION_BYTES_MAX}")
+        if len(transaction) > TRANSACTION_BYTES_MAX:  # it fits into no block and would wait forever
+            return Refused(
+                Reason.MALFORMED, f"{len(transaction)} bytes; at most {TRANSACTION_BYTES_MAX} are allowed"
+            )
         return self.ledger.preview(transaction, max(self.ledger.time_ms + 1, self.clock_ms()))
 
     def _check(self, transaction: bytes, *, again: bool) -> abci.Checked:
-        """Lets in what takes effect, and for a while what may take effect later."""
+        """Accepts a transaction that takes effect, and for a while one that may take effect later."""
         outcome = self.judge(transaction)
         digest = sha256(transaction).digest()
         since = self._waiting.pop(digest, self.comet_height) if again else self.comet_height
         problem = ""
         match outcome:
             case Already():
-                problem = "it took effect before"
+                problem = "it has already taken effect"
             case Refused(reason) if reason in NOT_YET:
                 if self.comet_height - since > WAITING_BLOCKS_MAX:
                     problem = f"{outcome}, for {WAITING_BLOCKS_MAX} blocks"
@@ -157,7 +159,7 @@ class Application:
         return abci.Checked(encode_outcome(outcome), problem)
 
     def _select(self, ordered: abci.Ordered) -> tuple[bytes, ...]:
-        """Those that take effect one after the other; of a founding, only the founding."""
+        """Selects the transactions that take effect in order; before the genesis, only the founding."""
         if self.ledger is None:
             good = (each for each in ordered.transactions if not self._find_problem(each))
             founding = next(good, None)
@@ -165,16 +167,16 @@ class Application:
         return self._build(self.ledger, ordered).transactions
 
     def _build(self, ledger: Ledger, ordered: abci.Ordered) -> Block:
-        """Our next block; its time is that of CometBFT's block, which never goes back."""
+        """Builds our next block, with the time of CometBFT's block, which never decreases."""
         proposer = self._names.get(ordered.proposer, "")
         return ledger.propose(ordered.transactions, ordered.time_ns // 1_000_000, proposer)
 
     def _find_problem(self, transaction: bytes) -> str:
-        """Why a transaction does not found this chain, in words; empty if it does."""
+        """Returns why a transaction does not found this chain; empty if it does."""
         try:
             genesis = Genesis.decode(transaction)
         except DecodeError as error:
-            return f"the chain has no genesis yet, and this is none: {error}"
+            return f"the chain has no genesis yet, and this is not one: {error}"
         keys = [key for key, _ in self.validators]
         if genesis.chain_id != self.chain_id:
             return f"CometBFT's chain is {self.chain_id}"
@@ -206,7 +208,7 @@ class Application:
             raise DecidedWrongError(f"block {decided.height} of {self.chain_id}")
 
     def _accuse(self, caught: tuple[abci.Misbehaviour, ...]) -> None:
-        """Notes who voted twice, once each, with our block of that time; CometBFT's chain has the proof."""
+        """Records validators that voted twice, with our current block; CometBFT's chain has the proof."""
         for each in caught:
             name = self._names.get(each.validator)
             if name is not None and self.ledger is not None and name not in self._caught:
@@ -216,7 +218,7 @@ class Application:
         self.ledger = Ledger(genesis)
         self._names = {address_of(party.public): party.name for party in genesis.validators}
 
-    # Questions
+    # Queries
 
     def _answer(self, path: str, data: bytes) -> abci.Answered:
         try:
@@ -236,5 +238,5 @@ class Application:
                     found = self.places[max(0, asked.first - 1) : asked.last][:PLACES_MAX]
                     return abci.Answered(Places(self.comet_height, tuple(found)).encode())
         except DecodeError as error:
-            return abci.Answered(b"", f"a question that cannot be read: {error}")
-        return abci.Answered(b"", f"there is nothing at {path}")
+            return abci.Answered(b"", f"malformed query: {error}")
+        return abci.Answered(b"", f"unknown path {path}")

@@ -1,8 +1,8 @@
-"""The validation channel over CometBFT's RPC: what a node says counts as far as its signed headers go.
+"""Ordering over CometBFT's RPC; only signed headers are trusted.
 
-A node tells where our blocks stand, gives their transactions, and gives the header after each with its
-votes. Our block is put together of these; it counts if the votes are good and the header names it. Nothing
-of a node is believed but what it expects to become of a transaction, which is a hint.
+A node reports the CometBFT heights of our blocks, and returns their transactions and the following header
+with its votes. Our block is assembled from these, and accepted if the votes are valid and the header
+contains its hash. Nothing else is trusted; the expected outcome of a transaction is only a hint.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.outcomes import Outcome
 
 BLOCKS_PER_CALL = 5
-"""Two questions each: as many as a node takes in one call unless it is told otherwise."""
+"""Each needs two requests; ten requests are a node's default limit for one call."""
 POLL_S = 0.03
 
 
 class CometOrdering(Validators):
-    """All validators of a chain, each a node of CometBFT."""
+    """All validators of a chain, each a CometBFT node."""
 
     def __init__(self, genesis: Genesis, timeout_s: float = 5.0) -> None:
         super().__init__(genesis)
@@ -38,19 +38,16 @@ class CometOrdering(Validators):
         self._numbers = {address_of(key): number for number, key in enumerate(genesis.validator_keys)}
 
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
-        """What one node expects to become of a transaction; it passes it on to the others."""
         try:
             result = await self._call(validator, rpc.broadcast(transaction))
-        except NodeError:  # full, or it has the transaction already: then it knows what it expects of it
+        except NodeError:  # its mempool is full or has the transaction: ask for the outcome
             return decode_answer(decode_outcome, await self._query(validator, "/outcome", transaction))
         return decode_answer(decode_outcome, rpc.read_hex(result, "data"))
 
     async def status_of(self, validator: int) -> CometStatus:
-        """How one node says it is."""
         return decode_answer(CometStatus.decode, await self._query(validator, "/status"))
 
     async def evidence_of(self, validator: int) -> Evidence:
-        """Who was caught, as one node says."""
         return decode_answer(Evidence.decode, await self._query(validator, "/evidence"))
 
     async def _read_from(
@@ -75,7 +72,7 @@ class CometOrdering(Validators):
             yield CertifiedBlock(block, read_certificate(results[2 * number + 1], self._numbers))
 
     async def _find_places(self, validator: int, first: int, last: int, wait_ms: int) -> Sequence[Place]:
-        """Where the blocks stand whose successors are decided too; waits that long for the first."""
+        """Finds the blocks whose successors are decided too; waits up to `wait_ms` for the first."""
         question = Read(first, last, 0, 0).encode()
         deadline_s = asyncio.get_running_loop().time() + wait_ms / 1000
         while True:
@@ -95,13 +92,13 @@ class CometOrdering(Validators):
         return await self._nodes[validator].call(call, self._timeout_s)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing; each call has its own connection."""
 
 
 def _read_transactions(result: Any) -> tuple[bytes, ...]:
     listed = rpc.field(result, "block", "data", "txs")
     if not isinstance(listed, list):
-        raise LyingPartyError("transactions that are no list")
+        raise LyingPartyError("the transactions are not a list")
     return tuple(rpc.read_bytes({"transaction": each}, "transaction") for each in listed)
 
 

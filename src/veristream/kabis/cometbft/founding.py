@@ -1,8 +1,8 @@
-"""Existing CometBFT nodes as the validators of a chain of ours: who they are, and our genesis as the first
-transaction that they order.
+"""Founds a chain on existing CometBFT nodes: reads their identities, and submits our genesis as the first
+transaction.
 
-Chain id and validators' keys are CometBFT's own; a genesis with others is not theirs. Whoever founds first
-has the chain, so that a second genesis is refused by everybody.
+Our genesis must have CometBFT's chain id and validator keys. The first genesis founds the chain; all nodes
+refuse a second one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What one node says: its chain, its own key, and the keys and powers of all validators."""
+    """A node's report: its chain, its own key, and the keys and powers of all validators."""
 
     address: str
     chain_id: str
@@ -51,7 +51,7 @@ class _Said:
 
 
 def read_network(addresses: Sequence[str]) -> Network:
-    """The chain whose nodes listen there, one for each validator; says what does not fit."""
+    """Reads the chain of these nodes, one for each validator; raises an error if they do not match."""
     return asyncio.run(_read_network(addresses))
 
 
@@ -61,18 +61,19 @@ async def _read_network(addresses: Sequence[str]) -> Network:
     for each in said:
         if each.chain_id != first.chain_id:
             raise ModelError(
-                f"the CometBFT at {each.address} is of chain {each.chain_id}, that at {first.address} of"
+                f"the node at {each.address} belongs to chain {each.chain_id}, but {first.address} to"
                 f" {first.chain_id}",
                 hint="name the nodes of one chain",
             )
     if {each.key for each in said} != first.keys or len(said) != len(first.keys):
         raise ModelError(
-            f"{len(addresses)} nodes do not stand for the {len(first.keys)} validators of {first.chain_id}",
-            hint="name the RPC of every validator once, HOST:PORT,HOST:PORT,...",
+            f"{len(addresses)} nodes are named, but {first.chain_id} has {len(first.keys)} validators",
+            hint="name the RPC address of every validator once: HOST:PORT,HOST:PORT,...",
         )
     if len(first.powers) != 1:
         raise ModelError(
-            f"the validators of {first.chain_id} have different powers", hint="Kabis counts them alike"
+            f"the validators of {first.chain_id} have different powers",
+            hint="Kabis requires equal voting powers",
         )
     parties = [
         Party(f"validator-{number + 1}", each.key, SCHEME + str(parse_address(each.address)))
@@ -100,28 +101,28 @@ async def _ask(address: str) -> _Said:
     except FAILURES as error:
         raise EnvironmentFailure(
             f"no CometBFT answers at {address}: {str(error) or type(error).__name__}",
-            "see whether it runs, and whether that is the address of its RPC; `veristream broker status`",
+            "check that it runs and that this is its RPC address; see `veristream broker status`",
         ) from error
 
 
 def _read_key(value: Any) -> bytes:
     kind, key = rpc.read_text(value, "pub_key", "type"), rpc.read_bytes(value, "pub_key", "value")
     if kind != _ED25519 or len(key) != PUBLIC_KEY_BYTES:
-        raise LyingPartyError(f"a validator's key is of type {kind}, not {_ED25519}")
+        raise LyingPartyError(f"a validator's key has type {kind}, not {_ED25519}")
     return key
 
 
 def readdress(genesis: Genesis, network: Network) -> Genesis:
-    """The genesis with the nodes' present addresses; raises ModelError unless they are its validators."""
+    """Updates the nodes' addresses in the genesis; raises ModelError unless they are its validators."""
     if network.chain_id != genesis.chain_id:
         raise ModelError(
-            f"these nodes are of chain {network.chain_id}, and the genesis is of {genesis.chain_id}",
-            hint="a chain stays with its nodes; choose another folder with --data for other nodes",
+            f"these nodes belong to chain {network.chain_id}, the genesis to {genesis.chain_id}",
+            hint="a chain cannot move to other nodes; choose another folder with --data",
         )
     if {party.public for party in network.validators} != set(genesis.validator_keys):
         raise ModelError(
-            f"the validators of {genesis.chain_id} have other keys than the genesis says",
-            hint="the genesis decides whose signatures count: see who changed the nodes' keys",
+            f"the validators of {genesis.chain_id} do not have the keys in the genesis",
+            hint="the genesis defines which signatures count: find out why the nodes' keys changed",
         )
     places = {party.public: party.address for party in network.validators}
     moved = [replace(party, address=places[party.public]) for party in genesis.validators]
@@ -129,7 +130,7 @@ def readdress(genesis: Genesis, network: Network) -> Genesis:
 
 
 def found(genesis: Genesis) -> None:
-    """Has the nodes take our genesis, unless they have it; returns when more than F say so."""
+    """Submits our genesis unless the nodes have it; returns when more than F nodes report it."""
     asyncio.run(_found(genesis))
 
 
@@ -145,13 +146,13 @@ async def _found(genesis: Genesis) -> None:
                     return
                 if not any(digest is not None for digest in said):
                     raise EnvironmentFailure(
-                        f"no CometBFT node of {genesis.chain_id} answers", "see whether they run and listen"
+                        f"no CometBFT node of {genesis.chain_id} answers", "check that they run and listen"
                     )
                 others = [digest for digest in said if digest and digest != genesis.digest()]
                 if len(others) > genesis.faults:
                     raise ModelError(
-                        f"the chain {genesis.chain_id} has another genesis already",
-                        hint="use the folder that has it, or set up CometBFT anew",
+                        f"chain {genesis.chain_id} already has another genesis",
+                        hint="use the folder with that genesis, or set up CometBFT again",
                     )
                 await asyncio.gather(
                     *(ordering.submit(party, genesis.encode()) for party in _numbers(genesis)),
@@ -160,7 +161,7 @@ async def _found(genesis: Genesis) -> None:
                 await asyncio.sleep(AGAIN_S)
     except TimeoutError:
         raise EnvironmentFailure(
-            f"the nodes of {genesis.chain_id} did not take the genesis within {FOUND_PATIENCE_S:.0f} s",
+            f"the nodes of {genesis.chain_id} did not accept the genesis within {FOUND_PATIENCE_S:.0f} s",
             "more than two thirds of them must run and reach each other",
         ) from None
 
@@ -170,14 +171,14 @@ def _numbers(genesis: Genesis) -> range:
 
 
 async def _ask_founding(ordering: CometOrdering, number: int) -> bytes | None:
-    """The digest of the genesis that a node has, empty before it has one; None if it does not answer."""
+    """Returns the digest of a node's genesis, empty if it has none; None if it does not answer."""
     try:
         return (await ordering.status_of(number)).founding
     except NodeError:
         return b""
     except LyingPartyError as error:
         raise EnvironmentFailure(
-            f"a CometBFT node does not run Kabis' application: {error}", _APPLICATION
+            f"a CometBFT node does not run the Kabis application: {error}", _APPLICATION
         ) from error
     except FAILURES:
         return None

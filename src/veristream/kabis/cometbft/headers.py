@@ -1,4 +1,4 @@
-"""A header of CometBFT with its votes, out of the RPC's JSON: the hash is computed here, field by field."""
+"""Reads a CometBFT header with its votes from the RPC's JSON, and computes its hash."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z")
 
 
 def read_certificate(result: Any, numbers: Mapping[bytes, int]) -> CometCertificate:
-    """The certificate in an answer to `commit`; `numbers` are the validators' in our genesis, by address.
+    """Reads the certificate in an answer to `commit`; `numbers` maps addresses to our validator numbers.
 
-    Raises LyingPartyError if the header is not the one that was voted for. The votes are not verified here.
+    Raises LyingPartyError if the votes are for another header. Does not verify the votes.
     """
     header, commit = field(result, "signed_header", "header"), field(result, "signed_header", "commit")
     anchor = read_hex(header, "app_hash")
     if len(anchor) != ANCHOR_BYTES:
-        raise LyingPartyError("the header names none of our blocks")
+        raise LyingPartyError("the header does not refer to one of our blocks")
     hashes = hash_leaves(encode_fields(header))
     votes = Votes(
         height=read_integer(header, "height"),
@@ -49,7 +49,7 @@ def read_certificate(result: Any, numbers: Mapping[bytes, int]) -> CometCertific
 
 
 def encode_fields(header: Any) -> list[bytes]:
-    """The fourteen fields of a header, as CometBFT hashes them."""
+    """Encodes the fourteen fields of a header as CometBFT hashes them."""
     version = encode_integer(1, read_integer(header, "version", "block")) + encode_integer(
         2, read_integer(header, "version", "app") if "app" in field(header, "version") else 0
     )
@@ -72,19 +72,19 @@ def encode_fields(header: Any) -> list[bytes]:
 
 
 def read_time(text: str) -> int:
-    """A time as CometBFT writes it, to the nanosecond."""
+    """Parses a CometBFT time, in nanoseconds."""
     found = _TIME.fullmatch(text)
     if found is None:
-        raise LyingPartyError(f"{text!r} is no time")
+        raise LyingPartyError(f"{text!r} is not a time")
     try:
         second = datetime.strptime(found[1], "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
     except ValueError as error:
-        raise LyingPartyError(f"{text!r} is no time") from error
+        raise LyingPartyError(f"{text!r} is not a time") from error
     return int(second.timestamp()) * 1_000_000_000 + int((found[2] or "0").ljust(9, "0"))
 
 
 def _read_votes(listed: Any, numbers: Mapping[bytes, int]) -> tuple[CometVote, ...]:
-    """The votes for the block; some validators voted for none, or too late, and have no part in it."""
+    """Reads the votes for the block; skips validators that voted for nil or too late."""
     votes = []
     for each in listed if isinstance(listed, list) else ():
         if read_integer(each, "block_id_flag") != _FOR_THE_BLOCK:
@@ -92,7 +92,7 @@ def _read_votes(listed: Any, numbers: Mapping[bytes, int]) -> tuple[CometVote, .
         number = numbers.get(read_hex(each, "validator_address"))
         signature = read_bytes(each, "signature")
         if number is None or len(signature) != SIGNATURE_BYTES:
-            raise LyingPartyError("a vote of somebody who is no validator of our genesis")
+            raise LyingPartyError("a voter is not a validator of our genesis")
         votes.append(CometVote(number, read_time(read_text(each, "timestamp")), signature))
     return tuple(sorted(votes, key=lambda vote: vote.validator))
 
@@ -100,5 +100,5 @@ def _read_votes(listed: Any, numbers: Mapping[bytes, int]) -> tuple[CometVote, .
 def _read_digest(value: Any, *names: str) -> bytes:
     found = read_hex(value, *names)
     if len(found) != DIGEST_BYTES:
-        raise LyingPartyError(f"{'.'.join(names)} is no hash")
+        raise LyingPartyError(f"{'.'.join(names)} is not a hash")
     return found

@@ -1,9 +1,8 @@
 """A node's application as a process: `python -m veristream.kabis.cometbft.process --listen HOST:PORT`.
 
-CometBFT calls it by `proxy_app = "tcp://HOST:PORT"`, with four connections, and ends when one of them does:
-application and node start and stop together. So the application also runs the node, if its command is given
-behind `--`; else somebody else does. Exit 0 after a clean stop, 2 if what it was told is wrong, 3 if it
-cannot go on.
+CometBFT connects to it four times (`proxy_app = "tcp://HOST:PORT"`) and exits when a connection ends, so
+application and node start and stop together. The application therefore also runs the node, if its command
+follows `--`. Exits with 0 after a clean stop, 2 if the arguments are wrong, 3 if it cannot continue.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ from veristream.kabis.wire.process import run_process
 _LOGGER = logging.getLogger(__name__)
 
 MESSAGE_BYTES_MAX = 100 << 20
-"""CometBFT's own limit."""
+"""CometBFT's limit."""
 _LENGTH_BYTES_MAX = 5
 NODE_STOP_S = 10.0
 
 MakeApplication = Callable[[Callable[[], int]], Application]
-"""Makes an application with a clock of milliseconds."""
+"""Creates an application with a clock in milliseconds."""
 
 
 async def run_application(
     application: Application, listen: Address, ready: Path | None, node: Sequence[str] = ()
 ) -> None:
-    """Serves the node until a signal stops it; raises EnvironmentFailure if it cannot go on."""
+    """Serves the node until a signal arrives; raises EnvironmentFailure if it cannot continue."""
     stop: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, partial(_settle, stop, None))
@@ -61,7 +60,7 @@ async def run_application(
 
 
 async def _attend(command: Sequence[str], stop: asyncio.Future[None]) -> None:
-    """Runs the node until we are to stop, or until it ends."""
+    """Runs the node until `stop`; raises EnvironmentFailure if it ends by itself."""
     try:
         node = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
     except OSError as error:
@@ -92,20 +91,20 @@ async def _serve(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    """Answers one connection's requests in their order."""
+    """Answers the requests of one connection in order."""
     try:
         while True:
             request = decode_request(await _receive(reader))
             writer.write(encode_response(application.handle(request)))
             await writer.drain()
     except DecodeError as error:
-        _LOGGER.warning("a request that cannot be read: %s", error)
+        _LOGGER.warning("malformed request: %s", error)
         writer.write(encode_exception(str(error)))
     except DecidedWrongError as error:
-        writer.write(encode_exception(f"decided against the rules: {error}"))
+        writer.write(encode_exception(f"an invalid block was decided: {error}"))
         failure = EnvironmentFailure(
-            f"{error} was decided against the rules: more than a third of the validators are faulty",
-            "this validator goes no further; compare what the others have",
+            f"{error} is invalid but was decided: more than a third of the validators are faulty",
+            "this validator has stopped; compare its chain with those of the others",
         )
         _settle(stop, failure)
     except (asyncio.IncompleteReadError, OSError):
@@ -124,7 +123,7 @@ def _settle(stop: asyncio.Future[None], failure: Exception | None) -> None:
 
 
 async def _receive(reader: asyncio.StreamReader) -> bytes:
-    """The next message, without its length."""
+    """Reads the next message, without its length."""
     length = 0
     for place in range(_LENGTH_BYTES_MAX):
         byte = (await reader.readexactly(1))[0]
@@ -132,16 +131,16 @@ async def _receive(reader: asyncio.StreamReader) -> bytes:
         if byte < 0x80:
             break
     if length > MESSAGE_BYTES_MAX:
-        raise DecodeError(f"a message of {length} bytes")
+        raise DecodeError(f"message of {length} bytes is too long")
     return await reader.readexactly(length)
 
 
 def main(arguments: Sequence[str] | None = None, make_application: MakeApplication = Application) -> int:
-    """Runs an application as the command line says; gives the exit status."""
+    """Runs an application; returns the exit status."""
     parser = argparse.ArgumentParser(prog="veristream.kabis.cometbft.process", description=__doc__)
     parser.add_argument("--listen", required=True, help="HOST:PORT, the node's proxy_app")
-    parser.add_argument("--ready", type=Path, help="written once it listens")
-    parser.add_argument("node", nargs="*", help="the command that runs the node, behind --")
+    parser.add_argument("--ready", type=Path, help="file to write when it listens")
+    parser.add_argument("node", nargs="*", help="command that runs the node, after --")
     given = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
 
     async def work() -> None:

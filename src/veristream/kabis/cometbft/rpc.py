@@ -1,7 +1,7 @@
-"""A CometBFT node's RPC: JSON-RPC over HTTP, a connection for each call, several questions in one.
+"""Client of a CometBFT node's RPC: JSON-RPC over HTTP, with one connection per (batch) call.
 
-HTTP is spoken in version 1.0, in which an answer ends where the connection does: a node answers that, and
-nothing of later versions is needed here. What a node says is not believed; whoever asks checks it.
+It uses HTTP 1.0, where the end of the connection ends the answer; nodes support it, and nothing of later
+versions is needed. Answers are not trusted; the caller checks them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _READ_BYTES = 1 << 16
 
 
 class NodeError(RequestError):
-    """The node answers that it cannot do it; `code` and text are its own."""
+    """The node reports an error; `code` and text are its own."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -32,34 +32,34 @@ class NodeError(RequestError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A method of the RPC and its parameters."""
+    """An RPC method and its parameters."""
 
     method: str
     parameters: tuple[tuple[str, object], ...] = ()
 
 
 def query(path: str, data: bytes = b"") -> Call:
-    """A question to the application."""
+    """Builds a query to the application."""
     return Call("abci_query", (("path", path), ("data", data.hex())))
 
 
 def broadcast(transaction: bytes) -> Call:
-    """A transaction for the next blocks; answered when the application has looked at it."""
+    """Builds the submission of a transaction; the answer comes after the application's check."""
     return Call("broadcast_tx_sync", (("tx", b64encode(transaction).decode("ascii")),))
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Where a node's RPC listens."""
+    """The address of a node's RPC."""
 
     address: Address
 
     async def call(self, call: Call, timeout_s: float) -> Any:
-        """The answer's `result`; raises one of `interfaces.FAILURES`."""
+        """Returns the `result` of a call; raises one of `failures.FAILURES`."""
         return (await self.call_all((call,), timeout_s))[0]
 
     async def call_all(self, calls: Sequence[Call], timeout_s: float) -> list[Any]:
-        """The results of several calls, in their order; the first that failed is raised."""
+        """Returns the results of several calls in order; raises the first error."""
         body = json.dumps(
             [
                 {"jsonrpc": "2.0", "id": number, "method": call.method, "params": dict(call.parameters)}
@@ -82,12 +82,12 @@ class Node:
             while more := await reader.read(_READ_BYTES):
                 answer += more
                 if len(answer) > ANSWER_BYTES_MAX:
-                    raise LyingPartyError(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+                    raise LyingPartyError(f"the answer has more than {ANSWER_BYTES_MAX} bytes")
         finally:
             writer.close()
         _, blank, content = bytes(answer).partition(b"\r\n\r\n")
         if not answer.startswith(b"HTTP/1.") or not blank:
-            raise LyingPartyError(f"what answers at {self.address} is no RPC of CometBFT")
+            raise LyingPartyError(f"{self.address} is not the RPC of a CometBFT node")
         return content
 
 
@@ -95,74 +95,72 @@ def _read_results(text: bytes, count: int) -> list[Any]:
     try:
         answers = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LyingPartyError(f"an answer that is no JSON: {text[:80]!r}") from error
-    if isinstance(answers, dict):  # a node answers one question so, and refuses a list of them so
+        raise LyingPartyError(f"the answer is not JSON: {text[:80]!r}") from error
+    if isinstance(answers, dict):  # the answer to a single call, or the refusal of a batch
         answers = [answers]
     by_number: dict[int, Any] = {}
     for answer in answers if isinstance(answers, list) else ():
         if not isinstance(answer, dict):
-            raise LyingPartyError("an answer that is no object")
+            raise LyingPartyError("the answer is not an object")
         if answer.get("error"):
             raise _read_error(answer["error"])
         by_number[answer.get("id", -1)] = answer.get("result")
     if sorted(by_number) != list(range(count)):
-        raise LyingPartyError("answers that are not those to the questions")
+        raise LyingPartyError("the answers do not match the calls")
     return [by_number[number] for number in range(count)]
 
 
 def _read_error(error: Any) -> Exception:
     if not isinstance(error, dict):
-        return LyingPartyError("an error that is no object")
+        return LyingPartyError("the error is not an object")
     code = error.get("code")
     text = f"{error.get('message', '')} {error.get('data', '')}".strip()
     return NodeError(code if isinstance(code, int) else 0, text)
 
 
 def field(value: Any, *names: str) -> Any:
-    """What stands under these names, one inside the other; raises LyingPartyError."""
+    """Returns a nested field; raises LyingPartyError if it is missing."""
     for name in names:
         if not isinstance(value, dict) or name not in value:
-            raise LyingPartyError(f"an answer without {'.'.join(names)}")
+            raise LyingPartyError(f"the answer has no {'.'.join(names)}")
         value = value[name]
     return value
 
 
 def read_text(value: Any, *names: str) -> str:
-    """A text under these names."""
     found = field(value, *names)
     if not isinstance(found, str):
-        raise LyingPartyError(f"{'.'.join(names)} is no text")
+        raise LyingPartyError(f"{'.'.join(names)} is not text")
     return found
 
 
 def read_integer(value: Any, *names: str) -> int:
-    """A whole number under these names, written as one or as a text."""
+    """Reads an integer, given as a number or as text."""
     found = field(value, *names)
     text = str(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
     if not text.isascii() or not text.isdecimal() or len(text) > 19:
-        raise LyingPartyError(f"{'.'.join(names)} is no number")
+        raise LyingPartyError(f"{'.'.join(names)} is not a number")
     return int(text)
 
 
 def read_bytes(value: Any, *names: str) -> bytes:
-    """Bytes in base 64 under these names; none where there is nothing."""
+    """Reads base64; an absent field is empty."""
     found = field(value, *names)
     try:
         return b64decode(found or "", validate=True)
     except (Base64Error, ValueError, TypeError) as error:
-        raise LyingPartyError(f"{'.'.join(names)} is not in base 64") from error
+        raise LyingPartyError(f"{'.'.join(names)} is not base64") from error
 
 
 def read_hex(value: Any, *names: str) -> bytes:
-    """Bytes in hexadecimal under these names."""
     try:
         return bytes.fromhex(read_text(value, *names))
     except ValueError as error:
-        raise LyingPartyError(f"{'.'.join(names)} is not in hexadecimal") from error
+        raise LyingPartyError(f"{'.'.join(names)} is not hexadecimal") from error
 
 
 def read_answer(result: Any) -> bytes:
-    """What the application answered to a `query`; raises NodeError with what it said instead."""
+    """Returns the application's answer to a `query`; raises NodeError with the application's error."""
     response = field(result, "response")
     code = response.get("code", 0) if isinstance(response, dict) else -1
     if code != 0:

@@ -166,7 +166,7 @@ def test_nothing_is_heard_before_the_start() -> None:
 
 @pytest.mark.parametrize("size", [0, 2, 3, 5, 6])
 def test_a_committee_is_of_three_f_and_one(size: int) -> None:
-    with pytest.raises(ValueError, match="not 3 F"):
+    with pytest.raises(ValueError, match="must be 3 F"):
         Committee("bench", size)
 
 

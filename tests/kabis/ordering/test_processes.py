@@ -228,9 +228,9 @@ def test_strangers_are_turned_away(tmp_path: Path) -> None:
                 (Role.PRODUCER, "alice", mallory, "not registered"),
                 (Role.ADMIN, "alice", alice, "not registered"),
                 (Role.STORAGE, "s0", mallory, "not registered"),
-                (Role.VALIDATOR, "v1", mallory, "no validator"),
-                (Role.VALIDATOR, "v0", key_of("v0"), "no validator"),  # it is itself
-                (Role.ANONYMOUS, "anybody", mallory, "without a registered key"),
+                (Role.VALIDATOR, "v1", mallory, "not a validator"),
+                (Role.VALIDATOR, "v0", key_of("v0"), "not a validator"),  # it is itself
+                (Role.ANONYMOUS, "anybody", mallory, "with a registered key"),
             ):
                 assert words in await turned_away(Identity(CHAIN, role, name, key))
             client = cluster.client()

@@ -182,7 +182,7 @@ def test_what_stands_in_kafka_is_read_from_there() -> None:
     with Watch(cluster.genesis, connect, ["orders", "logs"], validate=False, timeout_s=5.0) as watch:
         with pytest.raises(ModelError, match="logs is not validated and is stored in Kafka") as caught:
             watch.refresh()
-        assert caught.value.hint.startswith("Spark reads it with format('kafka')")
+        assert caught.value.hint.startswith("read it with Spark's format('kafka')")
 
 
 def test_partitions_and_marks_are_noticed_as_they_change() -> None:

@@ -230,7 +230,7 @@ def test_strangers_are_turned_away(tmp_path: Path) -> None:
                 (Role.STORAGE, "s0", mallory, "not registered"),
                 (Role.VALIDATOR, "v1", mallory, "not a validator"),
                 (Role.VALIDATOR, "v0", key_of("v0"), "not a validator"),  # it is itself
-                (Role.ANONYMOUS, "anybody", mallory, "with a registered key"),
+                (Role.ANONYMOUS, "anybody", mallory, "only registered keys"),
             ):
                 assert words in await turned_away(Identity(CHAIN, role, name, key))
             client = cluster.client()

@@ -36,6 +36,10 @@ PLANTED = {
         "kabis/wire/planted.py",
         "veristream.kabis.client.errors",
     ),
+    "kabis: only connect knows the implementations of the channels": (
+        "kabis/client/fetching.py",
+        "veristream.kabis.storage.client",
+    ),
     "kabis.client: producers, consumers and what they share": (
         "kabis/client/kafka/planted.py",
         "veristream.kabis.client.producer.core",

@@ -309,7 +309,7 @@ class KafkaLog:
             self._sizes.append(size)
 
     def _keep(self, position: int, payload: bytes) -> None:
-        """Caches a record in place of the least recently used ones; never drops unread ones."""
+        """Caches a record in place of the least recently used ones; never drops one that is not durable."""
         self._cached_bytes += len(payload) - len(self._cache.pop(position, b""))
         self._cache[position] = payload
         while self._cached_bytes > self._options.cache_bytes:

@@ -19,10 +19,9 @@ from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.reach.batch import Batch
 from veristream.search.reach.safety import Open, opened, opening_locally
 from veristream.search.shared import handover
-from veristream.search.shared.crew import SENT
 from veristream.search.shared.handover import Handover
 from veristream.search.spark.engine import Cluster, opening_on_spark
-from veristream.search.spark.exchange import Means
+from veristream.search.spark.exchange import ExchangeChoice
 from veristream.spark import open_session
 
 
@@ -37,7 +36,7 @@ def main() -> None:
         session = open_session(f"local[{parts}]", "veristream bench")
         handover.WIDE = 1  # the workers explore everything
         options = SparkOptions(parts=parts, spill=order["spill"] or None, start_states=0)
-        cluster = Cluster(lambda: session, lambda: parts, options, Means(options.exchange))
+        cluster = Cluster(lambda: session, lambda: parts, options, ExchangeChoice(options.exchange))
     found: dict[str, Any] = {}
     for one in (tiny, network):
         open_ = opening_on_spark(cluster, one, limits) if is_spark else opening_locally(limits)
@@ -64,7 +63,7 @@ def explore(network: Network, limits: Limits, open_: Open) -> dict[str, Any]:
             "levels": exploration.counts.depth,
         }
         if isinstance(exploration, Handover) and exploration.shared is not None:
-            found["sent"] = sum(one[SENT] for one in exploration.shared.numbers)
+            found["sent"] = sum(one.sent for one in exploration.shared.counters)
             found["record_bytes"] = 8 * (lay_out(network).word_count + 1)
         return found
 

@@ -17,13 +17,14 @@ from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Exploring, Open, check_safety
 from veristream.search.shared.assignment import Order, make_order
 from veristream.search.shared.checkpoint import read_manifest
-from veristream.search.shared.crew import Checkpoints, SharedExploration, open_crew
+from veristream.search.shared.crew import open_crew
+from veristream.search.shared.exploration import Checkpoints, CrewExploration
 from veristream.search.shared.handover import Handover
 from veristream.search.shared.runs import Share
 from veristream.search.shared.worker import Meeting, serve
 from veristream.verdict import Result
 
-Watch = Callable[[SharedExploration], None]
+Watch = Callable[[CrewExploration], None]
 
 GATHER_SECONDS = 600.0
 """Generous: threads are never lost, but the first one may compile for a long time on a busy machine."""
@@ -59,9 +60,9 @@ def opening_with_threads(
             thread.start()
         manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
         signs = tuple(sign for _, sign in batch.plan().goals)
-        exploration = SharedExploration(crew, 256 * part_count * MIB, signs)
+        exploration = CrewExploration(256 * part_count * MIB, signs, crew=crew)
 
-        def start() -> SharedExploration:
+        def start() -> CrewExploration:
             crew.gather(GATHER_SECONDS, lambda: True, folder or "", manifest, start_states is not None)
             if folder is not None:
                 exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
@@ -89,7 +90,7 @@ def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str
     are saved after every level, and resumed from a checkpoint found there."""
 
     @contextmanager
-    def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+    def share(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
         order = order_for(part_count)
         crew = open_crew("127.0.0.1", part_count)
         args = [(crew.meeting, order, number) for number in range(part_count)]
@@ -99,7 +100,7 @@ def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str
         try:
             manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
             crew.gather(GATHER_SECONDS, lambda: True, folder or "", manifest)
-            exploration = SharedExploration(crew, memory_max_mib * part_count * MIB)
+            exploration = CrewExploration(memory_max_mib * part_count * MIB, crew=crew)
             if folder is not None:
                 exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
             if manifest is not None:

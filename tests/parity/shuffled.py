@@ -16,7 +16,7 @@ from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Exploring, Open
 from veristream.search.shared.assignment import make_order
 from veristream.search.shared.checkpoint import read_manifest
-from veristream.search.shared.crew import Checkpoints
+from veristream.search.shared.exploration import Checkpoints
 from veristream.search.shared.handover import Handover
 from veristream.search.spark import level_task as turns
 from veristream.search.spark.level_task import Block, Item, Kind, Leftovers, Sent, Standing, Turn, take_turn

@@ -14,7 +14,7 @@ from veristream.search.limits import Limits, Progress
 from veristream.search.reach import explore as driver
 from veristream.search.reach.safety import check_safety
 from veristream.search.shared import handover
-from veristream.search.shared.crew import spread_of_parts
+from veristream.search.shared.exploration import spread_of_parts
 from veristream.verdict import Spread, Unknown
 
 NEVER = 1 << 60

@@ -33,7 +33,8 @@ from veristream.search.limits import Limits, silent
 from veristream.search.shared import zone_part
 from veristream.search.shared.assignment import Order
 from veristream.search.shared.checkpoint import MANIFEST
-from veristream.search.shared.crew import SharedExploration, WorkerLostError
+from veristream.search.shared.crew import WorkerLostError
+from veristream.search.shared.exploration import CrewExploration
 from veristream.search.shared.zones import ShareZones, Workers, check_shared_zones
 from veristream.search.zones.inquiry import inquire
 from veristream.search.zones.safety import REACH_FIRST, ZoneSearch, opening_zones_locally
@@ -183,7 +184,7 @@ def noting(share: ShareZones, orders: list[Order]) -> ShareZones:
     """Shares explorations, and records their orders."""
 
     @contextmanager
-    def noted(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+    def noted(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
         orders.append(order_for(1))
         with share(order_for) as shared:
             yield shared
@@ -219,7 +220,7 @@ def test_a_search_whose_worker_is_lost_is_begun_again() -> None:
 
     def failing(times: list[int]) -> ShareZones:
         @contextmanager
-        def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+        def share(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
             with sharing_with_threads(2)(order_for) as shared:
                 if times.pop():
                     shared.crew.workers[0].close()

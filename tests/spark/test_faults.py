@@ -122,7 +122,7 @@ def _require_full_disk(ended: Ended, reason: str) -> None:
     error, hint = ended.told.splitlines()
     assert error.startswith(f"error: a worker's disk is full ({reason}")
     assert "explored so far: " in error and " states, " in error
-    assert hint.startswith("hint: make room, or give --spill")
+    assert hint.startswith("hint: free disk space, or give --spill")
 
 
 @pytest.mark.usefixtures("java")

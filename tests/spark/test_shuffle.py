@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ from veristream.library import load
 from veristream.search import engine as local
 from veristream.search.limits import Limits, SparkOptions, silent
 from veristream.search.shared.crew import Crew
-from veristream.search.shared.worker import Meeting, Say
+from veristream.search.shared.messages import Address, Start
+from veristream.search.shared.worker import Meeting, MessageKind
 from veristream.search.spark import shuffle
 from veristream.search.spark.engine import engine
 from veristream.search.spark.level_task import Sent, Turn
@@ -31,6 +33,7 @@ from veristream.source import Source
 from veristream.verdict import Unknown
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark"), pytest.mark.usefixtures("at_once")]
@@ -160,11 +163,11 @@ def test_workers_that_cannot_reach_the_driver_leave_shuffles(
 ) -> None:
     monkeypatch.setattr(Crew, "meeting", property(lambda crew: Meeting("127.0.0.1", 1, crew.secret)))
     ((heading, reason),) = _fallen_back(session)
-    assert heading == "explored by shuffles, which takes longer, since"
-    assert reason.startswith("they do not reach the driver (ConnectionRefusedError: [Errno 111]")
+    assert heading == "explored by shuffles, which takes longer, because"
+    assert reason.startswith("they cannot reach the driver (ConnectionRefusedError: [Errno 111]")
     sockets = SparkOptions(parts=2, start_states=20, exchange="sockets")
     network = _read(COUNTERS)
-    with pytest.raises(EnvironmentFailure, match="workers did not come: they do not reach the driver"):
+    with pytest.raises(EnvironmentFailure, match="workers did not connect: they cannot reach the driver"):
         engine(lambda: session, sockets)(network, network.properties, Limits(), silent)
 
 
@@ -173,14 +176,16 @@ def test_workers_that_cannot_reach_each_other_leave_shuffles(
 ) -> None:
     tell_all = Crew.tell_all
 
-    def tell_wrong_places(crew: Crew, kind: Say, number: int = 0, value: object = None) -> None:
-        if kind == Say.PEERS and isinstance(value, dict):
-            value = {**value, "addresses": [("127.0.0.1", 1)] * crew.part_count}
-        tell_all(crew, kind, number, value)
+    def tell_wrong_places(
+        crew: Crew, kind: MessageKind, number: int = 0, content: DataclassInstance | None = None
+    ) -> None:
+        if isinstance(content, Start):
+            content = replace(content, addresses=(Address("127.0.0.1", 1),) * crew.part_count)
+        tell_all(crew, kind, number, content)
 
     monkeypatch.setattr(Crew, "tell_all", tell_wrong_places)
     ((_, reason),) = _fallen_back(session)
-    assert reason.startswith("workers do not reach each other (ConnectionRefusedError: [Errno 111]")
+    assert reason.startswith("workers cannot reach each other (ConnectionRefusedError: [Errno 111]")
 
 
 def _with_source(cluster: Standalone) -> dict[str, str]:
@@ -210,7 +215,7 @@ def test_dynamic_allocation_leaves_shuffles(cluster: Standalone) -> None:
     wanted = [one for one in network.properties if one.name == elastic.PROPERTY]
     expected = json.loads(json.dumps(told(local.check(network, wanted, Limits()))))
     reason = "Spark refuses barrier stages with dynamic allocation"
-    said = [f"explored by shuffles, which takes longer, since: {reason}"]
+    said = [f"explored by shuffles, which takes longer, because: {reason}"]
     assert json.loads(ended.output) == {"said": said, "found": expected}
 
 

@@ -55,7 +55,7 @@ def test_a_folder_that_workers_cannot_write_to_is_told(session: SparkSession, tm
     gone = tmp_path / "gone"
     check = engine(lambda: session, SparkOptions(parts=2, start_states=0, spill=str(gone)))
     gone.rmdir()
-    with pytest.raises(EnvironmentFailure, match=r"workers did not come: FileNotFoundError.*gone"):
+    with pytest.raises(EnvironmentFailure, match=r"workers did not connect: FileNotFoundError.*gone"):
         check(network, safety_of(network), Limits(), silent)
 
 

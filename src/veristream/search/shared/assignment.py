@@ -1,4 +1,4 @@
-"""What a worker has to know to explore its part: the network as text, and what to watch for."""
+"""What a worker needs to know to explore its part: the network as text, and what to watch for."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from veristream.source import Source
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A part that nothing is in yet, the state to begin with, and the kernel: its code is there only as
-    long as it is."""
+    """An empty part, the initial state, and the kernel, which owns the native code that the part uses."""
 
     part: SharedPart
     initial: Row
@@ -32,9 +31,9 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A search to share: it travels as text, and its digest tells whether it arrived whole.
+    """A search to share. It travels as text, with a digest to check that the worker reads the same network.
 
-    `open_part` makes the numbered part where the order has arrived.
+    The worker calls `open_part` to create its numbered part.
     """
 
     open_part: Callable[[Order, int], Opened]
@@ -47,7 +46,7 @@ class Order:
     reach: int = 0  # of a measured clock
 
     def network(self, watch_of: Callable[[Network], Watch]) -> Network:
-        """The network, which must read here as it did where the order was made."""
+        """Returns the network; asserts that it is the one that the order was made for."""
         network = read_network(Source("<network>", self.text), {})
         digest = digest_of(network, watch_of(network), self.reduced, self.reach)
         assert digest == self.digest, "the worker reads another network"
@@ -55,13 +54,13 @@ class Order:
 
 
 def only_with(network: Network, properties: Sequence[Property]) -> Network:
-    """The network with these properties only."""
+    """Returns the network with these properties only."""
     return replace(network, properties=tuple(properties))
 
 
 def digest_of(network: Network, watch: Watch, reduced: bool = False, reach: int = 0) -> str:
-    """Of all that must be alike wherever a part is explored: not of the kernel, since machines differ.
-    The network's properties are those that are explored for."""
+    """Returns a digest of all that must be equal on all machines; kernels may differ between machines.
+    The network has only the properties that are searched for."""
     parts = (print_network(network), watch, lay_out(network), reduced, reach)
     return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
 
@@ -74,14 +73,14 @@ def make_order(
     memory_max_mib: int | None,
     spill_folder: str | None = None,
 ) -> Order:
-    """The order for the safety properties of one batch."""
+    """Returns the order for the safety properties of one batch."""
     mine = only_with(network, [case.property for case in batch.cases])
     text, digest = print_network(mine), digest_of(mine, batch.watch(), reduced)
     return Order(_open_states, text, digest, part_count, memory_max_mib, spill_folder, reduced)
 
 
 def _open_states(order: Order, number: int) -> Opened:
-    """The numbered part of a state space, with its kernel compiled or loaded."""
+    """Returns the numbered part of a state space, with its kernel compiled or loaded."""
     network = order.network(lambda read: _only(read).watch())
     batch = _only(network)
     watch, plan = batch.watch(), batch.plan()

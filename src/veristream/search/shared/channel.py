@@ -1,53 +1,58 @@
-"""Messages between processes of one run, over sockets that both ends have proved to belong to it.
+"""Messages between the processes of one run, over mutually authenticated sockets.
 
-Whoever connects and whoever accepts each shows that it knows the run's secret, by a keyed digest of a
-number that the other has just made up; the secret itself never travels. A message is a kind, a number and
-bytes.
+Each end proves that it knows the run's secret, by an HMAC of a nonce that the other end has chosen; the
+secret itself never travels. A message is a kind, a number and bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import secrets
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+from veristream.search.shared.codec import decode, encode
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 NONCE = 32
 _HEAD = struct.Struct("!BQQ")
 _GREETING = b"veristream 1\n"
 CONNECT_SECONDS = 30.0
 _KEEPALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""A machine that vanishes is noticed after a minute."""
+"""Detects a machine that vanished within a minute."""
+
+Content = TypeVar("Content", bound="DataclassInstance")
 
 
 class RefusedError(Exception):
-    """The other end is not part of this run."""
+    """The other end does not belong to this run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A kind, a number whose meaning the kind decides, and bytes."""
+    """A kind, a number whose meaning depends on the kind, and bytes."""
 
     kind: int
     number: int
     payload: bytes
 
-    def json(self) -> Any:
-        """The payload, where it is a value and not records."""
-        return json.loads(self.payload)
+    def read(self, expected: type[Content]) -> Content:
+        """Returns the dataclass in the payload; raises MessageError if it is another one."""
+        return decode(expected, self.payload)
 
 
 def listen(host: str) -> socket.socket:
-    """A socket that others can connect to, at a free port."""
+    """Returns a socket that accepts connections at a free port."""
     return socket.create_server((host, 0), backlog=128)
 
 
 def connect(address: tuple[str, int], secret: bytes) -> socket.socket:
-    """A proven connection; raises OSError and RefusedError."""
+    """Returns an authenticated connection; raises OSError and RefusedError."""
     sock = socket.create_connection(address, timeout=CONNECT_SECONDS)
     try:
         nonce = _read_greeting(sock)
@@ -61,7 +66,7 @@ def connect(address: tuple[str, int], secret: bytes) -> socket.socket:
 
 
 def accept(server: socket.socket, secret: bytes) -> socket.socket:
-    """The next connection that proves itself; others are closed."""
+    """Returns the next connection that authenticates itself; closes others."""
     while True:
         sock, _ = server.accept()
         sock.settimeout(CONNECT_SECONDS)
@@ -97,12 +102,12 @@ def _require(shown: bytes, expected: bytes) -> None:
 
 def _read_greeting(sock: socket.socket) -> bytes:
     if _read(sock, len(_GREETING)) != _GREETING:
-        raise RefusedError("the other end speaks something else")
+        raise RefusedError("the other end speaks another protocol")
     return _read(sock, NONCE)
 
 
 def _read(sock: socket.socket, count: int) -> bytes:
-    """Exactly so many bytes; raises OSError where the connection ends before."""
+    """Reads exactly `count` bytes; raises ConnectionError if the connection ends before."""
     parts: list[bytes] = []
     while count:
         part = sock.recv(min(count, 1 << 20))
@@ -114,22 +119,22 @@ def _read(sock: socket.socket, count: int) -> bytes:
 
 
 def frame(kind: int, number: int, payload: bytes = b"") -> bytes:
-    """A message as it travels."""
+    """Returns the bytes of a message."""
     return _HEAD.pack(kind, number, len(payload)) + payload
 
 
 def unframe(data: bytes) -> Message:
-    """The message that a frame is of."""
+    """Returns the message of `frame`'s bytes."""
     kind, number, size = _HEAD.unpack_from(data)
     return Message(kind, number, data[_HEAD.size : _HEAD.size + size])
 
 
-def send(sock: socket.socket, kind: int, number: int = 0, value: Any = None) -> None:
-    """Sends a message whose payload is a value."""
-    sock.sendall(frame(kind, number, b"" if value is None else json.dumps(value).encode()))
+def send(sock: socket.socket, kind: int, number: int = 0, content: DataclassInstance | None = None) -> None:
+    """Sends a message with a dataclass as its payload."""
+    sock.sendall(frame(kind, number, b"" if content is None else encode(content)))
 
 
 def receive(sock: socket.socket) -> Message:
-    """The next message; raises OSError where the connection ends."""
+    """Returns the next message; raises OSError if the connection ends."""
     kind, number, size = _HEAD.unpack(_read(sock, _HEAD.size))
     return Message(kind, number, _read(sock, size))

@@ -1,15 +1,14 @@
-"""Checkpoints of a shared exploration, in a folder that driver and workers see.
+"""Checkpoints of a shared exploration, in a folder that the driver and all workers can access.
 
-Each part writes the states that it found since the last checkpoint as one Parquet file; once all have, the
-driver writes a manifest that names them. A checkpoint without a manifest does not exist, so one that was
-broken off does no harm.
+Each part writes the states that it found since the last checkpoint to one Parquet file. Once all parts
+have, the driver writes a manifest that names the files. Files without a manifest are ignored, so an
+interrupted checkpoint does no harm.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,36 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.search.session import Hit
+from veristream.search.shared.codec import MessageError, decode, encode
+from veristream.search.shared.messages import SavedPart
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "manifest.json"
 CLAIM = "model"
-"""The file that says which model the checkpoints of a folder are of."""
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """What a part says of a checkpoint: its files so far, and where it goes on from."""
-
-    files: tuple[str, ...] = ()
-    frontier: int = 0
-    transitions: int = 0
-    seen: int = 0
-    best: tuple[tuple[int, ...], ...] = ()
-    edges: tuple[str, ...] = ()  # of a product
+"""The file that records which model the checkpoints in a folder belong to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A checkpoint that is whole: of which search, at which level, and what each part saved."""
+    """A complete checkpoint: which search it belongs to, its level, and what each part saved."""
 
     digest: str
     depth: int
     unwatched: tuple[int, ...]
-    hits: tuple[tuple[int, int, int], ...]  # that decided something: kind, source, other
-    parts: tuple[Saved, ...]
+    hits: tuple[Hit, ...]  # those that decided a property
+    parts: tuple[SavedPart, ...]
 
 
 def write_states(
@@ -56,7 +46,7 @@ def write_states(
     parents: NDArray[np.uint32],
     owners: NDArray[np.uint16],
 ) -> None:
-    """Writes states to a file: their rows, and the indices and parts of their parents; raises OSError."""
+    """Writes the rows of states and the indices and parts of their parents; raises OSError."""
     import pyarrow as pa  # takes a while to import, and only checkpoints need it
 
     blob = pa.py_buffer(np.ascontiguousarray(rows))
@@ -67,7 +57,7 @@ def write_states(
 
 
 def _write(table: pa.Table, folder: str, name: str) -> None:
-    """Writes a file whole or not at all; raises OSError."""
+    """Writes a file atomically; raises OSError."""
     from pyarrow import parquet
 
     parquet.write_table(table, os.path.join(folder, name + ".tmp"), compression="zstd")
@@ -75,11 +65,11 @@ def _write(table: pa.Table, folder: str, name: str) -> None:
 
 
 Edges = tuple[NDArray[np.int64], NDArray[np.uint16]]
-"""Two words an edge, and the part of each one's source."""
+"""Two words per edge, and the part of each edge's source."""
 
 
 def save_edges(edges: Edges, outs: NDArray[np.uint32], folder: str, name: str) -> None:
-    """Writes edges, and how many leave each of the states that were expanded; raises OSError."""
+    """Writes edges, and the number that leave each expanded state; raises OSError."""
     import pyarrow as pa
 
     words, owners = edges
@@ -89,7 +79,7 @@ def save_edges(edges: Edges, outs: NDArray[np.uint32], folder: str, name: str) -
 
 
 def read_edges(folder: str, name: str) -> tuple[Edges, NDArray[np.uint32]]:
-    """Edges as they were saved, and how many leave each state; raises OSError."""
+    """Reads the edges and the number that leave each state; raises OSError."""
     from pyarrow import parquet
 
     table = parquet.read_table(os.path.join(folder, name))
@@ -106,7 +96,7 @@ def _outs_name(name: str) -> str:
 def read_states(
     folder: str, name: str, word_count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
-    """Rows, parents' indices and parents' parts of the states in a file; raises OSError."""
+    """Reads the rows, parents' indices and parents' parts of the states in a file; raises OSError."""
     from pyarrow import parquet
 
     table = parquet.read_table(os.path.join(folder, name)).combine_chunks()
@@ -118,31 +108,32 @@ def read_states(
 
 
 def write_manifest(folder: str, manifest: Manifest) -> None:
-    """Makes the checkpoint exist; raises EnvironmentFailure where there is no room for it."""
+    """Completes the checkpoint; raises EnvironmentFailure if the manifest cannot be written."""
     path = Path(folder) / MANIFEST
     try:
-        path.with_suffix(".tmp").write_text(json.dumps(asdict(manifest)), encoding="utf-8")
+        path.with_suffix(".tmp").write_bytes(encode(manifest))
         os.replace(path.with_suffix(".tmp"), path)
     except OSError as error:
         raise EnvironmentFailure(
-            f"the checkpoint cannot be written: {error}", "make room, or give --checkpoint another folder"
+            f"the checkpoint cannot be written: {error}",
+            "free disk space, or give --checkpoint another folder",
         ) from error
 
 
 def is_saved(folder: str) -> bool:
-    """Whether a checkpoint is in the folder, of any search of a model."""
+    """Whether the folder contains a checkpoint of any search."""
     return any(Path(folder).glob(f"*/{MANIFEST}"))
 
 
 def make_folder(folder: str, name: str) -> str:
-    """The folder for checkpoints of one search of a model, made where it is not there yet."""
+    """Returns the folder for the checkpoints of one search of a model; creates it if necessary."""
     path = Path(folder) / name
     path.mkdir(parents=True, exist_ok=True)
     return str(path)
 
 
 def claim_folder(folder: str, digest: str) -> None:
-    """Notes which model a folder has checkpoints of; raises ModelError where it is another one."""
+    """Records which model the folder's checkpoints belong to; raises ModelError if it is another one."""
     path = Path(folder) / CLAIM
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,46 +141,36 @@ def claim_folder(folder: str, digest: str) -> None:
             path.write_text(digest, encoding="utf-8")
         found = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise EnvironmentFailure(f"checkpoints cannot be kept in {folder}: {error}") from error
+        raise EnvironmentFailure(f"checkpoints cannot be written to {folder}: {error}") from error
     if found != digest:
         raise ModelError(
-            f"the checkpoint in {folder} is of another model, or of other properties",
+            f"the checkpoint in {folder} belongs to another model or to other properties",
             hint="resume with the same model, constants and properties, or use another folder",
         )
 
 
 def read_manifest(folder: str, digest: str, part_count: int) -> Manifest | None:
-    """The checkpoint in the folder; None where there is none. Raises ModelError for another search's."""
+    """Returns the checkpoint in the folder, or None.
+
+    Raises ModelError if it belongs to another search, and EnvironmentFailure if it cannot be used.
+    """
     path = Path(folder) / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        parts = tuple(read_saved(one) for one in found["parts"])
-        hits = tuple((kind, source, other) for kind, source, other in found["hits"])
-        manifest = Manifest(found["digest"], found["depth"], tuple(found["unwatched"]), hits, parts)
+        manifest = decode(Manifest, path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, MessageError) as error:
         raise EnvironmentFailure(
-            f"the checkpoint in {folder} cannot be read: {error}", "begin anew in an empty folder"
+            f"the checkpoint in {folder} cannot be read: {error}", "start again with an empty folder"
         ) from error
     if manifest.digest != digest:
         raise ModelError(
-            f"the checkpoint in {folder} is of another model, or of other properties",
+            f"the checkpoint in {folder} belongs to another model or to other properties",
             hint="resume with the same model, constants and properties, or use another folder",
         )
     if len(manifest.parts) != part_count:
         raise EnvironmentFailure(
             f"the checkpoint in {folder} has {len(manifest.parts)} parts for {part_count} workers",
-            f"resume with as many, such as --master local[{len(manifest.parts)}]",
+            f"resume with as many workers, such as --master local[{len(manifest.parts)}]",
         )
     return manifest
-
-
-def read_saved(found: dict[str, object]) -> Saved:
-    """What a part said, as it was written down."""
-    files, best, edges = found["files"], found["best"], found["edges"]
-    assert isinstance(files, list) and isinstance(best, list) and isinstance(edges, list)
-    numbers = [found[key] for key in ("frontier", "transitions", "seen")]
-    frontier, transitions, seen = (int(str(one)) for one in numbers)
-    bests = tuple(tuple(one) for one in best)
-    return Saved(tuple(files), frontier, transitions, seen, bests, tuple(edges))

@@ -1,14 +1,20 @@
-"""What a worker asks of the part that it owns, whatever is explored: states, products or zones."""
+"""The interface between a worker and the part that it owns, whether of states, products or zones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from veristream.kernel.layout import Row
-
-Value = dict[str, Any]
-"""What travels as JSON between driver and parts."""
+from veristream.search.shared.messages import (
+    Answer,
+    FoundState,
+    LevelReport,
+    LookReport,
+    Question,
+    SavedPart,
+    Totals,
+)
 
 
 class SharedPart(Protocol):
@@ -19,7 +25,7 @@ class SharedPart(Protocol):
     word_count: int
 
     def seed(self, initial: Row) -> bool:
-        """Takes the initial state if it belongs here."""
+        """Takes the initial state if it belongs to this part; returns whether it does."""
 
     def work(self) -> int:
         """Expands more of the level; returns `partition`'s QUANTUM, LEVEL or FULL_OUTBOX.
@@ -28,39 +34,47 @@ class SharedPart(Protocol):
         """
 
     def outbox(self, part: int) -> bytes:
-        """Takes the records that wait for another part."""
+        """Removes and returns the records for another part."""
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Takes the records of another part; raises OutOfMemoryError and DiskFullError."""
+        """Adds the records of another part; raises OutOfMemoryError and DiskFullError."""
 
     def end_level(self) -> int:
-        """Ends the level; gives how much there is to do in the next one."""
+        """Ends the level; returns how much there is to do in the next one."""
 
-    def report(self) -> Value:
-        """What the driver is told at the end of a level."""
+    def report(self) -> LevelReport | LookReport:
+        """Returns what the driver needs to know at the end of a level."""
 
-    def tell(self, index: int) -> Value:
-        """What the driver is told of one state."""
+    def describe(self, index: int) -> FoundState:
+        """Returns the row of a state and how it was found."""
 
-    def hear(self, question: Value) -> Value:
-        """Does something that the driver says to all parts between two levels, and answers."""
+    def answer(self, question: Question) -> Answer:
+        """Does what the driver asks of all parts between two levels."""
 
-    def accept(self, count: int, blob: bytes) -> None:
-        """Takes states that the driver hands over, in the order in which they were found."""
-
-    def go_on(self, frontier: int, told: Value) -> None:
-        """All was handed over: the states from `frontier` on are the level to expand."""
-
-    def save(self, folder: str, level: int) -> Value:
+    def save(self, folder: str, level: int) -> SavedPart:
         """Writes what is in no checkpoint yet; raises OSError."""
 
-    def load(self, folder: str, saved: Value) -> None:
+    def load(self, folder: str, saved: SavedPart) -> None:
         """Reads what was saved; raises OutOfMemoryError, DiskFullError and OSError."""
 
 
 @runtime_checkable
-class Giving(Protocol):
-    """A part that can give the driver what is left of it."""
+class StateReceiver(Protocol):
+    """A part that can begin with states that the driver has found."""
+
+    def accept(self, count: int, blob: bytes) -> None:
+        """Takes states from the driver, in the order in which they were found.
+
+        Raises OutOfMemoryError and DiskFullError.
+        """
+
+    def take_over(self, frontier: int, totals: Totals) -> None:
+        """Makes the states from `frontier` on the level to expand, once all have been accepted."""
+
+
+@runtime_checkable
+class RemainderGiver(Protocol):
+    """A part that can send the driver what is left of it."""
 
     def share(self) -> Iterator[bytes]:
-        """Arrays, as the driver knows them."""
+        """Returns the arrays of a `remainder.Share`, one by one."""

@@ -1,8 +1,9 @@
-"""A worker's part of a product: it keeps the edges too, and finds out which states can go on for ever."""
+"""A worker's part of a product: keeps the edges too, and finds the states that a fair run can stay in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,30 @@ from veristream.search.runs.elimination import (
 from veristream.search.runs.fairness import Words, enabled_of
 from veristream.search.runs.product import Product
 from veristream.search.shared.checkpoint import read_edges, save_edges
-from veristream.search.shared.contract import Value
+from veristream.search.shared.messages import (
+    Answer,
+    BeginLook,
+    Count,
+    CutReached,
+    CutStruck,
+    CutUnreached,
+    Done,
+    EnabledUnits,
+    EndLook,
+    FindEnabled,
+    FindLeft,
+    FirstLeft,
+    KeepLeft,
+    LevelReport,
+    LookReport,
+    Question,
+    ReachMark,
+    ReachState,
+    ReachUnit,
+    RestoreLeft,
+    SavedPart,
+    StateRef,
+)
 from veristream.search.shared.remainder import Share
 from veristream.search.shared.state_part import CLAIMED_STATES, Part
 
@@ -41,8 +65,8 @@ _SORTED_BYTES = 4 + 2 + 8
 class ProductPart(Part):
     """The states of one part of a product, with the edges that lead to them.
 
-    Between two levels of the exploration the driver may ask for *looks*: waves that go through what is
-    explored so far (see `elimination`).
+    Between two levels of the exploration the driver may start a *look*: waves that search what is explored
+    so far (see `elimination`).
     """
 
     def __init__(
@@ -92,58 +116,58 @@ class ProductPart(Part):
 
     @property
     def edge_count(self) -> int:
-        """Edges that lead to states of this part."""
+        """The number of edges that lead to states of this part."""
         return int(self.edges[partition.EDGE_COUNT])
 
     @property
     def byte_count(self) -> int:
-        """Memory in use, with the edges as they are kept and as they are sorted for a look."""
+        """Memory in use, including the edges as they are kept and as a look sorts them."""
         return super().byte_count + 4 * self.state_count + (_EDGE_BYTES + _SORTED_BYTES) * self.edge_count
 
     def work(self, quantum: int = WAVE_QUANTUM) -> int:
-        """Goes on with the level, or with the wave of a look."""
+        """Continues with the level, or with the wave of a look."""
         if self._look is None:
             return super().work()
         return partition.FULL_OUTBOX if self._look.run() == WAVE_FULL else partition.LEVEL
 
     def outbox(self, part: int) -> bytes:
-        """Takes the records that wait for another part: states of it that a wave touches, in a look."""
+        """Removes and returns the records for another part; in a look, its states that the wave reached."""
         return super().outbox(part) if self._look is None else self._look.outbox(part)
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Takes records of another part."""
+        """Adds the records of another part."""
         if self._look is None:
             super().take_in(sender, records)
         else:
             touch_all(self._look.wave, np.frombuffer(records, np.int64))
 
     def end_level(self) -> int:
-        """Ends a level; in a look: how many states are still in the queue."""
+        """Ends the level and returns the size of the next; in a look, returns the length of the queue."""
         return super().end_level() if self._look is None else self._look.waiting
 
-    def report(self) -> Value:
-        """What the driver is told: in a look, how many states are left."""
+    def report(self) -> LevelReport | LookReport:
+        """Returns what the driver needs to know at the end of a level or of a wave."""
         if self._look is None:
-            return super().report()
-        return {"left": self._look.left, "edges": self._look.edge_count}
+            return self.level_report()
+        return LookReport(self._look.left, self._look.edge_count)
 
-    def hear(self, question: Value) -> Value:
-        """Begins or ends a look, or does what the driver says in it."""
+    def answer(self, question: Question) -> Answer:
+        """Begins or ends a look, or does what the driver asks during it."""
         match question:
-            case {"look": "begin"}:
+            case BeginLook():
                 self._look = Look(self, self._sort())
-                return {}
-            case {"look": "end"}:
+                return Done()
+            case EndLook():
                 self._end_look()
-                return {}
+                return Done()
             case _ if self._look is not None:
-                return self._look.hear(question)
+                return self._look.answer(question)
             case _:
-                return super().hear(question)
+                return super().answer(question)
 
-    def save(self, folder: str, level: int) -> Value:
+    def save(self, folder: str, level: int) -> SavedPart:
         """Writes the states and edges that were found since the last checkpoint; raises OSError."""
-        value = super().save(folder, level)
+        saved = super().save(folder, level)
         first, last = self._edges_saved, self.edge_count
         words = self._words.words[2 * first : 2 * last]
         owners = self._owners.words.view(np.uint16)[first:last]
@@ -151,12 +175,12 @@ class ProductPart(Part):
         save_edges((words, owners), self.outs[self._outs_saved : self.frontier], folder, name)
         self._edge_files = (*self._edge_files, name)
         self._edges_saved, self._outs_saved = last, self.frontier
-        return {**value, "edges": self._edge_files}
+        return replace(saved, edges=self._edge_files)
 
-    def load(self, folder: str, saved: Value) -> None:
+    def load(self, folder: str, saved: SavedPart) -> None:
         """Reads what was saved; raises OSError, OutOfMemoryError and DiskFullError."""
         super().load(folder, saved)
-        for name in saved["edges"]:
+        for name in saved.edges:
             (words, owners), outs = read_edges(folder, name)
             first, last = self.edge_count, self.edge_count + owners.size
             if last > self.edges[partition.EDGE_LIMIT]:
@@ -166,27 +190,27 @@ class ProductPart(Part):
             self.outs[self._outs_saved : self._outs_saved + outs.size] = outs
             self.edges[partition.EDGE_COUNT] = self._edges_saved = last
             self._outs_saved += outs.size
-        self._edge_files = tuple(saved["edges"])
+        self._edge_files = saved.edges
 
     def accept(self, count: int, blob: bytes) -> None:
-        """In a look: takes away states of which the driver knows that no fair run stays in them."""
+        """Adds states that the driver found; in a look, notes states that no fair run can stay in."""
         if self._look is None:
             super().accept(count, blob)
         else:
             self._look.strike(self._indices(np.frombuffer(blob, np.int64)))
 
     def _indices(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The states with these rows, all of which are here."""
+        """Returns the indices of the states with these rows, all of which are in this part."""
         store, size = self.exploration.store(), 8 * self.word_count
         found = np.empty(rows.nbytes // size, np.int64)
         for k in range(found.size):
             row = int(rows.ctypes.data) + size * k
             found[k] = find_or_add(store, row, fingerprint(row, self.word_count), self.state_count, ROOT)
-        assert (found < self.state_count).all(), "only states that were found are taken away"
+        assert (found < self.state_count).all(), "the driver strikes out only states of this part"
         return found
 
     def _sort(self) -> Backward:
-        """The edges so far, by their targets; raises DiskFullError."""
+        """Returns the edges so far, sorted by target; raises DiskFullError."""
         states, edges = self.state_count, self.edge_count
         backward = Backward(
             self._borrow(states + 1, 8).view(np.int64)[: states + 1],
@@ -198,7 +222,7 @@ class ProductPart(Part):
         return backward
 
     def _borrow(self, count: int, size: int) -> NDArray[np.int64]:
-        """Room for so many items of a look, where states and edges are kept too."""
+        """Returns room for items of a look, in memory or on disk as for states and edges."""
         lent = self._lend(size * count)
         if isinstance(lent, Spill):
             self._borrowed.append(lent)
@@ -212,7 +236,7 @@ class ProductPart(Part):
         self._borrowed.clear()
 
     def share(self) -> Iterator[bytes]:
-        """What is left, in a look: states, rows, and the edges that lead to them."""
+        """Returns what a look has left: states, rows, and the edges that lead to them."""
         assert self._look is not None
         backward, left = self._look.backward, self._look.wave.left
         states = np.flatnonzero(left)
@@ -229,18 +253,18 @@ class ProductPart(Part):
         ).pieces()
 
     def enabled(self, states: Words) -> Words:
-        """The units of fairness that are enabled in each of the states, as bit words."""
+        """Returns the units of fairness that are enabled in each of the states, as bit words."""
         rows, successors = self.exploration.memory.rows.address, self.product.kernel.successors
         return enabled_of(self.units, successors, rows, self.word_count, states)
 
     @property
     def outs(self) -> NDArray[np.uint32]:
-        """How many edges leave each state."""
+        """The number of edges that leave each state."""
         return self._outs.words.view(np.uint32)[: self.state_count]
 
 
 class Look:
-    """One search for fair accepting runs in what is explored: waves, and what they found so far."""
+    """One search for fair accepting runs in what is explored so far, by waves that remove states."""
 
     def __init__(self, part: ProductPart, backward: Backward) -> None:
         self.part, self.backward = part, backward
@@ -261,53 +285,58 @@ class Look:
         self._struck = np.zeros(states, np.bool_)
         begin_trim(self.wave)
 
-    def hear(self, question: Value) -> Value:
-        """Does what the driver says between two waves."""
+    def answer(self, question: Question) -> Answer:
+        """Does what the driver asks between two waves."""
         match question:
-            case {"reach": "mark", "bit": bit}:
+            case CutUnreached(unit):
+                return Count(int(begin_cut(self.wave, self._spared(unit))))
+            case FindLeft():
+                places = np.flatnonzero(self.wave.left)[:1]
+                return FirstLeft(int(places[0]) if places.size else None)
+            case FindEnabled():
+                words = np.bitwise_or.reduce(self._enabled_units()[self.wave.left], axis=0)
+                return EnabledUnits(tuple(words.tolist()))
+            case _:
+                self._obey(question)
+                return Done()
+
+    def _obey(self, question: Question) -> None:
+        match question:
+            case ReachMark(bit):
                 self._reach(Goal(1 << bit, self.part.units.of_action, 0, 0))
-            case {"reach": "unit", "unit": unit}:
+            case ReachUnit(unit):
                 self._reach_unit(unit)
-            case {"reach": "state", "state": [part, index]}:
+            case ReachState(StateRef(part, index)):
                 self._reach(NOWHERE)
                 if part == self.part.number:
                     touch(self.wave, index)
-            case {"cut": "unreached", "unit": unit}:
-                return {"cut": int(begin_cut(self.wave, self._spared(unit)))}
-            case {"cut": "struck"}:
+            case CutStruck():
                 self.wave.reached[:] = ~self._struck
                 self._struck[:] = False
                 begin_cut(self.wave, np.zeros(self.wave.left.size, np.bool_))
-            case {"cut": "reached"}:
+            case CutReached():
                 self.wave.left[self.wave.reached] = False
-            case {"left": "keep"}:
+            case KeepLeft():
                 self._kept = self.wave.left.copy()
-            case {"left": "restore"}:
+            case RestoreLeft():
                 assert self._kept is not None
                 self.wave.left[:] = self._kept
-            case {"left": "first"}:
-                places = np.flatnonzero(self.wave.left)[:1]
-                return {"first": int(places[0]) if places.size else None}
-            case {"enabled": "somewhere"}:
-                words = np.bitwise_or.reduce(self._enabled_units()[self.wave.left], axis=0)
-                return {"words": words.tolist()}
             case _:
-                raise AssertionError(f"the driver asks {question}")
-        return {}
+                raise AssertionError(f"unexpected question: {question}")
 
     def _reach(self, goal: Goal) -> None:
         self.goal = goal
         begin_reach(self.wave)
 
     def _reach_unit(self, unit: int) -> None:
-        """Who can take the unit again; of a weak one, or come to where it is not enabled."""
+        """Begins a wave from where the unit is taken, and for a weak unit, from where it is not enabled."""
         word, bit = divmod(unit, 63)
         self._reach(Goal(0, self.part.units.of_action, word, bit))
         if not self.part.units.strong[word] >> bit & 1:
             touch_all(self.wave, np.flatnonzero(self.wave.left & ~self._enables(unit)))
 
     def _spared(self, unit: int | None) -> NDArray[np.bool_]:
-        """States that need not reach a strong unit: those that do not enable it."""
+        """Returns the states that need not reach a strong unit: those that do not enable it."""
         if unit is None or not self.part.units.strong[unit // 63] >> unit % 63 & 1:
             return np.zeros(self.wave.left.size, np.bool_)
         return ~self._enables(unit)
@@ -316,7 +345,7 @@ class Look:
         return (self._enabled_units()[:, unit // 63] >> unit % 63 & 1).astype(np.bool_)
 
     def _enabled_units(self) -> Words:
-        """Of every state that is left, the units that are enabled; found out once in a look."""
+        """Returns the enabled units of every state that is left; computed once per look."""
         if self._enabled is None:
             left = np.flatnonzero(self.wave.left)
             self._enabled = np.zeros((self.wave.left.size, self.part.units.weak.size), np.int64)
@@ -324,30 +353,30 @@ class Look:
         return self._enabled
 
     def strike(self, states: Words) -> None:
-        """Notes states that are to be taken away."""
+        """Notes states to remove at the next CutStruck."""
         self._struck[states] = True
 
     def run(self) -> int:
-        """Goes on with the wave."""
+        """Continues with the wave."""
         return int(run_wave(self.backward, self.wave, self.goal, WAVE_QUANTUM))
 
     def outbox(self, part: int) -> bytes:
-        """Takes what waits for another part."""
+        """Removes and returns the states of another part that the wave reached."""
         used = int(self.wave.used[part])
         self.wave.used[part] = 0
         return self.wave.outboxes[part, :used].tobytes()
 
     @property
     def waiting(self) -> int:
-        """How many states are in the queue."""
+        """The number of states in the queue."""
         return int(self.wave.control[elimination.TAIL] - self.wave.control[elimination.HEAD])
 
     @property
     def edge_count(self) -> int:
-        """How many edges lead to states that are left."""
+        """The number of edges that lead to states that are left."""
         return int(np.diff(self.backward.first)[self.wave.left].sum())
 
     @property
     def left(self) -> int:
-        """How many states are left."""
+        """The number of states that are left."""
         return int(self.wave.left.sum())

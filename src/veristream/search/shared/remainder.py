@@ -1,4 +1,4 @@
-"""What is left of a shared product, brought together in the driver, where it is small enough for that."""
+"""What a look leaves of a shared product, gathered in the driver if it is small enough."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.search.runs.graph import Graph
-from veristream.search.shared.crew import STATES, SharedExploration, global_index
-from veristream.search.shared.worker import Say
+from veristream.search.shared.exploration import CrewExploration, global_index
+from veristream.search.shared.worker import MessageKind
 
 EDGE_BYTES = 48
-"""What an edge takes here at most: as it comes, numbered, and sorted."""
+"""The most memory that an edge needs in the driver: as received, numbered, and sorted."""
 STATE_BYTES = 64
-"""What a state takes here beside its row, searched for components."""
+"""The memory that a state needs in the driver beside its row, to find components."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """A graph whose nodes are states of parts: their rows, and their indices among all states."""
+    """A graph of states of all parts, with their rows and their indices among all states."""
 
     graph: Graph
     rows: NDArray[np.int64]
@@ -29,7 +29,7 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one part has: states that are left, and all edges that lead to them."""
+    """What is left of one part: states, and all edges that lead to them."""
 
     states: NDArray[np.uint32]
     rows: NDArray[np.int64]
@@ -39,17 +39,17 @@ class Share:
     entries: NDArray[np.int64]
 
     def pieces(self) -> Iterator[bytes]:
-        """As it travels."""
+        """Returns the bytes of each array, in order."""
         for field in fields(self):
             yield getattr(self, field.name).tobytes()
 
 
-def gather(shared: SharedExploration) -> Gathered:
-    """What is left of all parts, with the edges between it."""
+def gather(shared: CrewExploration) -> Gathered:
+    """Returns what is left of all parts, with the edges between the states."""
     shares = [_receive(shared, part) for part in range(shared.crew.part_count)]
     numbers, base = [], 0
     for part, share in enumerate(shares):
-        number = np.full(shared.numbers[part][STATES], -1, np.int32)
+        number = np.full(shared.counters[part].states, -1, np.int32)
         number[share.states] = np.arange(base, base + share.states.size)
         numbers.append(number)
         base += share.states.size
@@ -58,8 +58,8 @@ def gather(shared: SharedExploration) -> Gathered:
     return Gathered(_graph(shares, numbers, base), rows, np.concatenate(indices))
 
 
-def _receive(shared: SharedExploration, part: int) -> Share:
-    shared.crew.tell(part, Say.SHARE)
+def _receive(shared: CrewExploration, part: int) -> Share:
+    shared.crew.tell(part, MessageKind.SHARE)
     told = [shared.crew.hear(part).payload for _ in fields(Share)]
     return Share(
         np.frombuffer(told[0], np.uint32),
@@ -72,7 +72,7 @@ def _receive(shared: SharedExploration, part: int) -> Share:
 
 
 def _graph(shares: list[Share], numbers: list[NDArray[np.int32]], node_count: int) -> Graph:
-    """The edges by their sources; an edge from a state that is not left is none."""
+    """Returns the edges sorted by source, without those that leave removed states."""
     sources = np.concatenate([_sources(share, numbers) for share in shares])
     targets = np.concatenate([numbers[part][share.targets] for part, share in enumerate(shares)])
     order = np.argsort(sources, kind="stable")[np.count_nonzero(sources < 0) :]
@@ -83,7 +83,7 @@ def _graph(shares: list[Share], numbers: list[NDArray[np.int32]], node_count: in
 
 
 def _sources(share: Share, numbers: list[NDArray[np.int32]]) -> NDArray[np.int32]:
-    """The nodes that a part's edges leave; -1 for a state that is not left."""
+    """Returns the source node of each of a part's edges; -1 for a removed state."""
     found = np.full(share.sources.size, -1, np.int32)
     for part, number in enumerate(numbers):
         theirs = share.owners == part

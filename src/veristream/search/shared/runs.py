@@ -1,8 +1,8 @@
-"""Properties of infinite runs whose product workers share.
+"""Properties of infinite runs, with the product shared among workers.
 
-The product is explored in parts, with its edges. Whenever it has doubled, and at the end, the parts take
-away what no fair accepting run can go on from for ever (see `elimination`). If nothing is left, no run
-breaks the property. Else a run is looked for here, from a state that is left.
+Workers explore the product in parts, with its edges. Whenever it has doubled, and at the end, the parts
+remove the states that no fair accepting run can stay in (see `elimination`). If none is left, no run
+violates the property. Otherwise the driver searches for a run from a state that is left.
 """
 
 from __future__ import annotations
@@ -27,19 +27,37 @@ from veristream.search.runs.fairness import System, Words, find_fair
 from veristream.search.runs.liveness import LocalRuns, decide
 from veristream.search.runs.product import Product, formula_of, watch_of
 from veristream.search.session import Session
-from veristream.search.shared import channel
 from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
-from veristream.search.shared.crew import SharedExploration, global_index, split_index
+from veristream.search.shared.exploration import CrewExploration, global_index, split_index
+from veristream.search.shared.messages import (
+    BeginLook,
+    Count,
+    CutReached,
+    CutStruck,
+    CutUnreached,
+    Done,
+    EnabledUnits,
+    EndLook,
+    FindEnabled,
+    FindLeft,
+    FirstLeft,
+    KeepLeft,
+    LookReport,
+    ReachMark,
+    ReachState,
+    ReachUnit,
+    RestoreLeft,
+    StateRef,
+)
 from veristream.search.shared.product_part import ProductPart
 from veristream.search.shared.remainder import EDGE_BYTES, STATE_BYTES, gather
 from veristream.search.shared.threshold import is_large, limits_here
-from veristream.search.shared.worker import Say
 from veristream.verdict import Result, Violated
 
-Share = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]
-"""Has an order, made for a number of parts, explored by workers that begin with the initial state."""
+Share = Callable[[Callable[[int], Order]], AbstractContextManager[CrewExploration]]
+"""Lets workers explore an order, made for a number of parts, from the initial state on."""
 
-TOO_LARGE = "some run breaks it; the states that it stays in do not fit into the driver's memory"
+TOO_LARGE = "some run violates it, but the states that it stays in do not fit into the driver's memory"
 PIECE = 1 << 16
 
 
@@ -50,7 +68,7 @@ def make_runs_order(
     memory_max_mib: int | None,
     spill_folder: str | None = None,
 ) -> Order:
-    """The order for one temporal property."""
+    """Returns the order for one temporal property."""
     mine = only_with(network, [property_])
     digest = digest_of(mine, _watch(mine, property_))
     return Order(_open_product, print_network(mine), digest, part_count, memory_max_mib, spill_folder)
@@ -61,7 +79,7 @@ def _watch(network: Network, property_: Property) -> Watch:
 
 
 def _open_product(order: Order, number: int) -> Opened:
-    """The numbered part of a product, with its kernel compiled or loaded."""
+    """Returns the numbered part of a product, with its kernel compiled or loaded."""
     network = order.network(lambda read: _watch(read, read.properties[0]))
     product = Product(network, network.properties[0])
     part = ProductPart(product, number, order.part_count, order.memory_max_mib, order.spill_folder)
@@ -77,7 +95,7 @@ def check_shared_runs(
     start_states: int | None,
     spill_folder: str | None = None,
 ) -> Result:
-    """The result of a temporal property: explored here first, and shared once it is large."""
+    """Checks a temporal property; workers share the exploration once it is large."""
     started = time.monotonic()
     product = Product(network, property_)
     kind = kind_of(property_.claim)
@@ -100,9 +118,9 @@ def check_shared_runs(
 
 
 class SharedLook:
-    """The driver's end of looks for a run that breaks the property."""
+    """The driver's side of looks for a run that violates the property."""
 
-    def __init__(self, product: Product, shared: SharedExploration, memory_max_mib: int | None) -> None:
+    def __init__(self, product: Product, shared: CrewExploration, memory_max_mib: int | None) -> None:
         self.product, self.shared, self.crew = product, shared, shared.crew
         self.memory_max_mib = memory_max_mib
         self.budget = MIB * (memory_max_mib or default_budget_mib())
@@ -110,10 +128,10 @@ class SharedLook:
         self.left = self.edges = 0
 
     def look(self, complete: bool) -> Violated | None:
-        """A run that breaks the property, in what is explored so far."""
+        """Returns a run that violates the property, in what is explored so far."""
         if self.is_of_steps and not complete:
-            return None  # whether all steps are taken again shows only when all are known
-        self.shared.ask_all({"look": "begin"})
+            return None  # fairness of single steps needs all steps, and so the complete product
+        self.shared.ask_all(BeginLook(), Done)
         try:
             self._wave()
             self._settle()
@@ -121,40 +139,39 @@ class SharedLook:
                 return None
             return self._find_here() if self._fits else self._find()
         finally:
-            self.shared.ask_all({"look": "end"})
+            self.shared.ask_all(EndLook(), Done)
 
     def _wave(self) -> None:
-        """Lets a wave run to its end."""
-        while True:
-            self.crew.tell_all(Say.GO, 0)
-            told = self.crew.hear_all()
-            self.shared.require_room(told)
-            values = [message.json() for message in told]
-            if not any(value["size"] for value in values):
-                self.left, self.edges = (sum(value[key] for value in values) for key in ("left", "edges"))
-                return
+        """Runs a wave to its end."""
+        done = self.shared.run_level(0)
+        while any(one.size for one in done):
+            done = self.shared.run_level(0)
+        reports = [one.report for one in done if isinstance(one.report, LookReport)]
+        assert len(reports) == len(done), "all parts are in the look"
+        self.left, self.edges = sum(one.left for one in reports), sum(one.edges for one in reports)
 
     @property
     def _fits(self) -> bool:
-        """Whether what is left can be brought together here."""
+        """Whether what is left fits into the driver's memory."""
         each = STATE_BYTES + 8 * self.product.width
         return self.left * each + self.edges * EDGE_BYTES <= self.budget
 
     def _settle(self) -> None:
-        """Takes states away until what is left fits here, or until every one that is left can do, again
-        and again, all that it must."""
-        goals = [] if self._fits else [*self._marks(), *self._units()]
+        """Removes states until what is left fits into the driver, or until every state that is left can
+        reach every acceptance mark and every unit of fairness again and again."""
+        goals: list[ReachMark | ReachUnit] = [] if self._fits else [*self._marks(), *self._units()]
         unchanged = turn = 0
         while unchanged < len(goals) and not self._fits:
-            question, unit = goals[turn % len(goals)]
-            self.shared.ask_all(question)
+            goal = goals[turn % len(goals)]
+            self.shared.ask_all(goal, Done)
             self._wave()
-            cut = sum(answer["cut"] for answer in self.shared.ask_all({"cut": "unreached", "unit": unit}))
+            unit = goal.unit if isinstance(goal, ReachUnit) else None
+            cut = sum(answer.states for answer in self.shared.ask_all(CutUnreached(unit), Count))
             self._wave()
             turn, unchanged = turn + 1, 0 if cut else unchanged + 1
 
     def _find_here(self) -> Violated | None:
-        """A run in what is left, whose components are found here."""
+        """Finds a run by the components of what is left, all of which fits into the driver."""
         gathered, product = gather(self.shared), self.product
         address = int(gathered.rows.ctypes.data)
         system = System(product.kernel.successors, address, product.width)
@@ -163,54 +180,53 @@ class SharedLook:
         fair = find_fair(gathered.graph, product.all_marks, product.units, system)
         if fair is None:
             return None
-        return self._tell(min(int(index) for index in gathered.indices[fair.nodes]))
+        return self._find_from(min(int(index) for index in gathered.indices[fair.nodes]))
 
-    def _marks(self) -> Iterator[tuple[dict[str, object], int | None]]:
+    def _marks(self) -> Iterator[ReachMark]:
         for bit in range(self.product.automaton.acceptance_count):
-            yield {"reach": "mark", "bit": bit}, None
+            yield ReachMark(bit)
 
-    def _units(self) -> Iterator[tuple[dict[str, object], int | None]]:
-        """Units of fairness; one that is enabled nowhere asks for nothing."""
+    def _units(self) -> Iterator[ReachUnit]:
+        """Returns the units of fairness that are enabled somewhere; others require nothing."""
         units = self.product.units
         if not units.exist:
             return
-        told = [answer["words"] for answer in self.shared.ask_all({"enabled": "somewhere"})]
-        somewhere = np.bitwise_or.reduce(np.array(told, np.int64), axis=0)
+        words = [answer.words for answer in self.shared.ask_all(FindEnabled(), EnabledUnits)]
+        somewhere = np.bitwise_or.reduce(np.array(words, np.int64), axis=0)
         for unit in bits_of((units.weak | units.strong) & somewhere):
-            yield {"reach": "unit", "unit": unit}, unit
+            yield ReachUnit(unit)
 
     def _find(self) -> Violated | None:
-        """A run from a state that is left. Only where fairness is of single steps there may be none."""
+        """Finds a run from a state that is left; only with fairness of single steps there may be none."""
         if self.is_of_steps:
             return self._find_closed()
         try:
             found = self._search_from(self._nearest())[1]
-            assert found is not None, "what is left holds a run that breaks the property"
+            assert found is not None, "what is left contains a run that violates the property"
             return found
         except OutOfMemoryError:
-            return self._tell(self._innermost())
+            return self._find_from(self._innermost())
 
-    def _tell(self, index: int) -> Violated:
-        """A run that stays in the component of a state."""
+    def _find_from(self, index: int) -> Violated:
+        """Finds a run that stays in the component of a state."""
         try:
             found = self._search_from(index)[1]
         except OutOfMemoryError:
             return Violated(TOO_LARGE)
-        assert found is not None, "a fair component holds a run that breaks the property"
+        assert found is not None, "a fair component contains a run that violates the property"
         return found
 
     def _find_closed(self) -> Violated | None:
-        """A run whose states, those that come again and again, are closed under all their steps: what a
-        state that is left leads to is searched whole, and taken away where it holds no such run.
-        Raises OutOfMemoryError."""
+        """Finds a run whose recurring states are closed under all their steps. Searches all that a state
+        leads to, and removes it if it contains no such run. Raises OutOfMemoryError."""
         while True:
-            self.shared.ask_all({"left": "keep"})
+            self.shared.ask_all(KeepLeft(), Done)
             runs, found = self._search_from(self._innermost())
             if found is not None:
                 return found
-            self.shared.ask_all({"left": "restore"})
+            self.shared.ask_all(RestoreLeft(), Done)
             self._strike(runs.exploration)
-            self.shared.ask_all({"cut": "struck"})
+            self.shared.ask_all(CutStruck(), Done)
             self._wave()
             self._settle()
             if self.left == 0:
@@ -224,26 +240,26 @@ class SharedLook:
         return runs, runs.search()
 
     def _firsts(self) -> list[int]:
-        """The first state that is left in each part that has one."""
-        told = [answer["first"] for answer in self.shared.ask_all({"left": "first"})]
-        return [global_index(part, first) for part, first in enumerate(told) if first is not None]
+        """Returns the first state that is left in each part that has one."""
+        firsts = [answer.index for answer in self.shared.ask_all(FindLeft(), FirstLeft)]
+        return [global_index(part, first) for part, first in enumerate(firsts) if first is not None]
 
     def _nearest(self) -> int:
-        """A state that is left, near to the initial one."""
+        """Returns a state that is left, near to the initial one."""
         return min(self._firsts(), key=lambda index: len(self.shared.path(index)))
 
     def _innermost(self) -> int:
-        """A state that all it leads to lead back to; of what is left, nothing stays left."""
+        """Returns a state of a bottom component; removes all that was left to find it."""
         state = -1
         while firsts := self._firsts():
             state = firsts[0]
-            self.shared.ask_all({"reach": "state", "state": split_index(state)})
+            self.shared.ask_all(ReachState(StateRef(*split_index(state))), Done)
             self._wave()
-            self.shared.ask_all({"cut": "reached"})
+            self.shared.ask_all(CutReached(), Done)
         return state
 
     def _strike(self, exploration: Exploration) -> None:
-        """Tells the parts which of their states were explored here."""
+        """Tells the parts which of their states the driver has explored."""
         count, width = exploration.state_count, exploration.word_count
         owners, places = np.zeros(count, np.uint16), np.zeros(count, np.uint32)
         share_out(exploration.store(), count, self.crew.part_count, owners, places)
@@ -252,9 +268,9 @@ class SharedLook:
             mine = np.flatnonzero(owners == part)
             for begin in range(0, mine.size, PIECE):
                 some = mine[begin : begin + PIECE]
-                self.crew.give(part, channel.frame(Say.TAKE, some.size, rows[some].tobytes()))
+                self.crew.give_states(part, some.size, rows[some].tobytes())
 
 
 def bits_of(words: Words) -> list[int]:
-    """The numbers of the bits that are set, 63 a word."""
+    """Returns the numbers of the bits that are set, 63 in a word."""
     return [63 * k + bit for k, word in enumerate(words) for bit in range(63) if int(word) >> bit & 1]

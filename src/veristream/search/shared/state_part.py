@@ -1,8 +1,6 @@
-"""A worker's part of a state space: the native loops with their memory, whatever carries the records."""
+"""A worker's part of a state space: the native loops and their memory, independent of the transport."""
 
 from __future__ import annotations
-
-from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +14,33 @@ from veristream.search.reach.explore import Exploration, Plan, prepare
 from veristream.search.reach.partition import Sharing, absorb, owner_of, record_size, restore, scatter
 from veristream.search.reach.visited import ROOT, fingerprint
 from veristream.search.session import Hit
-from veristream.search.shared.checkpoint import Saved, read_saved, read_states, write_states
-from veristream.search.shared.contract import Value
+from veristream.search.shared.checkpoint import read_states, write_states
+from veristream.search.shared.messages import (
+    Answer,
+    Best,
+    Count,
+    Counters,
+    CountOrbits,
+    Done,
+    FoundState,
+    LevelReport,
+    LookReport,
+    Question,
+    SavedPart,
+    StateRef,
+    Totals,
+    Unwatch,
+)
 
 OUTBOX_BYTES = 1 << 20
 LATELY = 1 << 16
 QUANTUM = 1 << 14
 CLAIMED_STATES = 1 << 18
-"""How many states room on disk is claimed for at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parent:
-    """Where a state was found from: a state of a part; None for the initial one."""
-
-    part: int
-    index: int
+"""How many states to reserve disk space for at a time."""
 
 
 class Part:
-    """The states of one part out of `count`."""
+    """The states of one of `count` parts."""
 
     def __init__(
         self,
@@ -52,10 +57,10 @@ class Part:
         size = 2 * self.exploration.arena_size
         self.owners: Reserve | Spill = reserve(size) if spill_folder is None else spill(size, spill_folder)
         if spill_folder is not None:
-            self.exploration.work.control[native.ARENA_SIZE] = 0  # nothing is claimed yet
+            self.exploration.work.control[native.ARENA_SIZE] = 0  # no disk space is reserved yet
         self.saved = 0  # states that are in checkpoints
-        self.orbit = 0  # the kernel's code that counts the states that one stands for
-        self._saved = Saved()
+        self.orbit = 0  # the kernel's code that counts the states that one represents
+        self._saved = SavedPart()
         self._forgotten = 0
         self.hits: list[Hit] = []
         self.edges = np.zeros(partition.EDGE_CONTROL, np.int64)
@@ -83,7 +88,7 @@ class Part:
         )
 
     def seed(self, initial: Row) -> bool:
-        """Takes the initial state if it belongs here."""
+        """Takes the initial state if it belongs to this part; returns whether it does."""
         row = initial.view(np.int64).copy()
         address = int(row.ctypes.data)
         if owner_of(fingerprint(address, self.word_count), self.count) != self.number:
@@ -94,8 +99,10 @@ class Part:
         return True
 
     def work(self, quantum: int = QUANTUM) -> int:
-        """Expands states of the level; gives `partition`'s reason for coming back, which only is QUANTUM,
-        LEVEL or FULL_OUTBOX. Raises OutOfMemoryError."""
+        """Expands states of the level; returns `partition`'s QUANTUM, LEVEL or FULL_OUTBOX.
+
+        Raises OutOfMemoryError and DiskFullError.
+        """
         exploration = self.exploration
         while True:
             own = exploration.own[0]
@@ -119,12 +126,12 @@ class Part:
                     return int(reason)
 
     def _make_room_in_outboxes(self) -> None:
-        """Outboxes must hold what a few states send."""
+        """Enlarges the outboxes, which must hold what a few states send."""
         tally = self._sharing.tally
         self._sharing = self._make_sharing()._replace(tally=tally)
 
     def _extend(self, more: int) -> None:
-        """Makes room for so many more states; raises OutOfMemoryError and DiskFullError."""
+        """Makes room for more states; raises OutOfMemoryError and DiskFullError."""
         exploration = self.exploration
         if self.state_count + more > exploration.arena_size:
             raise OutOfMemoryError
@@ -134,7 +141,7 @@ class Part:
         exploration.work.control[native.ARENA_SIZE] = room
 
     def _make_room(self) -> None:
-        """More room for edges, for states, or for the table, whichever is lacking."""
+        """Makes room for edges, states or the table, whichever is full."""
         if self.edges[partition.EDGE_COUNT] + 1 > self.edges[partition.EDGE_LIMIT]:
             self._extend_edges(1)
         elif self.state_count + 1 > self.exploration.work.control[native.ARENA_SIZE]:
@@ -143,7 +150,7 @@ class Part:
             self.exploration.grow_table()
 
     def _extend_edges(self, more: int) -> None:
-        """Makes room for so many more edges; raises OutOfMemoryError and DiskFullError."""
+        """Makes room for more edges; raises OutOfMemoryError and DiskFullError."""
         raise OutOfMemoryError
 
     def _files(self) -> list[tuple[Spill, int]]:
@@ -152,7 +159,7 @@ class Part:
         return [(array, size) for array, size in arrays if isinstance(array, Spill)]
 
     def _check_budget(self) -> None:
-        """Raises OutOfMemoryError; states in files are let go of instead."""
+        """Raises OutOfMemoryError if the budget is exceeded; evicts states that are in files instead."""
         exploration = self.exploration
         files = self._files()
         if not files:
@@ -169,7 +176,7 @@ class Part:
             self._forgotten = self.state_count
 
     def outbox(self, part: int) -> bytes:
-        """Takes the records that wait for another part."""
+        """Removes and returns the records for another part."""
         room = self._sharing.outboxes.size // self.count
         used = int(self._sharing.used[part]) * self.record
         self._sharing.used[part] = 0
@@ -177,7 +184,7 @@ class Part:
         return self._sharing.outboxes[first : first + used].tobytes()
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Keeps the records of another part that are new here; raises OutOfMemoryError."""
+        """Adds the records of another part that are new here; raises OutOfMemoryError."""
         words = np.frombuffer(records, np.int64)
         size = self.record
         count, taken = len(words) // size, 0
@@ -193,17 +200,15 @@ class Part:
         self._check_budget()
 
     def end_level(self) -> int:
-        """Makes what was found the level to expand; gives its size."""
+        """Makes the states found the level to expand; returns its size."""
         return int(next_level(self.exploration.work))
 
     @property
     def state_count(self) -> int:
-        """States found."""
         return self.exploration.state_count
 
     @property
     def byte_count(self) -> int:
-        """Memory in use."""
         return self.exploration.byte_count
 
     @property
@@ -212,24 +217,23 @@ class Part:
         return int(self._sharing.tally[partition.SENT])
 
     def take_hits(self) -> list[Hit]:
-        """What was noted since the last time."""
+        """Removes and returns the hits since the last call."""
         found = list(self.exploration.hits)
         self.exploration.hits.clear()
         return found
 
     def row(self, index: int) -> Row:
-        """The row of a state."""
         return self.exploration.row(index)
 
-    def parent(self, index: int) -> Parent | None:
-        """Where a state was found from."""
+    def parent(self, index: int) -> StateRef | None:
+        """Returns the state that another one was found from; None for the initial state."""
         found = int(self.exploration.memory.parents.words.view(np.uint32)[index])
         if found == ROOT:
             return None
-        return Parent(int(self.owners.words.view(np.uint16)[index]), found)
+        return StateRef(int(self.owners.words.view(np.uint16)[index]), found)
 
     def unsaved(self) -> tuple[NDArray[np.int64], NDArray[np.uint32], NDArray[np.uint16]]:
-        """Rows, parents' indices and parents' parts of the states that are in no checkpoint yet."""
+        """Returns rows, parents' indices and parents' parts of the states that are in no checkpoint yet."""
         memory, first, last = self.exploration.memory, self.saved, self.state_count
         return (
             memory.rows.words[first * self.word_count : last * self.word_count].reshape(
@@ -242,7 +246,7 @@ class Part:
     def put_back(
         self, rows: NDArray[np.int64], parents: NDArray[np.uint32], owners: NDArray[np.uint16]
     ) -> None:
-        """Takes states of a checkpoint, in their order; raises OutOfMemoryError."""
+        """Adds states of a checkpoint, in their order; raises OutOfMemoryError."""
         taken, count = 0, len(parents)
         exploration = self.exploration
         while taken < count:
@@ -254,80 +258,81 @@ class Part:
                 self._make_room()
         self.saved = self.state_count
 
-    def go_on_from(self, frontier: int, transitions: int, seen: int, best: list[list[int]]) -> None:
-        """Makes the states from `frontier` on the level to expand, after a checkpoint was read."""
+    def resume_from(self, frontier: int, totals: Totals) -> None:
+        """Makes the states from `frontier` on the level to expand."""
         work, own = self.exploration.work, self.exploration.own[0]
         work.cursors[0], work.ends[0] = frontier, self.state_count
-        own.tally[native.TRANSITIONS], own.tally[native.SEEN] = transitions, seen
+        own.tally[native.TRANSITIONS], own.tally[native.SEEN] = totals.transitions, totals.seen
+        best = [(one.value, one.index) for one in totals.best]
         own.best[:] = np.array(best, np.int64).reshape(own.best.shape)
 
     def accept(self, count: int, blob: bytes) -> None:
-        """Takes states that were found elsewhere, in their order; raises OutOfMemoryError."""
+        """Adds states that the driver found, in their order; raises OutOfMemoryError."""
         rows = np.frombuffer(blob, np.int64, count * self.word_count)
         parents = np.frombuffer(blob, np.uint32, count, rows.nbytes)
         owners = np.frombuffer(blob, np.uint16, count, rows.nbytes + parents.nbytes)
         self.put_back(rows, parents, owners)
 
-    def go_on(self, frontier: int, told: Value) -> None:
-        """Makes the states from `frontier` on, of those that were taken, the level to expand."""
+    def take_over(self, frontier: int, totals: Totals) -> None:
+        """Makes the accepted states from `frontier` on the level to expand; none is in a checkpoint yet."""
         self.saved = 0
-        self.go_on_from(frontier, told["transitions"], told["seen"], told["best"])
+        self.resume_from(frontier, totals)
 
-    def save(self, folder: str, level: int) -> Value:
+    def save(self, folder: str, level: int) -> SavedPart:
         """Writes what was found since the last checkpoint; raises OSError."""
         self._saved = save_part(self, folder, level, self._saved.files)
-        return asdict(self._saved)
+        return self._saved
 
-    def load(self, folder: str, saved: Value) -> None:
+    def load(self, folder: str, saved: SavedPart) -> None:
         """Reads what was saved; raises OSError and OutOfMemoryError."""
-        self._saved = read_saved(saved)
-        load_part(self, folder, self._saved)
+        self._saved = saved
+        load_part(self, folder, saved)
 
-    def report(self) -> Value:
-        """Counters, best values, hits and bytes on disk, for the driver at the end of a level."""
-        hits = [[hit.kind, hit.source, hit.other] for hit in self.take_hits()]
-        best = self.exploration.own[0].best.tolist()
+    def report(self) -> LevelReport | LookReport:
+        """Returns what the driver needs to know at the end of a level."""
+        return self.level_report()
+
+    def level_report(self) -> LevelReport:
+        """Returns counters, best values, bytes on disk, and the hits since the last report."""
         spilled = self.state_count * sum(size for _, size in self._files())
-        return {"numbers": self.numbers().tolist(), "best": best, "hits": hits, "spilled_bytes": spilled}
+        return LevelReport(self.counters(), self.best(), tuple(self.take_hits()), spilled)
 
-    def tell(self, index: int) -> Value:
-        """The row of a state and where it was found from."""
-        parent = self.parent(index)
-        where = None if parent is None else [parent.part, parent.index]
-        return {"row": [int(word) for word in self.row(index)], "parent": where}
+    def best(self) -> tuple[Best, ...]:
+        """Returns the best value of each measure."""
+        return tuple(Best(value, index) for value, index in self.exploration.own[0].best.tolist())
 
-    def hear(self, question: Value) -> Value:
-        """Stops watching for a kind of hit, or counts the states that those here stand for."""
+    def describe(self, index: int) -> FoundState:
+        """Returns the row of a state and the state that it was found from."""
+        return FoundState(tuple(int(word) for word in self.row(index)), self.parent(index))
+
+    def answer(self, question: Question) -> Answer:
+        """Stops watching for a kind of hit, or counts the states that those here represent."""
         match question:
-            case {"unwatch": kind}:
+            case Unwatch(kind):
                 self.exploration.unwatch(kind)
-                return {}
-            case {"count": "orbits"}:
-                return {"orbits": self.exploration.count_orbits(self.orbit)}
+                return Done()
+            case CountOrbits():
+                return Count(self.count_orbits())
             case _:
-                raise AssertionError(f"the driver asks {question}")
+                raise AssertionError(f"unexpected question: {question}")
+
+    def count_orbits(self) -> int:
+        """Returns how many states those here represent, by symmetry."""
+        return self.exploration.count_orbits(self.orbit)
 
     @property
     def frontier(self) -> int:
         """The first state of the level to expand."""
         return int(self.exploration.work.cursors[0])
 
-    def numbers(self) -> NDArray[np.int64]:
-        """Counters: states, transitions, records sent, the propositions seen, bytes in use."""
-        exploration = self.exploration
-        return np.array(
-            [
-                exploration.state_count,
-                exploration.counts.transitions,
-                self.sent,
-                exploration.seen,
-                self.byte_count,
-            ],
-            np.int64,
+    def counters(self) -> Counters:
+        found = self.exploration
+        return Counters(
+            found.state_count, found.counts.transitions, self.sent, int(found.seen), self.byte_count
         )
 
 
-def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Saved:
+def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> SavedPart:
     """Writes what the part has found since the last checkpoint; raises OSError."""
     rows, parents, owners = part.unsaved()
     if len(parents):
@@ -335,13 +340,12 @@ def save_part(part: Part, folder: str, level: int, files: tuple[str, ...]) -> Sa
         write_states(folder, name, rows, parents, owners)
         files = (*files, name)
         part.saved = part.state_count
-    numbers = part.numbers()
-    best = tuple(tuple(map(int, one)) for one in part.exploration.own[0].best)
-    return Saved(files, part.frontier, int(numbers[1]), int(numbers[3]), best)
+    counters = part.counters()
+    return SavedPart(files, part.frontier, Totals(counters.transitions, counters.seen, part.best()))
 
 
-def load_part(part: Part, folder: str, saved: Saved) -> None:
+def load_part(part: Part, folder: str, saved: SavedPart) -> None:
     """Reads what the part had saved; raises OSError and OutOfMemoryError."""
     for name in saved.files:
         part.put_back(*read_states(folder, name, part.word_count))
-    part.go_on_from(saved.frontier, saved.transitions, saved.seen, [list(one) for one in saved.best])
+    part.resume_from(saved.frontier, saved.totals)

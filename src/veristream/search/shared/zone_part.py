@@ -1,9 +1,7 @@
-"""A worker's part of a search of zones: native loops and their memory, whatever carries the records."""
+"""A worker's part of a zone search: the native loops and their memory, independent of the transport."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +15,23 @@ from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, fingerprint
 from veristream.search.session import Hit
 from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
-from veristream.search.shared.checkpoint import Saved, read_saved
-from veristream.search.shared.contract import Value
+from veristream.search.shared.codec import decode, encode
+from veristream.search.shared.messages import (
+    Answer,
+    AskRoom,
+    Best,
+    Counters,
+    Done,
+    FoundState,
+    LevelReport,
+    Question,
+    Room,
+    SavedPart,
+    StateRef,
+    Totals,
+    Unwatch,
+    ZoneProgress,
+)
 from veristream.search.zones import expand as native
 from veristream.search.zones import partition as sharing
 from veristream.search.zones.expand import absorb_zones, scatter_zones
@@ -31,17 +44,14 @@ OUTBOX_BYTES = 1 << 20
 LATELY_BYTES = 4 << 20
 
 HIT_BITS = 48
-"""Of a node's index, the number of its part included."""
+"""Bits of a node's index, including the number of its part."""
 
 NO_ACTION_TOLD = 0xFFFFFFFF
-"""What the driver is told where not an action fails, but a state itself: indices are not negative."""
-
-# What a part counts, in the order in which it is reported; the first five as parts of state spaces do.
-ZONES, TRANSITIONS, SENT, SEEN, BYTES, DISCRETE, SKEWED = range(7)
+"""Reported instead of an action if a state itself fails: reported indices are not negative."""
 
 
 class ZonePart:
-    """The discrete states of one part out of `count`, with all their zones."""
+    """The discrete states of one of `count` parts, with all their zones."""
 
     def __init__(self, exploration: ZoneExploration, number: int, count: int) -> None:
         self.exploration, self.number, self.count = exploration, number, count
@@ -57,7 +67,7 @@ class ZonePart:
         self._sharing = self._share(max(OUTBOX_BYTES // (8 * self.record), 1), lately, tally)
 
     def _share(self, room: int, lately: NDArray[np.int64], tally: NDArray[np.int64]) -> ZoneSharing:
-        """With outboxes for so many records each."""
+        """Returns the native structure, with outboxes for `room` records each."""
         outboxes = np.zeros(self.count * room * self.record, np.int64)
         return ZoneSharing(
             self.number,
@@ -73,11 +83,11 @@ class ZonePart:
 
     @property
     def _room(self) -> int:
-        """How many records an outbox holds."""
+        """The number of records that an outbox holds."""
         return self._sharing.outboxes.size // (self.count * self.record)
 
     def seed(self, initial: Row) -> bool:
-        """Takes the initial state if it belongs here."""
+        """Takes the initial state if it belongs to this part; returns whether it does."""
         row = initial.view(np.int64).copy()
         if owner_of(fingerprint(int(row.ctypes.data), self.word_count), self.count) != self.number:
             return False
@@ -85,7 +95,7 @@ class ZonePart:
         return True
 
     def work(self) -> int:
-        """Expands nodes of the level for a while; gives `partition`'s QUANTUM, LEVEL or FULL_OUTBOX."""
+        """Expands nodes of the level for a while; returns `partition`'s QUANTUM, LEVEL or FULL_OUTBOX."""
         exploration = self.exploration
         fresh = not self._sharing.used.any()
         while True:
@@ -107,21 +117,21 @@ class ZonePart:
                     exploration.make_room(reason)
 
     def _widen_outboxes(self) -> None:
-        """Larger outboxes, for a node that alone fills one; what is in them is found again."""
+        """Enlarges the outboxes for a node that fills one alone; what is in them is found again."""
         room = 2 * self._room
         if 8 * self.count * room * self.record > self.exploration.budget:
             raise OutOfMemoryError
         self._sharing = self._share(room, np.zeros_like(self._sharing.lately), self._sharing.tally)
 
     def outbox(self, part: int) -> bytes:
-        """Takes the records that wait for another part."""
+        """Removes and returns the records for another part."""
         first = part * self._room * self.record
         used = int(self._sharing.used[part]) * self.record
         self._sharing.used[part] = 0
         return self._sharing.outboxes[first : first + used].tobytes()
 
     def take_in(self, sender: int, records: bytes) -> None:
-        """Keeps the zones of another part that none here includes; raises OutOfMemoryError."""
+        """Adds the zones of another part that no zone here includes; raises OutOfMemoryError."""
         words = np.frombuffer(records, np.int64).copy()
         taken, count = 0, words.size // self.record
         exploration = self.exploration
@@ -133,62 +143,63 @@ class ZonePart:
         exploration.check_budget()
 
     def end_level(self) -> int:
-        """Makes what was found the level to expand; gives its size."""
+        """Makes the nodes found the level to expand; returns its size."""
         tally = self._sharing.tally
         tally[sharing.LEVEL_END] = self.exploration.state_count
         tally[sharing.COMING] += 1
         return self.exploration.counts.frontier
 
-    def report(self) -> Value:
-        """Counters, best values and hits, for the driver at the end of a level."""
+    def report(self) -> LevelReport:
+        """Returns counters, best values and the hits since the last report."""
         exploration = self.exploration
         watched = exploration.watched
         depths = exploration.nodes.depths
-        hits = [[part, node, int(depths[node])] for node, part in watched.hits.tolist() if node >= 0]
+        hits = [Hit(part, node, int(depths[node])) for node, part in watched.hits.tolist() if node >= 0]
         watched.hits[:] = -1
         node, action = watched.fault.tolist()
         if node >= 0:
-            hits.append([MODEL_FAILS, node, NO_ACTION_TOLD if action < 0 else action])
-        best = [[*one, int(depths[one[1]])] for one in watched.best.tolist()]
-        return {"numbers": self.numbers(), "best": best, "hits": hits}
+            hits.append(Hit(MODEL_FAILS, node, NO_ACTION_TOLD if action < 0 else action))
+        return LevelReport(self.counters(), self.best(), tuple(hits))
 
-    def numbers(self) -> list[int]:
-        """What is counted, in the order of the names above."""
+    def best(self) -> tuple[Best, ...]:
+        """Returns the best value of each measure."""
+        depths = self.exploration.nodes.depths
+        rows = self.exploration.watched.best.tolist()
+        return tuple(Best(value, node, asked, int(depths[node])) for value, node, asked in rows)
+
+    def counters(self) -> Counters:
         exploration = self.exploration
-        return [
+        return Counters(
             exploration.state_count,
             exploration.counts.transitions,
             int(self._sharing.tally[sharing.SENT]),
-            0,  # what is seen, hits tell
+            0,  # hits report the propositions that were seen
             exploration.byte_count + 2 * exploration.state_count,
             exploration.discrete_count,
-            int(not exploration.is_shortest),
-        ]
+            exploration.is_shortest,
+        )
 
-    def tell(self, index: int) -> Value:
-        """The row of a node, and where and by which step it was found from."""
+    def describe(self, index: int) -> FoundState:
+        """Returns the row of a node, its parent, and the step that led to it."""
         nodes = self.exploration.nodes
         parent = int(nodes.parents[index])
-        return {
-            "row": [int(word) for word in self.exploration.row(index)],
-            "parent": None if parent == ROOT else [int(self._sharing.owners[index]), parent],
-            "entry": int(nodes.entries[index]),
-        }
+        where = None if parent == ROOT else StateRef(int(self._sharing.owners[index]), parent)
+        row = tuple(int(word) for word in self.exploration.row(index))
+        return FoundState(row, where, int(nodes.entries[index]))
 
-    def hear(self, question: Value) -> Value:
-        """Stops asking for a case, which the driver names by what was found of it; or tells how many
-        successors, and how many pieces of a zone, there was room for."""
+    def answer(self, question: Question) -> Answer:
+        """Stops asking for a case, which the driver names by a hit of it; or returns the room needed."""
         match question:
-            case {"unwatch": found}:
+            case Unwatch(found):
                 self.exploration.unwatch(found_of(found))
-                return {}
-            case {"room": _}:
-                return {"room": self.exploration.room}
+                return Done()
+            case AskRoom():
+                return Room(*self.exploration.room)
             case _:
-                raise AssertionError(f"the driver asks {question}")
+                raise AssertionError(f"unexpected question: {question}")
 
-    def accept(self, count: int, blob: bytes) -> None:
-        """Takes nodes that were found elsewhere, in their order; raises OutOfMemoryError."""
+    def _restore(self, count: int, blob: bytes) -> None:
+        """Adds nodes of a checkpoint, in their order; raises OutOfMemoryError."""
         words = np.frombuffer(blob, np.int64).copy()
         exploration, taken = self.exploration, 0
         while taken < count:
@@ -204,16 +215,17 @@ class ZonePart:
                 exploration.make_room_for_one()
         exploration.check_budget()
 
-    def go_on(self, frontier: int, told: Value) -> None:
-        """Makes the nodes from `frontier` on, of those that were taken, the level to expand."""
+    def _resume_from(self, frontier: int, progress: ZoneProgress) -> None:
+        """Makes the restored nodes from `frontier` on the level to expand."""
         tally, watched = self.exploration.tally, self.exploration.watched
-        tally[native.EXPANDED], tally[native.LEVEL] = frontier, told["level"] - 1
-        tally[native.TRANSITIONS], tally[native.SKEWED] = told["transitions"], told["skewed"]
-        watched.best[:] = np.array(told["best"], np.int64).reshape(watched.best.shape)
-        self._sharing.tally[sharing.COMING] = told["level"]
+        tally[native.EXPANDED], tally[native.LEVEL] = frontier, progress.level - 1
+        tally[native.TRANSITIONS], tally[native.SKEWED] = progress.transitions, not progress.is_shortest
+        best = [(one.value, one.index, one.asked) for one in progress.best]
+        watched.best[:] = np.array(best, np.int64).reshape(watched.best.shape)
+        self._sharing.tally[sharing.COMING] = progress.level
         self.end_level()
 
-    def save(self, folder: str, level: int) -> Value:
+    def save(self, folder: str, level: int) -> SavedPart:
         """Writes what was found since the last checkpoint; raises OSError."""
         exploration = self.exploration
         fresh = np.arange(self._saved_count, exploration.state_count)
@@ -224,51 +236,47 @@ class ZonePart:
             write_nodes(records, self.word_count, folder, name)
             self._files = (*self._files, name)
             self._saved_count = exploration.state_count
-        told = {
-            "level": level,
-            "skewed": int(not exploration.is_shortest),
-            "transitions": exploration.counts.transitions,
-            "best": exploration.watched.best.tolist(),
-            "room": exploration.room,
-        }
+        counters = self.counters()
+        progress = ZoneProgress(
+            level, counters.transitions, counters.is_shortest, self.best(), Room(*exploration.room)
+        )
         beside = f"part-{self.number}-{level}.json"
-        Path(folder, beside).write_text(json.dumps(told), encoding="utf-8")
+        Path(folder, beside).write_bytes(encode(progress))
         frontier = int(exploration.tally[native.EXPANDED])
-        return asdict(Saved((*self._files, beside), frontier, exploration.counts.transitions))
+        return SavedPart((*self._files, beside), frontier, Totals(counters.transitions))
 
-    def load(self, folder: str, saved: Value) -> None:
+    def load(self, folder: str, saved: SavedPart) -> None:
         """Reads what was saved; raises OSError and OutOfMemoryError."""
-        found = read_saved(saved)
-        *files, beside = found.files
+        *files, beside = saved.files
         for name in files:
             records = read_nodes(self.word_count, self.exploration.shape.n, folder, name)
-            self.accept(len(records), records.tobytes())
+            self._restore(len(records), records.tobytes())
         self._files, self._saved_count = tuple(files), self.exploration.state_count
-        told = json.loads(Path(folder, beside).read_text(encoding="utf-8"))
-        while self.exploration.room < tuple(told["room"]):
+        progress = decode(ZoneProgress, Path(folder, beside).read_bytes())
+        while self.exploration.room < (progress.room.successors, progress.room.pieces):
             self.exploration.enlarge()
-        self.go_on(found.frontier, told)
+        self._resume_from(saved.frontier, progress)
 
 
 def number_of(hit: Hit) -> int:
-    """What was found, as one number: the question's part, and the node."""
+    """Returns a hit as one number: the part of the question, and the node."""
     return hit.kind << HIT_BITS | hit.source
 
 
 def found_of(number: int) -> Hit:
-    """The hit of a number."""
+    """Returns the hit of `number_of`'s number."""
     return Hit(number >> HIT_BITS, number & (1 << HIT_BITS) - 1, 0)
 
 
 def make_zone_order(inquiry: Inquiry, part_count: int, memory_max_mib: int | None) -> Order:
-    """The order for the properties that one search of zones decides."""
+    """Returns the order for the properties that one zone search decides."""
     mine, reach = only_with(inquiry.network, [case.property for case in inquiry.cases]), inquiry.reach
     digest = digest_of(mine, inquiry.questions.watch(), reach=reach)
     return Order(_open_zones, print_network(mine), digest, part_count, memory_max_mib, reach=reach)
 
 
 def _open_zones(order: Order, number: int) -> Opened:
-    """The numbered part of a search of zones, with its kernel compiled or loaded."""
+    """Returns the numbered part of a zone search, with its kernel compiled or loaded."""
     network = order.network(lambda read: pose(read, read.properties)[0].watch())
     inquiry = inquire(network, network.properties, order.reach)
     part = ZonePart(inquiry.explore(order.memory_max_mib), number, order.part_count)

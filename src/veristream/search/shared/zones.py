@@ -1,7 +1,7 @@
-"""Safety properties of timed networks whose zones workers share: the driver's end; see `crew`.
+"""Safety properties of timed networks, with zones shared among workers: the driver's side; see `crew`.
 
-Zones are searched here first. A search that becomes large is begun again by workers: what is found here by
-then costs them little.
+The driver searches alone first. If the search becomes large, workers start it again: what the driver has
+found by then costs them little.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from veristream.ir.property import Property
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Hit, spread_of
 from veristream.search.shared.assignment import Order
-from veristream.search.shared.contract import Value
-from veristream.search.shared.crew import SharedExploration, global_index, split_index
+from veristream.search.shared.exploration import CrewExploration, global_index, split_index
+from veristream.search.shared.messages import AskRoom, Room
 from veristream.search.shared.threshold import is_large, limits_here
-from veristream.search.shared.worker import Say
 from veristream.search.shared.zone_part import (
-    DISCRETE,
     NO_ACTION_TOLD,
-    SKEWED,
     found_of,
     make_zone_order,
     number_of,
@@ -43,20 +40,20 @@ from veristream.search.zones.safety import (
 from veristream.search.zones.watch import Questions
 from veristream.verdict import Counts, Result, Spread
 
-ShareZones = Callable[[Callable[[int], Order]], AbstractContextManager[SharedExploration]]
-"""Has an order, made for a number of parts, explored by workers that begin with the initial state."""
+ShareZones = Callable[[Callable[[int], Order]], AbstractContextManager[CrewExploration]]
+"""Lets workers explore an order, made for a number of parts, from the initial state on."""
 
 Again = Callable[[Callable[[], ZoneSearch]], ZoneSearch]
-"""Runs a search, and begins it again where a worker was lost."""
+"""Runs a search, and runs it again if a worker is lost."""
 
 
 class SharedZones:
-    """A search of zones that a crew shares; see `zones.explore.ZoneExploration`.
+    """A zone search that a crew shares, with the interface of `zones.explore.ZoneExploration`.
 
-    What was found stays known where the search goes on from a checkpoint: it is a hit again.
+    If the search continues from a checkpoint, earlier hits are reported again.
     """
 
-    def __init__(self, shared: SharedExploration, questions: Questions) -> None:
+    def __init__(self, shared: CrewExploration, questions: Questions) -> None:
         self.shared, self.directions = shared, directions_of(questions)
         self.hits = [found_of(number) for number in shared.unwatched]
 
@@ -66,48 +63,51 @@ class SharedZones:
         self.hits = [_without_part(hit) for hit in self.shared.hits]
 
     def unwatch(self, hit: Hit) -> None:
-        """Stops asking for the case of which a part was found."""
+        """Stops asking for the case that the hit belongs to."""
         number = number_of(hit)
         if number not in self.shared.unwatched:
             self.shared.unwatch(number)
 
     def extreme(self, measure: int) -> tuple[int, int, int] | None:
-        """The best value of a measure, the nearest node that has it, and in which part of the case."""
+        """Returns the best value of a measure, the nearest node that has it, and the part of the case."""
         found = [
-            (-value * self.directions[measure], depth, value, global_index(part, node), asked)
+            (
+                -best.value * self.directions[measure],
+                best.depth,
+                best.value,
+                global_index(part, best.index),
+                best.asked,
+            )
             for part, bests in enumerate(self.shared.bests)
-            for value, node, asked, depth in [bests[measure]]
-            if node >= 0
+            for best in [bests[measure]]
+            if best.index >= 0
         ]
         return min(found)[2:] if found else None
 
     def origin(self, node: int) -> Origin:
-        """Where a node was found from."""
-        part, index = split_index(node)
-        self.shared.crew.tell(part, Say.TELL, index)
-        told: Value = self.shared.crew.hear(part).json()
-        where = None if told["parent"] is None else global_index(*told["parent"])
-        return Origin(np.array(told["row"], np.uint64), where, told["entry"])
+        """Returns the row of a node, its parent, and the step that led to it."""
+        found = self.shared.describe(node)
+        parent = None if found.parent is None else global_index(found.parent.part, found.parent.index)
+        return Origin(np.array(found.row, np.uint64), parent, found.entry)
 
     @property
     def is_shortest(self) -> bool:
-        """Whether the first way found to each zone so far has the fewest steps."""
-        return not any(one[SKEWED] for one in self.shared.numbers)
+        """Whether the first path found to each zone so far has the fewest steps."""
+        return all(one.is_shortest for one in self.shared.counters)
 
     @property
     def room(self) -> tuple[int, int]:
         """The most successors, and the most pieces of a zone, that a worker had room for."""
-        rooms = [answer["room"] for answer in self.shared.ask_all({"room": "most"})]
-        return max(capacity for capacity, _ in rooms), max(pieces for _, pieces in rooms)
+        rooms = self.shared.ask_all(AskRoom(), Room)
+        return max(room.successors for room in rooms), max(room.pieces for room in rooms)
 
     @property
     def discrete_count(self) -> int:
-        """Discrete states found."""
-        return sum(one[DISCRETE] for one in self.shared.numbers)
+        return sum(one.discrete for one in self.shared.counters)
 
     @property
     def counts(self) -> Counts:
-        """Of zones; the depth is the number of steps to the farthest one."""
+        """Counts of zones; the depth is the number of steps to the farthest one."""
         return self.shared.counts
 
     @property
@@ -117,38 +117,37 @@ class SharedZones:
 
     @property
     def budget(self) -> int:
-        """Memory that may be used by all."""
+        """Memory that all workers together may use."""
         return self.shared.budget
 
     @property
     def complete(self) -> bool:
-        """Whether all is explored."""
         return self.shared.complete
 
     def close(self) -> None:
-        """Nothing to wait for: the workers stay to tell what they found."""
+        """Does nothing: the workers stay to describe what they found."""
 
     @property
     def spread(self) -> Spread | None:
-        """How it is shared."""
+        """How the workers share the search."""
         return spread_of(self.shared)
 
 
 def directions_of(questions: Questions) -> tuple[int, ...]:
-    """Which values of measures are better: 1 for greater ones, as bounds of clocks are on either side."""
+    """Returns which values of each measure are better: 1 for greater ones, as for bounds of clocks."""
     watched = questions.watched()
     pairs = zip(watched.clocks.tolist(), watched.signs.tolist(), strict=True)
     return tuple(1 if clock else sign for clock, sign in pairs)
 
 
 def _without_part(hit: Hit) -> Hit:
-    """The hit as a search knows it: its other is a depth or an action, not a node of the part."""
+    """Returns the hit for the search: `other` is a depth or an action, not a node of the part."""
     _, other = split_index(hit.other)
     return replace(hit, other=NO_ACTION if other == NO_ACTION_TOLD else other)
 
 
 def opening_zones_shared(share: ShareZones, memory_max_mib: int | None) -> OpenZones:
-    """Searches of zones that workers share from the initial state on."""
+    """Opens zone searches that workers share from the initial state on."""
 
     @contextmanager
     def open_(inquiry: Inquiry) -> Iterator[ExploringZones]:
@@ -160,7 +159,7 @@ def opening_zones_shared(share: ShareZones, memory_max_mib: int | None) -> OpenZ
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Who shares a search, once it has more zones than `start_states`, or than the memory here holds."""
+    """Workers that share a search once it exceeds `start_states` zones, or the driver's memory."""
 
     share: ShareZones
     start_states: int | None

@@ -31,12 +31,19 @@ from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Exploring, Open, check_safety
 from veristream.search.shared.assignment import Order, make_order
 from veristream.search.shared.checkpoint import Manifest, is_saved, make_folder, read_manifest
-from veristream.search.shared.crew import Checkpoints, Crew, SharedExploration, WorkerLostError, open_crew
+from veristream.search.shared.crew import Crew, WorkerLostError, open_crew
+from veristream.search.shared.exploration import Checkpoints, CrewExploration, SharedExploration
 from veristream.search.shared.handover import Handover, IsTime
 from veristream.search.shared.runs import Share, check_shared_runs
 from veristream.search.shared.worker import Meeting, serve
 from veristream.search.shared.zones import Workers, check_shared_zones
-from veristream.search.spark.exchange import Means, SocketsRefusedError, absence, failed_job, parted
+from veristream.search.spark.exchange import (
+    ExchangeChoice,
+    SocketsRefusedError,
+    explain_absence,
+    explain_failed_job,
+    explain_unreachable_peers,
+)
 from veristream.search.spark.shuffle import SparkJobs, explore_by_shuffles
 from veristream.spark import REMOTE_PORT, cores_of, is_remote
 from veristream.verdict import Result
@@ -66,7 +73,7 @@ class Cluster:
     open_session: Callable[[], SparkSession]
     count_parts: Callable[[], int]
     options: SparkOptions
-    means: Means
+    exchange: ExchangeChoice
 
     @property
     def part_count(self) -> int:
@@ -94,7 +101,7 @@ def engine(open_session: Callable[[], SparkSession], options: SparkOptions) -> C
     for option, folder in (("--checkpoint", options.checkpoint), ("--spill", options.spill)):
         _make_folder(option, folder)
     count_parts = cache(lambda: options.parts or cores_of(session(), None))
-    cluster = Cluster(session, count_parts, options, Means(options.exchange))
+    cluster = Cluster(session, count_parts, options, ExchangeChoice(options.exchange))
     if options.start_states is not None:
         cluster.count_parts()  # whoever asks for Spark is told at once where there is none
 
@@ -109,11 +116,11 @@ def _search_on(cluster: Cluster, method: Method) -> Check:
         network: Network, properties: Sequence[Property], limits: Limits, report: Report
     ) -> dict[str, Result]:
         shared = SHARED.get(method)
-        if shared is not None and (method is Method.STATES or not cluster.means.shuffles):
+        if shared is not None and (method is Method.STATES or not cluster.exchange.shuffles):
             try:
                 return shared(cluster, network, properties, limits, report)
             except SocketsRefusedError as refused:
-                if not cluster.means.give_up_sockets(refused.reason, cluster.options):
+                if not cluster.exchange.give_up_sockets(refused.reason, cluster.options):
                     raise
         return check_alone(cluster, method, network, properties, (limits, report))
 
@@ -146,7 +153,7 @@ def _sharing_on_spark(cluster: Cluster, network: Network) -> Share:
     """Explorations that the cluster shares from their initial state on."""
 
     @contextmanager
-    def share(order_for: Callable[[int], Order]) -> Iterator[SharedExploration]:
+    def share(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
         order = order_for(cluster.part_count)
         manifest = cluster.saved(order)
         with ExitStack() as stack:
@@ -230,7 +237,7 @@ def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open
             def start(manifest: Manifest | None = None) -> SharedExploration:
                 order = order_now()
                 signs = tuple(sign for _, sign in batch.plan().goals)
-                if not cluster.means.shuffles:
+                if not cluster.exchange.shuffles:
                     try:
                         return _start(cluster, network, order, signs, manifest, stack)
                     except SocketsRefusedError as refused:
@@ -265,14 +272,14 @@ def _start(
     manifest: Manifest | None,
     stack: ExitStack,
     handed: bool = True,
-) -> SharedExploration:
+) -> CrewExploration:
     """The exploration of workers that have come: from a checkpoint, to be given states, or from the
     initial state on."""
     with ExitStack() as attempt:
         crew = _meet(cluster, network, order, manifest, attempt, handed)
         stack.push(attempt.pop_all())
     each = order.memory_max_mib or default_budget_mib()
-    exploration = SharedExploration(crew, each * cluster.part_count * MIB, signs)
+    exploration = CrewExploration(each * cluster.part_count * MIB, signs, crew=crew)
     _go_on(cluster, order, exploration, manifest)
     return exploration
 
@@ -292,9 +299,9 @@ def _meet(
     job = Job(session, crew.meeting, order, network.name)
 
     def notice(kind: object, error: BaseException | None, trace: object) -> None:
-        reason = parted(str(job.error)) if isinstance(error, WorkerLostError) else None
+        reason = explain_unreachable_peers(str(job.error)) if isinstance(error, WorkerLostError) else None
         if reason is not None:
-            cluster.means.give_up_sockets(reason, cluster.options)
+            cluster.exchange.give_up_sockets(reason, cluster.options)
 
     stack.push(notice)
     stack.callback(job.end)
@@ -311,7 +318,7 @@ def _require_shuffles(cluster: Cluster, refused: SocketsRefusedError) -> None:
             refused.message,
             "behind Spark Connect, too, executors have to reach each other and this process",
         ) from refused
-    if not cluster.means.give_up_sockets(refused.reason, cluster.options):
+    if not cluster.exchange.give_up_sockets(refused.reason, cluster.options):
         raise refused
 
 
@@ -330,7 +337,9 @@ def _start_shuffled(
             "Spark Connect has no RDDs, which exploring by shuffles needs",
             "without --exchange shuffle workers use sockets; or give a --master that is not sc://",
         )
-    jobs = SparkJobs(session.sparkContext, cluster.part_count, f"veristream: {network.name}", failed_job)
+    jobs = SparkJobs(
+        session.sparkContext, cluster.part_count, f"veristream: {network.name}", explain_failed_job
+    )
     stack.callback(jobs.close)
     budget = (order.memory_max_mib or default_budget_mib()) * cluster.part_count * MIB
     folder = cluster.folder_for(order)
@@ -425,4 +434,4 @@ def _gather(crew: Crew, job: Job, folder: str, manifest: Manifest | None, handed
     try:
         crew.gather(GATHER_SECONDS, lambda: job.error is None, folder, manifest, handed)
     except TimeoutError as error:
-        raise absence("" if job.error is None else str(job.error)) from error
+        raise explain_absence("" if job.error is None else str(job.error)) from error

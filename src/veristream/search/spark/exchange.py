@@ -1,7 +1,11 @@
-"""How parts on Spark exchange what they find: by sockets of their own, or through Spark's shuffle.
+"""How parts on Spark exchange records: through sockets of their own, or through Spark's shuffle.
 
-Sockets are far quicker, and need what not every cluster gives: a barrier stage, and machines that reach
+Sockets are far faster, but need what not every cluster offers: a barrier stage, and machines that reach
 each other and the driver at any port.
+
+Spark reports the failure of a task only as text: the message of the Java exception, which includes the
+worker's Python traceback. Exception objects never reach the driver. So failures are recognised by Spark's
+error classes, by the last line of the traceback, or by a mark that the worker puts into its message.
 """
 
 from __future__ import annotations
@@ -11,13 +15,14 @@ from dataclasses import dataclass
 
 from veristream.errors import EnvironmentFailure
 from veristream.search.limits import Exchange, SparkOptions
+from veristream.search.shared.worker import UNREACHABLE
 
-BY_SHUFFLES = "explored by shuffles, which takes longer, since"
+BY_SHUFFLES = "explored by shuffles, which takes longer, because"
 
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.)[\w.]+(Error|Exception|Failure|gaierror): ")
 
-# Spark's own words where it refuses a barrier stage: dynamic allocation, a chain of RDDs that it cannot
-# launch at once, more tasks than it has slots.
+# The error classes with which Spark refuses a barrier stage: dynamic allocation, a chain of RDDs that it
+# cannot launch at once, more tasks than slots.
 _REFUSALS = {
     "SPARK-24942": "Spark refuses barrier stages with dynamic allocation",
     "SPARK-24820": "Spark refuses the barrier stage",
@@ -29,41 +34,42 @@ _UNREACHABLE = re.compile(
 
 
 class SocketsRefusedError(EnvironmentFailure):
-    """Workers that talk by sockets are not to be had; `reason` says why."""
+    """Workers cannot use sockets; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"the workers did not come: {reason}",
-            "see that the cluster has a free core for each part, and that its machines reach the driver;"
+            f"the workers did not connect: {reason}",
+            "check that the cluster has a free core for each part, and that its machines reach the driver;"
             " --exchange shuffle needs neither",
         )
         self.reason = reason
 
 
-def absence(told: str) -> EnvironmentFailure:
-    """Why workers did not come, from what Spark told of their stage; nothing where time was up."""
+def explain_absence(told: str) -> EnvironmentFailure:
+    """Returns why workers did not connect, from Spark's error; an empty one means that time was up."""
     for sign, refusal in _REFUSALS.items():
         if sign in told:
             return SocketsRefusedError(refusal)
     reason = _reason(told)
     if reason is None:
-        return SocketsRefusedError("they do not reach the driver in time")
+        return SocketsRefusedError("they did not reach the driver in time")
     if _UNREACHABLE.match(reason):
-        return SocketsRefusedError(f"they do not reach the driver ({reason})")
-    return _failure("the workers did not come", told)
+        return SocketsRefusedError(f"they cannot reach the driver ({reason})")
+    return _failure("the workers did not connect", told)
 
 
-def failed_job(told: str) -> EnvironmentFailure:
-    """Why a job of a shuffled exploration failed, from what Spark told."""
+def explain_failed_job(told: str) -> EnvironmentFailure:
+    """Returns why a job of a shuffled exploration failed, from Spark's error."""
     return _failure("a job failed", told)
 
 
-def parted(told: str) -> str | None:
-    """Why workers that had come do not reach each other, from what Spark told; None where they do."""
-    lines = told.splitlines()
-    unreachable = next((line for line in lines if _UNREACHABLE.match(line)), None)
-    meeting = any(line.rstrip().endswith(", in meet") for line in lines)
-    return f"workers do not reach each other ({unreachable})" if meeting and unreachable else None
+def explain_unreachable_peers(told: str) -> str | None:
+    """Returns why workers cannot reach each other, from Spark's error; None if that is not what failed."""
+    for line in told.splitlines():
+        _, mark, reason = line.partition(UNREACHABLE)
+        if mark:
+            return f"workers cannot reach each other ({reason.strip()})"
+    return None
 
 
 def _failure(what: str, told: str) -> EnvironmentFailure:
@@ -77,30 +83,29 @@ def _failure(what: str, told: str) -> EnvironmentFailure:
         )
     return EnvironmentFailure(
         f"{what}: {_reason(told) or told.strip().partition(chr(10))[0]}",
-        "see that the cluster has a free core for each part, and that its machines reach the driver",
+        "check that the cluster has a free core for each part, and that its machines reach the driver",
     )
 
 
 def _reason(told: str) -> str | None:
-    """The worker's own error, which ends its Python traceback; around it are Java's lines."""
+    """Returns the worker's own error: the last line of its Python traceback, which is amid Java's lines."""
     lines = [line for line in told.splitlines() if _PYTHON_ERROR.match(line)]
     reasons = lines or [line for line in told.splitlines() if "Exception: " in line]
     return reasons[-1] if reasons else None
 
 
 @dataclass(slots=True)
-class Means:
-    """How the parts of a run exchange records: what the user chose, until it turns out not to be had."""
+class ExchangeChoice:
+    """How the parts of a run exchange records: as the user chose, or by shuffles once sockets failed."""
 
     chosen: Exchange
 
     @property
     def shuffles(self) -> bool:
-        """Whether it is by shuffles."""
         return self.chosen == "shuffle"
 
     def give_up_sockets(self, reason: str, options: SparkOptions) -> bool:
-        """Goes over to shuffles and says so; False where the user wants sockets."""
+        """Switches to shuffles and tells the user; returns False if the user demands sockets."""
         if self.chosen != "auto":
             return self.shuffles
         self.chosen = "shuffle"

@@ -21,16 +21,16 @@ from veristream.search.memory import DiskFullError, OutOfMemoryError, Spill
 from veristream.search.reach import partition
 from veristream.search.session import Hit
 from veristream.search.shared.assignment import Opened, Order
-from veristream.search.shared.checkpoint import Saved, read_states
-from veristream.search.shared.contract import Value
-from veristream.search.shared.crew import SEEN, TRANSITIONS
+from veristream.search.shared.checkpoint import read_states
+from veristream.search.shared.messages import Counters, LevelReport, SavedPart, Totals, Unwatch
 from veristream.search.shared.state_part import Part, load_part, save_part
 
 BLOCK_STATES = 1 << 18
 LEFT_BYTES_MAX = 1 << 30
 """Where the parts that turns left in this process have more memory than this, only the last one stays."""
 
-NOT_SAVED = Saved()
+NOT_SAVED = SavedPart()
+NO_REPORT = LevelReport()
 
 
 class Kind(IntEnum):
@@ -61,10 +61,10 @@ class Standing:
     part: int
     size: int = 0  # states of the level
     begun: int = 0  # states of this level and of those before it: where the next one begins
-    report: Value = field(default_factory=dict)  # see `Part.report`
+    report: LevelReport = NO_REPORT
     absorbed: tuple[Hit, ...] = ()  # hits in states of the level; those of the report are one level deeper
     sent: int = 0  # records for others, at all turns so far
-    saved: Saved = NOT_SAVED  # the last checkpoint
+    saved: SavedPart = NOT_SAVED  # the last checkpoint
     saved_count: int = 0  # states in it
     failure: str | None = None  # empty: no memory is left; else why a disk cannot be written to
 
@@ -79,7 +79,7 @@ class Resumed:
     """The checkpoint that a run began from."""
 
     folder: str
-    parts: tuple[Saved, ...]
+    parts: tuple[SavedPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +153,10 @@ class States:
         return self.first + len(self.parents)
 
 
-def begin_from(part: int, saved: Saved) -> Standing:
-    """The standing of a part that begins with a checkpoint."""
-    report = {
-        "numbers": [0, saved.transitions, 0, saved.seen, 0],
-        "best": [list(one) for one in saved.best],
-    }
-    return Standing(0, part, begun=saved.frontier, report=report, saved=saved)
+def first_standing(part: int, frontier: int, totals: Totals, saved: SavedPart = NOT_SAVED) -> Standing:
+    """Returns the standing of a part that begins with known states, of a checkpoint or handed over."""
+    counters = Counters(transitions=totals.transitions, seen=totals.seen)
+    return Standing(0, part, begun=frontier, report=LevelReport(counters, totals.best), saved=saved)
 
 
 def read_block(block: Block, width: int) -> States:
@@ -200,7 +197,7 @@ def take_turn(turn: Turn, number: int, items: Iterable[Item]) -> Iterator[Sent]:
     except DiskFullError as error:
         yield number, Standing(turn.level, number, failure=str(error))
     else:
-        yield number, replace(standing, report=part.report(), sent=sent)
+        yield number, replace(standing, report=part.level_report(), sent=sent)
         rebuilt.left.level = turn.level
         _LEFT.put(rebuilt.left)
 
@@ -246,7 +243,7 @@ def _open(turn: Turn, number: int) -> Left:
 def count_orbits(turn: Turn, number: int, items: Iterable[Item]) -> Iterator[int]:
     """How many states those of the part stand for, by symmetry."""
     left = rebuild(turn, number, items).left
-    yield int(left.part.hear({"count": "orbits"})["orbits"])
+    yield left.part.count_orbits()
     _LEFT.put(left)
 
 
@@ -266,15 +263,15 @@ def _begin_level(turn: Turn, rebuilt: Rebuilt) -> Standing:
     """Takes in what others have sent, so that the level is whole; saves it where that is due."""
     part, before = rebuilt.left.part, rebuilt.standing
     for kind in turn.unwatched:
-        part.hear({"unwatch": kind})
+        part.answer(Unwatch(kind))
     saved, saved_count = before.saved, before.saved_count
     if before.level == 0 and turn.resumed is not None:
         saved_count = part.state_count
-    _go_on(part, before.begun, before.report)
+    part.resume_from(before.begun, before.report.totals)
     for block in rebuilt.records:
         part.take_in(block.sender, block.payload)
     absorbed = tuple(part.take_hits())
-    _go_on(part, before.begun, part.report())
+    part.resume_from(before.begun, part.level_report().totals)
     if turn.saves_to is not None:
         part.saved = saved_count
         try:
@@ -291,12 +288,6 @@ def _begin_level(turn: Turn, rebuilt: Rebuilt) -> Standing:
         saved=saved,
         saved_count=saved_count,
     )
-
-
-def _go_on(part: Part, begun: int, report: Value) -> None:
-    """Makes the states from an index on the level to expand, with the counters of a report."""
-    numbers = report["numbers"]
-    part.go_on_from(begun, numbers[TRANSITIONS], numbers[SEEN], report["best"])
 
 
 def _expand(part: Part, level: int) -> Iterator[tuple[int, Block]]:

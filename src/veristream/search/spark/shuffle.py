@@ -10,36 +10,30 @@ again.
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
-from veristream.search.reach.expand import FAULT
 from veristream.search.reach.visited import ROOT
 from veristream.search.session import Hit
 from veristream.search.shared.assignment import Order
-from veristream.search.shared.channel import Message, unframe
 from veristream.search.shared.checkpoint import Manifest, write_manifest
-from veristream.search.shared.crew import (
-    SENT,
-    STATES,
-    Crew,
+from veristream.search.shared.crew import WorkerLostError
+from veristream.search.shared.exploration import (
+    Recipient,
     SharedExploration,
-    WorkerLostError,
     global_index,
     split_index,
 )
-from veristream.search.shared.worker import Say
+from veristream.search.shared.messages import Failure, Totals
 from veristream.search.spark.level_task import (
     Block,
     Item,
@@ -48,8 +42,8 @@ from veristream.search.spark.level_task import (
     Sent,
     Standing,
     Turn,
-    begin_from,
     count_orbits,
+    first_standing,
     read_all,
     take_turn,
 )
@@ -61,7 +55,7 @@ SETTLE_LEVELS = 6
 """After so many levels what is still needed is written together."""
 
 ATTEMPTS = 4
-BASKET_BYTES = 64 << 20
+BUFFER_BYTES = 64 << 20
 WINDOW_STATES = 1 << 22
 """Of so many states at a time the driver fetches the parents, to follow a path."""
 
@@ -88,8 +82,8 @@ class Jobs(Protocol):
 
 
 @dataclass(slots=True)
-class Basket:
-    """Takes what a local exploration hands over, as a crew does, and passes it on in blocks."""
+class HandoverBuffer:
+    """Collects the states of a local exploration, and passes them on to the jobs in blocks."""
 
     jobs: Jobs
     part_count: int
@@ -97,25 +91,21 @@ class Basket:
     waiting: list[Sent] = field(default_factory=list)
     byte_count: int = 0
 
-    def give(self, part: int, data: bytes) -> None:
+    def give_states(self, part: int, count: int, blob: bytes) -> None:
         """Takes states of a part."""
-        message = unframe(data)
         place = self.places.get(part, 0)
-        self.waiting.append((part, Block(Kind.STATES, 0, part, place, message.payload)))
-        self.places[part] = place + message.number
-        self.byte_count += len(data)
-        if self.byte_count > BASKET_BYTES:
-            self.empty()
+        self.waiting.append((part, Block(Kind.STATES, 0, part, place, blob)))
+        self.places[part] = place + count
+        self.byte_count += len(blob)
+        if self.byte_count > BUFFER_BYTES:
+            self.flush()
 
-    def tell(self, part: int, kind: Say, number: int = 0, value: Any = None) -> None:
-        """Hears where a part, all of whose states have come, goes on from."""
-        assert kind == Say.TAKEN
-        numbers = [0, value["transitions"], 0, value["seen"], 0]
-        report = {"numbers": numbers, "best": value["best"]}
-        self.waiting.append((part, Standing(0, part, begun=number, report=report)))
+    def end_states(self, part: int, frontier: int, totals: Totals) -> None:
+        """Notes where a part continues."""
+        self.waiting.append((part, first_standing(part, frontier, totals)))
 
-    def empty(self) -> None:
-        """Passes on what has come."""
+    def flush(self) -> None:
+        """Passes on what was collected."""
         if self.waiting:
             self.jobs.keep(self.waiting)
         self.waiting, self.byte_count = [], 0
@@ -181,6 +171,7 @@ class ShuffledExploration(SharedExploration):
     """
 
     jobs: Jobs = field(kw_only=True)
+    buffer: HandoverBuffer = field(kw_only=True)
     order: Order = field(kw_only=True)
     width: int = field(kw_only=True)  # words of a row
     resumed: Resumed | None = field(default=None, kw_only=True)
@@ -191,19 +182,17 @@ class ShuffledExploration(SharedExploration):
     earlier: list[Hit] = field(default_factory=list, init=False)  # of the checkpoint that it began from
 
     @property
-    def basket(self) -> Basket:
-        """Who is given states to begin with."""
-        return cast(Basket, self.crew)
+    def recipient(self) -> Recipient:
+        return self.buffer
 
     def advance(self, quantum: int) -> None:
         """Explores one level, however large."""
         self.hits.clear()
-        self.basket.empty()
+        self.buffer.flush()
         due = self._checkpoint_due()
         standings = sorted(self.jobs.play(self._turn(due)), key=lambda one: one.part)
-        failed = [json.dumps({"disk": one.failure}) for one in standings if one.failure is not None]
-        self.require_room([Message(Say.FAILED, 0, one.encode()) for one in failed])
-        sent = self._sum(SENT)
+        self.require_room([Failure(one.failure) for one in standings if one.failure is not None])
+        sent = self._sent()
         self._note(standings)
         if due is not None and not self.hits:
             parts = tuple(one.saved for one in standings)
@@ -212,7 +201,7 @@ class ShuffledExploration(SharedExploration):
             self.complete = True
             self.depth -= 1
         else:
-            self.complete = self.frontier == 0 and self._sum(SENT) == sent
+            self.complete = self.frontier == 0 and self._sent() == sent
             self.depth += not self.complete
 
     def resume(self, manifest: Manifest) -> None:
@@ -230,30 +219,30 @@ class ShuffledExploration(SharedExploration):
     def _checkpoint_due(self) -> str | None:
         """The folder to save the level to, where it is time to."""
         points = self.checkpoints
-        if points is None or time.monotonic() - points.last < points.seconds:
+        if points is None or not points.is_due:
             return None
-        points.last = time.monotonic()
+        points.restart_clock()
         return points.folder
 
     def _note(self, standings: list[Standing]) -> None:
         """Takes over what the parts say. Hits in states that were sent are one level less deep than those
         that parts found by themselves, so they come first."""
         self.level += 1
-        self.numbers = [list(one.report["numbers"]) for one in standings]
-        for numbers, one in zip(self.numbers, standings, strict=True):
-            numbers[SENT] = one.sent
+        self.counters = [replace(one.report.counters, sent=one.sent) for one in standings]
         record_bytes = 8 * (self.width + 1)
-        self.moved = [(record_bytes * one.sent, one.report.get("spilled_bytes", 0)) for one in standings]
-        self.bests = [one.report["best"] for one in standings]
+        self.moved = [(record_bytes * one.sent, one.report.spilled_bytes) for one in standings]
+        self.bests = [one.report.best for one in standings]
         self.bounds.append([one.begun for one in standings])
-        self.frontier = self._sum(STATES) - sum(self.bounds[-1])
+        self.frontier = self.state_count - sum(self.bounds[-1])
         self.hits += self.earlier
         self.earlier.clear()
-        found = [(one.part, hit) for one in standings for hit in one.absorbed]
-        found += [(one.part, Hit(*hit)) for one in standings for hit in one.report["hits"]]
-        for part, hit in found:
-            other = hit.other if hit.kind == FAULT else global_index(part, hit.other)
-            self.hits.append(Hit(hit.kind, global_index(part, hit.source), other))
+        for one in standings:
+            self.add_hits(one.part, one.absorbed)
+        for one in standings:
+            self.add_hits(one.part, one.report.hits)
+
+    def _sent(self) -> int:
+        return sum(one.sent for one in self.counters)
 
     def row(self, index: int) -> Row:
         """The row of a state."""
@@ -285,7 +274,7 @@ class ShuffledExploration(SharedExploration):
 
     def _fetch_window(self, part: int, place: int) -> Window:
         """The parents of the states of the level that a state is of, and of levels before it."""
-        ends = [*self.bounds, [numbers[STATES] for numbers in self.numbers]]
+        ends = [*self.bounds, [counters.states for counters in self.counters]]
         last = next(level for level, end in enumerate(ends) if place < end[part])
         first = last
         while first > 0 and sum(ends[last]) - sum(_before(ends, first - 1)) <= WINDOW_STATES:
@@ -339,10 +328,11 @@ def explore_by_shuffles(
     resumed = None
     if manifest is not None and folder is not None:
         resumed = Resumed(folder, manifest.parts)
-        jobs.keep([(part, begin_from(part, saved)) for part, saved in enumerate(manifest.parts)])
-    crew = cast(Crew, Basket(jobs, order.part_count))  # it is given and told things, as a crew is
+        saved = enumerate(manifest.parts)
+        jobs.keep([(part, first_standing(part, one.frontier, one.totals, one)) for part, one in saved])
+    buffer = HandoverBuffer(jobs, order.part_count)
     return ShuffledExploration(
-        crew, budget, directions, jobs=jobs, order=order, width=width, resumed=resumed
+        budget, directions, jobs=jobs, buffer=buffer, order=order, width=width, resumed=resumed
     )
 
 
@@ -386,7 +376,7 @@ class SparkJobs:
         """Lets Spark throw away what was kept."""
         self.context.cancelJobGroup(self.group)
         for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
-            self.context.setLocalProperty(key, cast(str, None))
+            self.context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes it
         for one in self.kept:
             one.unpersist()
         self.kept.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from veristream.search.spark.exchange import absence
+from veristream.search.spark.exchange import explain_absence
 
 TRACEBACK = """Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 times
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -25,16 +25,20 @@ java.lang.Exception: end
     ],
 )
 def test_a_package_that_workers_lack(name: str, way: str) -> None:
-    failure = absence(TRACEBACK.format(error=f"ModuleNotFoundError: No module named '{name}'"))
+    failure = explain_absence(TRACEBACK.format(error=f"ModuleNotFoundError: No module named '{name}'"))
     assert failure.message == f"the Python of the cluster's workers has no {name}"
     assert failure.hint == f"install it there, or ship it: PYSPARK_SUBMIT_ARGS='{way} pyspark-shell'"
 
 
 def test_a_module_of_a_package_that_workers_lack() -> None:
-    failure = absence(TRACEBACK.format(error="ModuleNotFoundError: No module named 'veristream.search'"))
+    failure = explain_absence(
+        TRACEBACK.format(error="ModuleNotFoundError: No module named 'veristream.search'")
+    )
     assert failure.message == "the Python of the cluster's workers has no veristream"
 
 
 def test_another_error_of_a_worker() -> None:
-    failure = absence(TRACEBACK.format(error="FileNotFoundError: [Errno 2] No such file: '/gone'"))
-    assert failure.message == "the workers did not come: FileNotFoundError: [Errno 2] No such file: '/gone'"
+    failure = explain_absence(TRACEBACK.format(error="FileNotFoundError: [Errno 2] No such file: '/gone'"))
+    assert (
+        failure.message == "the workers did not connect: FileNotFoundError: [Errno 2] No such file: '/gone'"
+    )

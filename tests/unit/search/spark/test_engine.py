@@ -139,7 +139,7 @@ def test_a_folder_has_checkpoints_of_one_model(
 ) -> None:
     _check(tmp_path / "saved", "no_deadlock", N=3)
     _check(tmp_path / "saved", "no_deadlock", N=3)
-    with pytest.raises(ModelError, match="is of another model, or of other properties"):
+    with pytest.raises(ModelError, match="belongs to another model or to other properties"):
         _check(tmp_path / "saved", *names, symmetry=symmetry, **constants)
 
 
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailure, match=r"--spill .*file/folder: Not a directory"):
         spark.engine(_no_session, SparkOptions(parts=2, spill=below))
     with pytest.raises(
-        EnvironmentFailure, match=r"checkpoints cannot be kept in .*file/folder: .*Not a dir"
+        EnvironmentFailure, match=r"checkpoints cannot be written to .*file/folder: .*Not a dir"
     ):
         _check(Path(below), "no_deadlock", N=3)
 

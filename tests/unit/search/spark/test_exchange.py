@@ -1,11 +1,25 @@
-"""Spark's messages about a stage show whether sockets are unavailable or something else is wrong."""
+"""Spark's error tells whether sockets are unavailable, or whether something else is wrong."""
 
 from __future__ import annotations
+
+import errno
+import socket
+import traceback
+from typing import NoReturn
 
 import pytest
 
 from veristream.search.limits import SparkOptions
-from veristream.search.spark.exchange import Means, SocketsRefusedError, absence, failed_job, parted
+from veristream.search.shared import channel
+from veristream.search.shared.messages import Address
+from veristream.search.shared.worker import Peers, PeerUnreachableError
+from veristream.search.spark.exchange import (
+    ExchangeChoice,
+    SocketsRefusedError,
+    explain_absence,
+    explain_failed_job,
+    explain_unreachable_peers,
+)
 
 CONNECTING = """org.apache.spark.api.python.PythonException: Traceback (most recent call last):
   File "worker.py", line 247, in serve
@@ -14,13 +28,30 @@ ConnectionRefusedError: [Errno 111] Connection refused
 
 	at org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException
 """
-MEETING = CONNECTING.replace("in serve", "in meet")
+
+
+def _spark_error(error: Exception) -> str:
+    """The text that Spark returns for a task that raised the error."""
+    lines = "".join(traceback.format_exception(error))
+    return f"org.apache.spark.api.python.PythonException: {lines}\n\tat org.apache.spark.api.python\n"
+
+
+def _failed_connection() -> PeerUnreachableError:
+    """The error of a worker that tries to connect to a port where nobody listens."""
+    peers = Peers(1, 2, b"secret", "127.0.0.1")
+    try:
+        peers.connect((Address("127.0.0.1", 1),))
+    except PeerUnreachableError as error:
+        return error
+    finally:
+        peers.close()
+    raise AssertionError("somebody listens at port 1")
 
 
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        ("", "they do not reach the driver in time"),
+        ("", "they did not reach the driver in time"),
         (
             "BarrierJobRunWithDynamicAllocationException: [SPARK-24942]: Barrier execution mode does not",
             "Spark refuses barrier stages with dynamic allocation",
@@ -28,17 +59,17 @@ MEETING = CONNECTING.replace("in serve", "in meet")
         ("[SPARK-24819]: Barrier", "Spark has fewer slots than the barrier stage needs"),
         (
             CONNECTING,
-            "they do not reach the driver (ConnectionRefusedError: [Errno 111] Connection refused)",
+            "they cannot reach the driver (ConnectionRefusedError: [Errno 111] Connection refused)",
         ),
-        ("TimeoutError: timed out\n", "they do not reach the driver (TimeoutError: timed out)"),
+        ("TimeoutError: timed out\n", "they cannot reach the driver (TimeoutError: timed out)"),
         (
             "socket.gaierror: [Errno -2] Name or service not known\n",
-            "they do not reach the driver (socket.gaierror: [Errno -2] Name or service not known)",
+            "they cannot reach the driver (socket.gaierror: [Errno -2] Name or service not known)",
         ),
     ],
 )
-def test_sockets_are_not_to_be_had(told: str, reason: str) -> None:
-    found = absence(told)
+def test_sockets_are_unavailable(told: str, reason: str) -> None:
+    found = explain_absence(told)
     assert isinstance(found, SocketsRefusedError)
     assert found.reason == reason
 
@@ -48,7 +79,7 @@ def test_sockets_are_not_to_be_had(told: str, reason: str) -> None:
     [
         (
             "FileNotFoundError: [Errno 2] No such file or directory: '/gone'\n",
-            "the workers did not come: FileNotFoundError: [Errno 2] No such file or directory: '/gone'",
+            "the workers did not connect: FileNotFoundError: [Errno 2] No such file or directory: '/gone'",
         ),
         (
             "ModuleNotFoundError: No module named 'veristream.search'\n",
@@ -57,33 +88,56 @@ def test_sockets_are_not_to_be_had(told: str, reason: str) -> None:
     ],
 )
 def test_something_else_is_wrong(told: str, message: str) -> None:
-    found = absence(told)
+    found = explain_absence(told)
     assert not isinstance(found, SocketsRefusedError)
     assert found.message == message
 
 
 def test_a_lost_worker_is_no_reason_to_give_sockets_up() -> None:
     # Spark restarts a stage when its worker was killed, and the driver no longer waits for it.
-    assert parted(CONNECTING) is None
-    assert parted("ConnectionError: part 1 is gone: the connection ended\n") is None
-    reason = "workers do not reach each other (ConnectionRefusedError: [Errno 111] Connection refused)"
-    assert parted(MEETING) == reason
+    assert explain_unreachable_peers(CONNECTING) is None
+    assert explain_unreachable_peers("ConnectionError: part 1 is gone: the connection ended\n") is None
+    reason = "workers cannot reach each other (ConnectionRefusedError: [Errno 111] Connection refused)"
+    assert explain_unreachable_peers(_spark_error(_failed_connection())) == reason
+
+
+@pytest.mark.parametrize(
+    ("cause", "is_unreachable"),
+    [
+        (TimeoutError("timed out"), True),
+        (socket.gaierror(-2, "Name or service not known"), True),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), True),
+        (ConnectionResetError(errno.ECONNRESET, "Connection reset by peer"), False),
+    ],
+)
+def test_only_the_network_makes_a_peer_unreachable(
+    cause: OSError, is_unreachable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(address: tuple[str, int], secret: bytes) -> NoReturn:
+        raise cause
+
+    monkeypatch.setattr(channel, "connect", fail)
+    peers = Peers(1, 2, b"secret", "127.0.0.1")
+    with pytest.raises(OSError, match=str(cause.args[-1])) as raised:
+        peers.connect((Address("127.0.0.1", 1),))
+    peers.close()
+    assert (explain_unreachable_peers(_spark_error(raised.value)) is not None) == is_unreachable
 
 
 def test_a_job_that_fails_says_why() -> None:
     assert (
-        failed_job("java.lang.Exception: no\nValueError: 3\n\tat x").message
+        explain_failed_job("java.lang.Exception: no\nValueError: 3\n\tat x").message
         == "a job failed: ValueError: 3"
     )
 
 
-def test_only_who_leaves_it_open_goes_over_to_shuffles() -> None:
+def test_only_an_open_choice_falls_back_to_shuffles() -> None:
     said: list[tuple[str, str]] = []
     options = SparkOptions(tell=lambda *words: said.append(words))
-    assert not Means("sockets").give_up_sockets("x", options)
-    assert Means("shuffle").give_up_sockets("x", options)
+    assert not ExchangeChoice("sockets").give_up_sockets("x", options)
+    assert ExchangeChoice("shuffle").give_up_sockets("x", options)
     assert said == []
-    means = Means("auto")
+    means = ExchangeChoice("auto")
     assert not means.shuffles
     assert means.give_up_sockets("x", options) and means.shuffles
-    assert said == [("explored by shuffles, which takes longer, since", "x")]
+    assert said == [("explored by shuffles, which takes longer, because", "x")]

@@ -26,16 +26,16 @@ from veristream.spark import open_session
 
 
 def main() -> None:
-    order = json.loads(sys.argv[1])
-    parts, is_spark = int(order["parts"]), order["tool"] == "spark"
+    assignment = json.loads(sys.argv[1])
+    parts, is_spark = int(assignment["parts"]), assignment["tool"] == "spark"
     workers = 1 if is_spark else parts
-    limits = Limits(workers=workers, memory_max_mib=order["limit_mib"], symmetry=False)
-    network = load(Path(order["model"]), order["constants"])
-    tiny = load(Path(order["model"]), {**order["constants"], "N": 4})
+    limits = Limits(workers=workers, memory_max_mib=assignment["limit_mib"], symmetry=False)
+    network = load(Path(assignment["model"]), assignment["constants"])
+    tiny = load(Path(assignment["model"]), {**assignment["constants"], "N": 4})
     if is_spark:
         session = open_session(f"local[{parts}]", "veristream bench")
         handover.WIDE = 1  # the workers explore everything
-        options = SparkOptions(parts=parts, spill=order["spill"] or None, start_states=0)
+        options = SparkOptions(parts=parts, spill=assignment["spill"] or None, start_states=0)
         cluster = Cluster(lambda: session, lambda: parts, options, ExchangeChoice(options.exchange))
     found: dict[str, Any] = {}
     for one in (tiny, network):

@@ -15,7 +15,7 @@ from veristream.search.reach.batch import Batch
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Exploring, Open, check_safety
-from veristream.search.shared.assignment import Order, make_order
+from veristream.search.shared.assignment import Assignment, make_assignment
 from veristream.search.shared.checkpoint import read_manifest
 from veristream.search.shared.crew import open_crew
 from veristream.search.shared.exploration import Checkpoints, CrewExploration
@@ -30,10 +30,10 @@ GATHER_SECONDS = 600.0
 """Generous: threads are never lost, but the first one may compile for a long time on a busy machine."""
 
 
-def _quietly(meeting: Meeting, order: Order, number: int) -> None:
+def _quietly(meeting: Meeting, assignment: Assignment, number: int) -> None:
     """Runs a worker, and ignores that its driver has gone."""
     try:
-        serve(meeting, order, number)
+        serve(meeting, assignment, number)
     except OSError:
         return
 
@@ -52,20 +52,20 @@ def opening_with_threads(
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
-        order = make_order(network, batch, reduced, part_count, memory_max_mib, spill)
+        assignment = make_assignment(network, batch, reduced, part_count, memory_max_mib, spill)
         crew = open_crew("127.0.0.1", part_count)
-        args = [(crew.meeting, order, number) for number in range(part_count)]
+        args = [(crew.meeting, assignment, number) for number in range(part_count)]
         threads = [threading.Thread(target=_quietly, args=one, daemon=True) for one in args]
         for thread in threads:
             thread.start()
-        manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
+        manifest = None if folder is None else read_manifest(folder, assignment.digest, part_count)
         signs = tuple(sign for _, sign in batch.plan().goals)
         exploration = CrewExploration(256 * part_count * MIB, signs, crew=crew)
 
         def start() -> CrewExploration:
             crew.gather(GATHER_SECONDS, lambda: True, folder or "", manifest, start_states is not None)
             if folder is not None:
-                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
+                exploration.checkpoints = Checkpoints(folder, assignment.digest, 0.0)
             return exploration
 
         try:
@@ -90,19 +90,19 @@ def sharing_with_threads(part_count: int, memory_max_mib: int = 256, folder: str
     are saved after every level, and resumed from a checkpoint found there."""
 
     @contextmanager
-    def share(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
-        order = order_for(part_count)
+    def share(assignment_for: Callable[[int], Assignment]) -> Iterator[CrewExploration]:
+        assignment = assignment_for(part_count)
         crew = open_crew("127.0.0.1", part_count)
-        args = [(crew.meeting, order, number) for number in range(part_count)]
+        args = [(crew.meeting, assignment, number) for number in range(part_count)]
         threads = [threading.Thread(target=_quietly, args=one, daemon=True) for one in args]
         for thread in threads:
             thread.start()
         try:
-            manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
+            manifest = None if folder is None else read_manifest(folder, assignment.digest, part_count)
             crew.gather(GATHER_SECONDS, lambda: True, folder or "", manifest)
             exploration = CrewExploration(memory_max_mib * part_count * MIB, crew=crew)
             if folder is not None:
-                exploration.checkpoints = Checkpoints(folder, order.digest, 0.0)
+                exploration.checkpoints = Checkpoints(folder, assignment.digest, 0.0)
             if manifest is not None:
                 exploration.resume(manifest)
             yield exploration

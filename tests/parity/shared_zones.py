@@ -77,7 +77,7 @@ def run_here(inquiry: Inquiry) -> ZoneExploration:
 
 
 def run_parts(inquiry: Inquiry, count: int, random: Random) -> list[ZoneExploration]:
-    """The same in parts; in random order, one part expands one node or receives one message."""
+    """The same in parts, which expand one node or take in one message at a time, in a random order."""
     parts = [ZonePart(inquiry.explore(64), number, count) for number in range(count)]
     for part in parts:
         part.exploration.watched.open[:] = 0

@@ -1,4 +1,4 @@
-"""Explorations by shuffles with loops as jobs: everything except Spark."""
+"""Explorations by shuffles, with loops instead of Spark jobs."""
 
 from __future__ import annotations
 
@@ -14,53 +14,62 @@ from veristream.search.reach.batch import Batch
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Exploring, Open
-from veristream.search.shared.assignment import make_order
+from veristream.search.shared.assignment import make_assignment
 from veristream.search.shared.checkpoint import read_manifest
 from veristream.search.shared.exploration import Checkpoints
 from veristream.search.shared.handover import Handover
-from veristream.search.spark import level_task as turns
-from veristream.search.spark.level_task import Block, Item, Kind, Leftovers, Sent, Standing, Turn, take_turn
+from veristream.search.spark import level_task
+from veristream.search.spark.level_task import (
+    Addressed,
+    Block,
+    Item,
+    Kind,
+    LevelTask,
+    PartCache,
+    PartStatus,
+    run_level_task,
+)
 from veristream.search.spark.shuffle import Answer, Question, ShuffledExploration, explore_by_shuffles
 
 
 class Loops:
-    """Runs turns in loops. Items arrive in any order, any of several processes takes a turn, and many turns
-    are repeated because their result was lost. A process is the set of parts that turns have left in it."""
+    """Runs tasks in loops. Items come in any order, any of several processes runs a task, and many a task
+    runs again because its result was lost. A process is represented by its cache of parts."""
 
     def __init__(self, part_count: int, process_count: int) -> None:
         self.part_count, self.chance = part_count, random.Random(part_count)
-        self.processes = [Leftovers() for _ in range(process_count)]
+        self.processes = [PartCache() for _ in range(process_count)]
         self.items: dict[int, list[Item]] = {}
 
-    def keep(self, items: list[Sent]) -> None:
+    def keep(self, items: list[Addressed]) -> None:
         for part, item in items:
             self.items.setdefault(part, []).append(item)
 
-    def play(self, turn: Turn) -> list[Standing]:
-        given: list[Sent] = []
+    def run_level(self, task: LevelTask) -> list[PartStatus]:
+        given: list[Addressed] = []
         for number in range(self.part_count):
-            whole = list(self._take(partial(take_turn, turn), number))
+            whole = list(self._take(partial(run_level_task, task), number))
             for _ in range(self.chance.randrange(3)):
-                again = list(self._take(partial(take_turn, turn), number))
-                assert _states(again) == _states(whole), "a turn does not give the same states again"
+                again = list(self._take(partial(run_level_task, task), number))
+                assert _states(again) == _states(whole), "a repeated task returns other states"
                 whole = again
-                next(self._take(partial(take_turn, turn), number))  # broken off
+                next(self._take(partial(run_level_task, task), number))  # interrupted
             given += whole
-        standings = [item for _, item in given if isinstance(item, Standing)]
-        if all(one.failure is None for one in standings):
+        statuses = [item for _, item in given if isinstance(item, PartStatus)]
+        if all(one.failure is None for one in statuses):
             self.keep(given)
-        return standings
+        return statuses
 
     def ask(self, question: Question[Answer]) -> list[Answer]:
         return [answer for number in range(self.part_count) for answer in self._take(question, number)]
 
     def _take(self, question: Question[Answer], number: int) -> Iterator[Answer]:
-        turns._LEFT = self.chance.choice(self.processes) if self.processes else Leftovers()
+        level_task._CACHE = self.chance.choice(self.processes) if self.processes else PartCache()
         mine = self.items[number]
         return question(number, self.chance.sample(mine, len(mine)))
 
 
-def _states(given: list[Sent]) -> list[Block]:
+def _states(given: list[Addressed]) -> list[Block]:
     return [item for _, item in given if isinstance(item, Block) and item.kind != Kind.RECORDS]
 
 
@@ -73,20 +82,20 @@ def opening_with_loops(
     start_states: int = 0,
     process_count: int = 1,
 ) -> Open:
-    """Explorations by shuffles; with a folder they are saved at every level."""
+    """Opens explorations by shuffles; with a folder, they are saved at every level."""
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
-        order = make_order(network, batch, reduced, part_count, memory_max_mib, spill)
-        manifest = None if folder is None else read_manifest(folder, order.digest, part_count)
+        assignment = make_assignment(network, batch, reduced, part_count, memory_max_mib, spill)
+        manifest = None if folder is None else read_manifest(folder, assignment.digest, part_count)
         signs = tuple(sign for _, sign in batch.plan().goals)
         jobs = Loops(part_count, process_count)
 
         def start() -> ShuffledExploration:
             budget = 256 * part_count * MIB
-            found = explore_by_shuffles(jobs, order, len(initial), budget, signs, manifest, folder)
+            found = explore_by_shuffles(jobs, assignment, len(initial), budget, signs, manifest, folder)
             if folder is not None:
-                found.checkpoints = Checkpoints(folder, order.digest, 0.0)
+                found.checkpoints = Checkpoints(folder, assignment.digest, 0.0)
             return found
 
         if manifest is not None:

@@ -31,7 +31,7 @@ from veristream.ir.text.read import read_network
 from veristream.library import load
 from veristream.search.limits import Limits, silent
 from veristream.search.shared import zone_part
-from veristream.search.shared.assignment import Order
+from veristream.search.shared.assignment import Assignment
 from veristream.search.shared.checkpoint import MANIFEST
 from veristream.search.shared.crew import WorkerLostError
 from veristream.search.shared.exploration import CrewExploration
@@ -169,24 +169,24 @@ def test_what_was_found_before_a_checkpoint_is_still_found_after_it(tmp_path: Pa
 def test_a_search_is_shared_once_it_is_large(start_states: int | None, shares: int) -> None:
     network = fischer(4)
     wanted = named(network, "A[] not deadlock")
-    orders: list[Order] = []
-    workers = Workers(noting(sharing_with_threads(2), orders), start_states, lambda run: run())
+    assignments: list[Assignment] = []
+    workers = Workers(noting(sharing_with_threads(2), assignments), start_states, lambda run: run())
     found = check_shared_zones(network, wanted, Limits(), silent, workers)
     assert [word(found[one.name].verdict) for one in wanted] == ["holds"]
-    assert len(orders) == shares
+    assert len(assignments) == shares
     few = check_shared_zones(network, wanted, Limits(states_max=50), silent, workers)
     reason = "the limit of 50 states was reached (--max-states)"
     assert [few[one.name].verdict for one in wanted] == [Unknown(reason)]
-    assert len(orders) == shares + (start_states == 0)
+    assert len(assignments) == shares + (start_states == 0)
 
 
-def noting(share: ShareZones, orders: list[Order]) -> ShareZones:
-    """Shares explorations, and records their orders."""
+def noting(share: ShareZones, assignments: list[Assignment]) -> ShareZones:
+    """Shares explorations, and records their assignments."""
 
     @contextmanager
-    def noted(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
-        orders.append(order_for(1))
-        with share(order_for) as shared:
+    def noted(assignment_for: Callable[[int], Assignment]) -> Iterator[CrewExploration]:
+        assignments.append(assignment_for(1))
+        with share(assignment_for) as shared:
             yield shared
 
     return noted
@@ -195,10 +195,10 @@ def noting(share: ShareZones, orders: list[Order]) -> ShareZones:
 def test_a_search_that_does_not_fit_here_is_shared() -> None:
     network = fischer(6)
     wanted = named(network, "A[] not deadlock")
-    orders: list[Order] = []
-    workers = Workers(noting(sharing_with_threads(2, 64), orders), None, lambda run: run())
+    assignments: list[Assignment] = []
+    workers = Workers(noting(sharing_with_threads(2, 64), assignments), None, lambda run: run())
     found = check_shared_zones(network, wanted, Limits(memory_max_mib=1), silent, workers)
-    assert len(orders) == 1
+    assert len(assignments) == 1
     assert [found[one.name].verdict for one in wanted] == [
         Unknown("the memory budget of 128 MiB is used up (--max-memory-mib)")
     ]
@@ -220,8 +220,8 @@ def test_a_search_whose_worker_is_lost_is_begun_again() -> None:
 
     def failing(times: list[int]) -> ShareZones:
         @contextmanager
-        def share(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
-            with sharing_with_threads(2)(order_for) as shared:
+        def share(assignment_for: Callable[[int], Assignment]) -> Iterator[CrewExploration]:
+            with sharing_with_threads(2)(assignment_for) as shared:
                 if times.pop():
                     shared.crew.workers[0].close()
                 yield shared

@@ -83,8 +83,8 @@ def test_shuffles_are_refused_behind_a_server(server: str) -> None:
     ended = veristream(*ON_SPARK, "--exchange", "shuffle", "--master", server, seconds=300)
     assert (ended.code, ended.output) == (3, "")
     assert ended.told == (
-        "error: Spark Connect has no RDDs, which exploring by shuffles needs\n"
-        "hint: without --exchange shuffle workers use sockets; or give a --master that is not sc://\n"
+        "error: Spark Connect has no RDDs, which --exchange shuffle needs\n"
+        "hint: omit --exchange shuffle to use sockets, or give a --master that is not sc://\n"
     )
 
 

@@ -1,5 +1,5 @@
 """Exploration by shuffles finds what the local engine finds, also where tasks are killed; and it is what is
-left where sockets between workers are not to be had."""
+cached where sockets between workers are not to be had."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from veristream.search.shared.messages import Address, Start
 from veristream.search.shared.worker import Meeting, MessageKind
 from veristream.search.spark import shuffle
 from veristream.search.spark.engine import engine
-from veristream.search.spark.level_task import Sent, Turn
+from veristream.search.spark.level_task import Addressed, LevelTask
 from veristream.source import Source
 from veristream.verdict import Unknown
 
@@ -118,16 +118,18 @@ def test_more_parts_than_cores_take_turns(session: SparkSession) -> None:
 def test_a_worker_is_killed_within_a_level(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: int
 ) -> None:
-    killed, turned = tmp_path / "killed", shuffle._turned
+    killed, ran = tmp_path / "killed", shuffle._run_task
 
-    def turned_once_killed(turn: Turn, number: int, pairs: Iterable[Sent]) -> Iterator[Sent]:
-        for place, sent in enumerate(turned(turn, number, pairs)):
-            if (turn.level, number, place) == (level, 1, 1) and not killed.exists():
+    def run_task_once_killed(
+        task: LevelTask, number: int, pairs: Iterable[Addressed]
+    ) -> Iterator[Addressed]:
+        for place, sent in enumerate(ran(task, number, pairs)):
+            if (task.level, number, place) == (level, 1, 1) and not killed.exists():
                 killed.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
             yield sent
 
-    monkeypatch.setattr(shuffle, "_turned", turned_once_killed)
+    monkeypatch.setattr(shuffle, "_run_task", run_task_once_killed)
     network = load(ROOT / PHILOSOPHERS, {"N": 6, "ORDERED": 1})
     wanted = safety_of(network)
     found = engine(lambda: session, SHUFFLES)(network, wanted, Limits(), silent)

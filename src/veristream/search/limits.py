@@ -52,7 +52,7 @@ def tell_nobody(heading: str, thing: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """Which Spark cluster explores, in how many parts, and folders that all its machines see."""
+    """How to search on a Spark cluster; all its machines must be able to access the folders."""
 
     master: str | None = None  # None: the active session if there is one, else this machine
     parts: int | None = None  # None: one for each core of the cluster

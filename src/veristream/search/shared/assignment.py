@@ -30,13 +30,13 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class Assignment:
     """A search to share. It travels as text, with a digest to check that the worker reads the same network.
 
     The worker calls `open_part` to create its numbered part.
     """
 
-    open_part: Callable[[Order, int], Opened]
+    open_part: Callable[[Assignment, int], Opened]
     text: str
     digest: str
     part_count: int
@@ -46,7 +46,7 @@ class Order:
     reach: int = 0  # of a measured clock
 
     def network(self, watch_of: Callable[[Network], Watch]) -> Network:
-        """Returns the network; asserts that it is the one that the order was made for."""
+        """Returns the network; asserts that it is the one that the assignment was made for."""
         network = read_network(Source("<network>", self.text), {})
         digest = digest_of(network, watch_of(network), self.reduced, self.reach)
         assert digest == self.digest, "the worker reads another network"
@@ -65,34 +65,34 @@ def digest_of(network: Network, watch: Watch, reduced: bool = False, reach: int 
     return sha256("\n".join(map(repr, parts)).encode()).hexdigest()[:40]
 
 
-def make_order(
+def make_assignment(
     network: Network,
     batch: Batch,
     reduced: bool,
     part_count: int,
     memory_max_mib: int | None,
     spill_folder: str | None = None,
-) -> Order:
-    """Returns the order for the safety properties of one batch."""
+) -> Assignment:
+    """Returns the assignment for the safety properties of one batch."""
     mine = only_with(network, [case.property for case in batch.cases])
     text, digest = print_network(mine), digest_of(mine, batch.watch(), reduced)
-    return Order(_open_states, text, digest, part_count, memory_max_mib, spill_folder, reduced)
+    return Assignment(_open_states, text, digest, part_count, memory_max_mib, spill_folder, reduced)
 
 
-def _open_states(order: Order, number: int) -> Opened:
+def _open_states(assignment: Assignment, number: int) -> Opened:
     """Returns the numbered part of a state space, with its kernel compiled or loaded."""
-    network = order.network(lambda read: _only(read).watch())
+    network = assignment.network(lambda read: _only(read).watch())
     batch = _only(network)
     watch, plan = batch.watch(), batch.plan()
     kernel = load_kernel(network, watch)
-    code = code_of(kernel, plan, order.reduced)
-    limits = (order.memory_max_mib, order.spill_folder)
-    part = Part(code, kernel.layout.word_count, plan, number, order.part_count, *limits)
+    code = code_of(kernel, plan, assignment.reduced)
+    limits = (assignment.memory_max_mib, assignment.spill_folder)
+    part = Part(code, kernel.layout.word_count, plan, number, assignment.part_count, *limits)
     part.orbit = kernel.orbit
     return Opened(part, encode(kernel.layout, network, initial_state(network)), kernel)
 
 
 def _only(network: Network) -> Batch:
     found = batches(network.properties)
-    assert len(found) == 1, "an order is for one batch"
+    assert len(found) == 1, "an assignment has one batch"
     return found[0]

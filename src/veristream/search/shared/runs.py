@@ -27,7 +27,7 @@ from veristream.search.runs.fairness import System, Words, find_fair
 from veristream.search.runs.liveness import LocalRuns, decide
 from veristream.search.runs.product import Product, formula_of, watch_of
 from veristream.search.session import Session
-from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
+from veristream.search.shared.assignment import Assignment, Opened, digest_of, only_with
 from veristream.search.shared.exploration import CrewExploration, global_index, split_index
 from veristream.search.shared.messages import (
     BeginLook,
@@ -54,35 +54,37 @@ from veristream.search.shared.remainder import EDGE_BYTES, STATE_BYTES, gather
 from veristream.search.shared.threshold import is_large, limits_here
 from veristream.verdict import Result, Violated
 
-Share = Callable[[Callable[[int], Order]], AbstractContextManager[CrewExploration]]
-"""Lets workers explore an order, made for a number of parts, from the initial state on."""
+Share = Callable[[Callable[[int], Assignment]], AbstractContextManager[CrewExploration]]
+"""Lets workers explore an assignment, made for a number of parts, from the initial state on."""
 
 TOO_LARGE = "some run violates it, but the states that it stays in do not fit into the driver's memory"
 PIECE = 1 << 16
 
 
-def make_runs_order(
+def make_runs_assignment(
     network: Network,
     property_: Property,
     part_count: int,
     memory_max_mib: int | None,
     spill_folder: str | None = None,
-) -> Order:
-    """Returns the order for one temporal property."""
+) -> Assignment:
+    """Returns the assignment for one temporal property."""
     mine = only_with(network, [property_])
     digest = digest_of(mine, _watch(mine, property_))
-    return Order(_open_product, print_network(mine), digest, part_count, memory_max_mib, spill_folder)
+    return Assignment(_open_product, print_network(mine), digest, part_count, memory_max_mib, spill_folder)
 
 
 def _watch(network: Network, property_: Property) -> Watch:
     return watch_of(translate(TemporalUnary("!", formula_of(property_))), property_)
 
 
-def _open_product(order: Order, number: int) -> Opened:
+def _open_product(assignment: Assignment, number: int) -> Opened:
     """Returns the numbered part of a product, with its kernel compiled or loaded."""
-    network = order.network(lambda read: _watch(read, read.properties[0]))
+    network = assignment.network(lambda read: _watch(read, read.properties[0]))
     product = Product(network, network.properties[0])
-    part = ProductPart(product, number, order.part_count, order.memory_max_mib, order.spill_folder)
+    part = ProductPart(
+        product, number, assignment.part_count, assignment.memory_max_mib, assignment.spill_folder
+    )
     return Opened(part, product.initial, product.kernel)
 
 
@@ -107,10 +109,10 @@ def check_shared_runs(
         if not is_large(session, limits, start_states):
             return Result(property_.name, kind, verdict, session.effort())
 
-    def order(part_count: int) -> Order:
-        return make_runs_order(network, property_, part_count, limits.memory_max_mib, spill_folder)
+    def assignment(part_count: int) -> Assignment:
+        return make_runs_assignment(network, property_, part_count, limits.memory_max_mib, spill_folder)
 
-    with share(order) as shared:
+    with share(assignment) as shared:
         sharing = Session(shared, limits, report, property_.name, started)
         look = SharedLook(product, shared, limits.memory_max_mib).look
         verdict = decide(product, sharing, look)

@@ -20,7 +20,7 @@ from veristream.kernel.layout import Row
 from veristream.search.memory import DiskFullError, OutOfMemoryError
 from veristream.search.reach import partition
 from veristream.search.shared import channel
-from veristream.search.shared.assignment import Order
+from veristream.search.shared.assignment import Assignment
 from veristream.search.shared.channel import Message
 from veristream.search.shared.contract import RemainderGiver, SharedPart, StateReceiver
 from veristream.search.shared.messages import (
@@ -308,13 +308,13 @@ def _disk(failure: OutOfMemoryError | DiskFullError) -> str:
     return str(failure) if isinstance(failure, DiskFullError) else ""
 
 
-def serve(meeting: Meeting, order: Order, number: int) -> None:
+def serve(meeting: Meeting, assignment: Assignment, number: int) -> None:
     """Connects to the driver as the owner of the numbered part, and works until the driver sends STOP."""
     driver = channel.connect((meeting.host, meeting.port), meeting.secret)
     host = driver.getsockname()[0]
-    peers = Peers(number, order.part_count, meeting.secret, host)
+    peers = Peers(number, assignment.part_count, meeting.secret, host)
     try:
-        opened = order.open_part(order, number)
+        opened = assignment.open_part(assignment, number)
         channel.send(driver, MessageKind.HELLO, number, Address(host, peers.port))
         start = channel.receive(driver).read(Start)
         worker = Worker(opened.part, peers, driver)

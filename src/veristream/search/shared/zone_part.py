@@ -14,7 +14,7 @@ from veristream.search.reach import partition
 from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, fingerprint
 from veristream.search.session import Hit
-from veristream.search.shared.assignment import Opened, Order, digest_of, only_with
+from veristream.search.shared.assignment import Assignment, Opened, digest_of, only_with
 from veristream.search.shared.codec import decode, encode
 from veristream.search.shared.messages import (
     Answer,
@@ -268,16 +268,16 @@ def found_of(number: int) -> Hit:
     return Hit(number >> HIT_BITS, number & (1 << HIT_BITS) - 1, 0)
 
 
-def make_zone_order(inquiry: Inquiry, part_count: int, memory_max_mib: int | None) -> Order:
-    """Returns the order for the properties that one zone search decides."""
+def make_zone_assignment(inquiry: Inquiry, part_count: int, memory_max_mib: int | None) -> Assignment:
+    """Returns the assignment for the properties that one zone search decides."""
     mine, reach = only_with(inquiry.network, [case.property for case in inquiry.cases]), inquiry.reach
     digest = digest_of(mine, inquiry.questions.watch(), reach=reach)
-    return Order(_open_zones, print_network(mine), digest, part_count, memory_max_mib, reach=reach)
+    return Assignment(_open_zones, print_network(mine), digest, part_count, memory_max_mib, reach=reach)
 
 
-def _open_zones(order: Order, number: int) -> Opened:
+def _open_zones(assignment: Assignment, number: int) -> Opened:
     """Returns the numbered part of a zone search, with its kernel compiled or loaded."""
-    network = order.network(lambda read: pose(read, read.properties)[0].watch())
-    inquiry = inquire(network, network.properties, order.reach)
-    part = ZonePart(inquiry.explore(order.memory_max_mib), number, order.part_count)
+    network = assignment.network(lambda read: pose(read, read.properties)[0].watch())
+    inquiry = inquire(network, network.properties, assignment.reach)
+    part = ZonePart(inquiry.explore(assignment.memory_max_mib), number, assignment.part_count)
     return Opened(part, inquiry.initial(), inquiry.kernel)

@@ -17,14 +17,14 @@ from veristream.ir.network import Network
 from veristream.ir.property import Property
 from veristream.search.limits import Limits, Report
 from veristream.search.session import Hit, spread_of
-from veristream.search.shared.assignment import Order
+from veristream.search.shared.assignment import Assignment
 from veristream.search.shared.exploration import CrewExploration, global_index, split_index
 from veristream.search.shared.messages import AskRoom, Room
 from veristream.search.shared.threshold import is_large, limits_here
 from veristream.search.shared.zone_part import (
     NO_ACTION_TOLD,
     found_of,
-    make_zone_order,
+    make_zone_assignment,
     number_of,
 )
 from veristream.search.zones.explore import Origin
@@ -40,8 +40,8 @@ from veristream.search.zones.safety import (
 from veristream.search.zones.watch import Questions
 from veristream.verdict import Counts, Result, Spread
 
-ShareZones = Callable[[Callable[[int], Order]], AbstractContextManager[CrewExploration]]
-"""Lets workers explore an order, made for a number of parts, from the initial state on."""
+ShareZones = Callable[[Callable[[int], Assignment]], AbstractContextManager[CrewExploration]]
+"""Lets workers explore an assignment, made for a number of parts, from the initial state on."""
 
 Again = Callable[[Callable[[], ZoneSearch]], ZoneSearch]
 """Runs a search, and runs it again if a worker is lost."""
@@ -151,7 +151,7 @@ def opening_zones_shared(share: ShareZones, memory_max_mib: int | None) -> OpenZ
 
     @contextmanager
     def open_(inquiry: Inquiry) -> Iterator[ExploringZones]:
-        with share(lambda part_count: make_zone_order(inquiry, part_count, memory_max_mib)) as shared:
+        with share(lambda part_count: make_zone_assignment(inquiry, part_count, memory_max_mib)) as shared:
             yield SharedZones(shared, inquiry.questions)
 
     return open_

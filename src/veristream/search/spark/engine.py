@@ -1,8 +1,8 @@
-"""The Spark engine: one barrier stage whose tasks each own a part of the state space.
+"""The Spark engine: a barrier stage in which each task owns a part of the state space.
 
-Spark brings the workers to their machines and keeps them alive; the states themselves travel directly
-between the workers. The search that asks the questions is the local engine's own. A worker that is lost
-costs the time since the last checkpoint, or since the beginning: the search is begun again from there.
+Spark starts the workers and keeps them alive; states travel directly between the workers. The driver runs
+the same searches as the local engine. If a worker is lost, the search starts again from the last
+checkpoint, or from the beginning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from veristream.search.reach.batch import Batch
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import begin
 from veristream.search.reach.safety import Exploring, Open, check_safety
-from veristream.search.shared.assignment import Order, make_order
+from veristream.search.shared.assignment import Assignment, make_assignment
 from veristream.search.shared.checkpoint import Manifest, is_saved, make_folder, read_manifest
 from veristream.search.shared.crew import Crew, WorkerLostError, open_crew
 from veristream.search.shared.exploration import Checkpoints, CrewExploration, SharedExploration
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 GATHER_SECONDS = 120.0
 ATTEMPTS = 5
 NEARLY = 0.8
-"""The share of the memory here at which an exploration is handed over."""
+"""The share of the driver's memory at which an exploration is handed over."""
 
 ALONE = "checked by the driver alone"
-SHARED_REMEDY = "--max-memory-mib is for each part; --spill DIR keeps states on disks"
-SPILLED_REMEDY = "--max-memory-mib is for each part; more --parts have more"
+SHARED_REMEDY = "--max-memory-mib applies to each part; --spill DIR keeps states on disk"
+SPILLED_REMEDY = "--max-memory-mib applies to each part; more --parts have more memory"
 
 Found = TypeVar("Found")
 
@@ -67,8 +67,7 @@ CheckAll = Callable[[Network, Sequence[Property], Limits, Report], tuple[Result,
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where to explore: a Spark session and how many parts, opened and counted when they are needed, and
-    what the user chose."""
+    """A Spark session, opened when needed, the number of parts, and the user's options."""
 
     open_session: Callable[[], SparkSession]
     count_parts: Callable[[], int]
@@ -77,19 +76,19 @@ class Cluster:
 
     @property
     def part_count(self) -> int:
-        """How many workers explore."""
+        """The number of parts, and of workers."""
         return self.count_parts()
 
-    def folder_for(self, order: Order) -> str | None:
-        """Where checkpoints of this order are; each of the searches of a model has a folder to itself."""
+    def folder_for(self, assignment: Assignment) -> str | None:
+        """Returns the folder for checkpoints; each search of a model has its own."""
         base = self.options.checkpoint
-        whole = "\n".join((order.open_part.__name__, order.digest, order.text))
+        whole = "\n".join((assignment.open_part.__name__, assignment.digest, assignment.text))
         return None if base is None else make_folder(base, sha256(whole.encode()).hexdigest()[:16])
 
-    def saved(self, order: Order) -> Manifest | None:
-        """The checkpoint of this order; None where there is none."""
-        folder = self.folder_for(order)
-        return None if folder is None else read_manifest(folder, order.digest, order.part_count)
+    def saved(self, assignment: Assignment) -> Manifest | None:
+        """Returns the checkpoint of this assignment, if there is one."""
+        folder = self.folder_for(assignment)
+        return None if folder is None else read_manifest(folder, assignment.digest, assignment.part_count)
 
 
 CheckThere = Callable[[Cluster, Network, Sequence[Property], Limits, Report], dict[str, Result]]
@@ -103,7 +102,7 @@ def engine(open_session: Callable[[], SparkSession], options: SparkOptions) -> C
     count_parts = cache(lambda: options.parts or cores_of(session(), None))
     cluster = Cluster(session, count_parts, options, ExchangeChoice(options.exchange))
     if options.start_states is not None:
-        cluster.count_parts()  # whoever asks for Spark is told at once where there is none
+        cluster.count_parts()  # fails at once if the user asks for Spark and there is none
 
     return partial(run_searches, {method: _search_on(cluster, method) for method in Method})
 
@@ -133,13 +132,13 @@ def _make_folder(option: str, folder: str | None) -> None:
             Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = f"{option} {folder}: {error.strerror}"
-        raise EnvironmentFailure(reason, "give a folder that can be written to") from error
+        raise EnvironmentFailure(reason, "choose a folder that you can write to") from error
 
 
 def check_liveness_on_spark(
     cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
 ) -> dict[str, Result]:
-    """The results of properties of the infinite runs of an untimed network, by name."""
+    """Returns the results of properties of infinite runs of an untimed network, by name."""
     limits, options = _with_remedy(cluster, limits), cluster.options
     results: dict[str, Result] = {}
     for one in properties:
@@ -150,26 +149,26 @@ def check_liveness_on_spark(
 
 
 def _sharing_on_spark(cluster: Cluster, network: Network) -> Share:
-    """Explorations that the cluster shares from their initial state on."""
+    """Shares explorations among the cluster's workers from the initial state on."""
 
     @contextmanager
-    def share(order_for: Callable[[int], Order]) -> Iterator[CrewExploration]:
-        order = order_for(cluster.part_count)
-        manifest = cluster.saved(order)
+    def share(assignment_for: Callable[[int], Assignment]) -> Iterator[CrewExploration]:
+        assignment = assignment_for(cluster.part_count)
+        manifest = cluster.saved(assignment)
         with ExitStack() as stack:
-            yield _start(cluster, network, order, (), manifest, stack, handed=False)
+            yield _start(cluster, network, assignment, (), manifest, stack, handed=False)
 
     return share
 
 
 def _with_remedy(cluster: Cluster, limits: Limits) -> Limits:
-    """The limits with what to do where a part's memory is used up."""
+    """Returns the limits, with a remedy for a part whose memory is exhausted."""
     spilled = cluster.options.spill is not None
     return replace(limits, remedy=SPILLED_REMEDY if spilled else SHARED_REMEDY)
 
 
 def _again(search: Callable[[], Found]) -> Found:
-    """What the search finds; begun again where a worker was lost."""
+    """Runs a search, and runs it again if a worker is lost."""
     lost: WorkerLostError | None = None
     for _ in range(ATTEMPTS):
         try:
@@ -178,14 +177,14 @@ def _again(search: Callable[[], Found]) -> Found:
             lost = error
     raise EnvironmentFailure(
         f"workers were lost {ATTEMPTS} times in a row: {lost}",
-        "look at the executors' logs; where they run out of memory, give --max-memory-mib",
+        "look at the executors' logs; if they run out of memory, set --max-memory-mib",
     )
 
 
 def check_timed_on_spark(
     cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
 ) -> dict[str, Result]:
-    """The results of safety properties of a timed network, by name."""
+    """Returns the results of safety properties of a timed network, by name."""
     limits = _with_remedy(cluster, limits)
     workers = Workers(_sharing_on_spark(cluster, network), cluster.options.start_states, _again)
     return check_shared_zones(network, properties, limits, report, workers)
@@ -198,7 +197,7 @@ def check_alone(
     properties: Sequence[Property],
     bounds: tuple[Limits, Report],
 ) -> dict[str, Result]:
-    """The results of properties that a cluster does not help with, by name: the driver searches alone."""
+    """Returns the results of properties that only the driver can check, by name."""
     if cluster.options.start_states is not None:  # else the user did not ask for a cluster
         for one in properties:
             cluster.options.tell(ALONE, one.name)
@@ -208,7 +207,7 @@ def check_alone(
 def check_safety_on_spark(
     cluster: Cluster, network: Network, properties: Sequence[Property], limits: Limits, report: Report
 ) -> dict[str, Result]:
-    """The results of safety properties, by name, explored on the cluster."""
+    """Returns the results of safety properties of an untimed network, by name."""
     limits = _with_remedy(cluster, limits)
     open_ = opening_on_spark(cluster, network, limits)
     return _again(partial(check_safety, network, properties, limits, report, open_))
@@ -223,33 +222,33 @@ SHARED: Mapping[Method, CheckThere] = {
 
 
 def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open:
-    """Explorations that begin here, and that the cluster shares once they are large."""
+    """Opens explorations that begin in the driver, and that the cluster shares once they are large."""
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
         options = cluster.options
         with ExitStack() as stack:
 
-            def order_now() -> Order:
+            def assignment_now() -> Assignment:
                 memory = limits.memory_max_mib
-                return make_order(network, batch, reduced, cluster.part_count, memory, options.spill)
+                return make_assignment(network, batch, reduced, cluster.part_count, memory, options.spill)
 
             def start(manifest: Manifest | None = None) -> SharedExploration:
-                order = order_now()
+                assignment = assignment_now()
                 signs = tuple(sign for _, sign in batch.plan().goals)
                 if not cluster.exchange.shuffles:
                     try:
-                        return _start(cluster, network, order, signs, manifest, stack)
+                        return _start(cluster, network, assignment, signs, manifest, stack)
                     except SocketsRefusedError as refused:
                         _require_shuffles(cluster, refused)
-                return _start_shuffled(cluster, network, order, (signs, len(initial)), manifest, stack)
+                return _start_shuffled(cluster, network, assignment, (signs, len(initial)), manifest, stack)
 
             is_any = options.checkpoint is not None and is_saved(options.checkpoint)
-            manifest = cluster.saved(order_now()) if is_any else None
+            manifest = cluster.saved(assignment_now()) if is_any else None
             if manifest is not None:
                 yield start(manifest)
             else:
-                # One thread keeps the order in which states are handed over; several begin anew there.
+                # Only what one thread has found can be handed over; after several, the parts start again.
                 workers = limits.workers or 1 if options.start_states is None else 1
                 here = begin(code, initial, batch.plan(), workers, limits.memory_max_mib)
                 yield Handover(here, _is_time(options.start_states), start)
@@ -258,7 +257,7 @@ def opening_on_spark(cluster: Cluster, network: Network, limits: Limits) -> Open
 
 
 def _is_time(start_states: int | None) -> IsTime:
-    """When an exploration is to be handed over."""
+    """Returns the test whether an exploration is large enough to be handed over."""
     if start_states is None:
         return lambda local: local.byte_count > NEARLY * local.budget
     return lambda local: local.state_count > start_states
@@ -267,36 +266,36 @@ def _is_time(start_states: int | None) -> IsTime:
 def _start(
     cluster: Cluster,
     network: Network,
-    order: Order,
+    assignment: Assignment,
     signs: tuple[int, ...],
     manifest: Manifest | None,
     stack: ExitStack,
     handed: bool = True,
 ) -> CrewExploration:
-    """The exploration of workers that have come: from a checkpoint, to be given states, or from the
-    initial state on."""
+    """Returns an exploration by connected workers, which begins with the manifest's checkpoint if there is
+    one; otherwise with states that are handed over, or with the initial state."""
     with ExitStack() as attempt:
-        crew = _meet(cluster, network, order, manifest, attempt, handed)
+        crew = _meet(cluster, network, assignment, manifest, attempt, handed)
         stack.push(attempt.pop_all())
-    each = order.memory_max_mib or default_budget_mib()
+    each = assignment.memory_max_mib or default_budget_mib()
     exploration = CrewExploration(each * cluster.part_count * MIB, signs, crew=crew)
-    _go_on(cluster, order, exploration, manifest)
+    _use_checkpoints(cluster, assignment, exploration, manifest)
     return exploration
 
 
 def _meet(
     cluster: Cluster,
     network: Network,
-    order: Order,
+    assignment: Assignment,
     manifest: Manifest | None,
     stack: ExitStack,
     handed: bool,
 ) -> Crew:
-    """The workers, once they have come; the stack lets them go."""
+    """Returns the workers once all have connected; the stack lets them go."""
     session = cluster.open_session()
     cores_of(session, cluster.part_count)
     crew = open_crew(_driver_host(session), cluster.part_count)
-    job = Job(session, crew.meeting, order, network.name)
+    job = Job(session, crew.meeting, assignment, network.name)
 
     def notice(kind: object, error: BaseException | None, trace: object) -> None:
         reason = explain_unreachable_peers(str(job.error)) if isinstance(error, WorkerLostError) else None
@@ -307,16 +306,16 @@ def _meet(
     stack.callback(job.end)
     stack.callback(crew.close)
     job.start()
-    _gather(crew, job, cluster.folder_for(order) or "", manifest, handed and manifest is None)
+    _gather(crew, job, cluster.folder_for(assignment) or "", manifest, handed and manifest is None)
     return crew
 
 
 def _require_shuffles(cluster: Cluster, refused: SocketsRefusedError) -> None:
-    """Goes over to shuffles; raises EnvironmentFailure where they are not wanted or not to be had."""
+    """Switches to shuffles; raises EnvironmentFailure if the user or the session rules them out."""
     if is_remote(cluster.open_session()):
         raise EnvironmentFailure(
             refused.message,
-            "behind Spark Connect, too, executors have to reach each other and this process",
+            "with Spark Connect, too, executors must reach each other and this process",
         ) from refused
     if not cluster.exchange.give_up_sockets(refused.reason, cluster.options):
         raise refused
@@ -325,57 +324,57 @@ def _require_shuffles(cluster: Cluster, refused: SocketsRefusedError) -> None:
 def _start_shuffled(
     cluster: Cluster,
     network: Network,
-    order: Order,
+    assignment: Assignment,
     shape: tuple[tuple[int, ...], int],
     manifest: Manifest | None,
     stack: ExitStack,
 ) -> SharedExploration:
-    """The exploration of parts that take turns in jobs; of the shape of measures and rows."""
+    """Returns an exploration by shuffles; `shape` is the directions of measures and the words of a row."""
     session, (signs, width) = cluster.open_session(), shape
     if is_remote(session):
         raise EnvironmentFailure(
-            "Spark Connect has no RDDs, which exploring by shuffles needs",
-            "without --exchange shuffle workers use sockets; or give a --master that is not sc://",
+            "Spark Connect has no RDDs, which --exchange shuffle needs",
+            "omit --exchange shuffle to use sockets, or give a --master that is not sc://",
         )
     jobs = SparkJobs(
         session.sparkContext, cluster.part_count, f"veristream: {network.name}", explain_failed_job
     )
     stack.callback(jobs.close)
-    budget = (order.memory_max_mib or default_budget_mib()) * cluster.part_count * MIB
-    folder = cluster.folder_for(order)
-    exploration = explore_by_shuffles(jobs, order, width, budget, signs, manifest, folder)
-    _go_on(cluster, order, exploration, manifest)
+    budget = (assignment.memory_max_mib or default_budget_mib()) * cluster.part_count * MIB
+    folder = cluster.folder_for(assignment)
+    exploration = explore_by_shuffles(jobs, assignment, width, budget, signs, manifest, folder)
+    _use_checkpoints(cluster, assignment, exploration, manifest)
     return exploration
 
 
-def _go_on(
-    cluster: Cluster, order: Order, exploration: SharedExploration, manifest: Manifest | None
+def _use_checkpoints(
+    cluster: Cluster, assignment: Assignment, exploration: SharedExploration, manifest: Manifest | None
 ) -> None:
-    """Where and how often the exploration is saved, and what it knows already."""
-    folder = cluster.folder_for(order)
+    """Prepares the exploration for checkpoints, and lets it resume from one."""
+    folder = cluster.folder_for(assignment)
     if folder is not None:
         seconds = cluster.options.checkpoint_seconds
-        exploration.checkpoints = Checkpoints(folder, order.digest, seconds)
+        exploration.checkpoints = Checkpoints(folder, assignment.digest, seconds)
     if manifest is not None:
         exploration.resume(manifest)
 
 
 def _driver_host(session: SparkSession) -> str:
-    """The address that workers reach the driver at."""
+    """Returns the address at which workers reach the driver."""
     if is_remote(session):
-        # Not the server's: the one that this process has on the way there.
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
-            way.connect((session.client.host, REMOTE_PORT))
-            return str(way.getsockname()[0])
+        # Not the server's address, but that of this process on the route to the server.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as route:
+            route.connect((session.client.host, REMOTE_PORT))
+            return str(route.getsockname()[0])
     return socket.gethostbyname(session.conf.get("spark.driver.host") or "localhost")
 
 
 class Job(threading.Thread):
-    """The barrier stage, in a thread of its own; `error` says why it failed."""
+    """Runs the barrier stage in a thread of its own; `error` is set if it fails."""
 
-    def __init__(self, session: SparkSession, meeting: Meeting, order: Order, name: str) -> None:
+    def __init__(self, session: SparkSession, meeting: Meeting, assignment: Assignment, name: str) -> None:
         super().__init__(daemon=True)
-        self.session, self.meeting, self.order = session, meeting, order
+        self.session, self.meeting, self.assignment = session, meeting, assignment
         self.description = f"veristream: {name}"
         self.group = f"veristream-{secrets.token_hex(8)}"
         self.error: Exception | None = None
@@ -387,24 +386,26 @@ class Job(threading.Thread):
                 self._run_remotely()
             else:
                 self._run_here()
-        except Exception as error:  # noqa: BLE001  # Spark raises many kinds; whoever waits tells them
+        except Exception as error:  # noqa: BLE001  # Spark raises many kinds; `_gather` explains them
             self.error = error
 
     def _run_here(self) -> None:
-        meeting, order, context = self.meeting, self.order, self.session.sparkContext
+        meeting, assignment, context = self.meeting, self.assignment, self.session.sparkContext
         context.setJobGroup(self.group, self.description, interruptOnCancel=True)
-        numbers = context.parallelize(range(order.part_count), order.part_count)
-        numbers.barrier().mapPartitions(lambda part: _work(part, meeting, order)).collect()
+        numbers = context.parallelize(range(assignment.part_count), assignment.part_count)
+        numbers.barrier().mapPartitions(lambda part: _work(part, meeting, assignment)).collect()
 
     def _run_remotely(self) -> None:
         """Spark Connect has no RDDs, but its tables have barrier stages too."""
-        meeting, order, count = self.meeting, self.order, self.order.part_count
+        meeting, assignment, count = self.meeting, self.assignment, self.assignment.part_count
         self.session.addTag(self.group)
         numbers = self.session.range(0, count, 1, count)
-        numbers.mapInArrow(lambda parts: _work_on(parts, meeting, order), "id long", barrier=True).collect()
+        numbers.mapInArrow(
+            lambda parts: _work_on(parts, meeting, assignment), "id long", barrier=True
+        ).collect()
 
     def end(self) -> None:
-        """Waits a little for the stage to end by itself, then cancels it."""
+        """Waits briefly for the stage to end by itself, then cancels it."""
         self.join(timeout=2)
         if not self.is_alive():
             return
@@ -415,18 +416,18 @@ class Job(threading.Thread):
         self.join(timeout=30)
 
 
-def _work(numbers: Iterable[int], meeting: Meeting, order: Order) -> Iterator[int]:
-    """The task of one part."""
+def _work(numbers: Iterable[int], meeting: Meeting, assignment: Assignment) -> Iterator[int]:
+    """Runs the task of one part."""
     for number in numbers:
-        serve(meeting, order, number)
+        serve(meeting, assignment, number)
         yield number
 
 
-def _work_on(parts: Iterable[Any], meeting: Meeting, order: Order) -> Iterator[Any]:
-    """The task of one part, whose number comes in an Arrow table."""
+def _work_on(parts: Iterable[Any], meeting: Meeting, assignment: Assignment) -> Iterator[Any]:
+    """Runs the task of the part with the number in an Arrow table."""
     for part in parts:
         for number in part.column(0).to_pylist():
-            serve(meeting, order, number)
+            serve(meeting, assignment, number)
         yield part
 
 

@@ -1,11 +1,10 @@
-"""Exploration by plain Spark jobs: where a barrier stage, or sockets between workers, are not to be had.
+"""Exploration by ordinary Spark jobs, for clusters without barrier stages or sockets between workers.
 
-A level is one job. In its first stage every part takes its turn (see `turn`); what the parts give goes
-through Spark's shuffle, in blocks, to the parts that it is for; in the second stage the driver is told how
-they stand. Between two levels the blocks stay in the shuffle's files. Every few levels what is still needed
-is written together and the lineage ends there, so that neither plans nor files grow for ever. A task that
-is lost is taken again by whoever Spark gives it to; where blocks are lost with a machine, the search begins
-again.
+A level is one job. Its first stage runs a task for every part (see `level_task`), and Spark's shuffle
+brings the blocks that the tasks return to their parts. Its second stage reports the parts' status to the
+driver. Between two levels the blocks stay in the shuffle's files. Every few levels the blocks that are
+still needed are written together, and the lineage is cut there, so that neither plans nor files grow
+without bound. Spark runs a lost task again; if blocks are lost with a machine, the search starts again.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from veristream.errors import EnvironmentFailure
 from veristream.kernel.layout import Row
 from veristream.search.reach.visited import ROOT
 from veristream.search.session import Hit
-from veristream.search.shared.assignment import Order
+from veristream.search.shared.assignment import Assignment
 from veristream.search.shared.checkpoint import Manifest, write_manifest
 from veristream.search.shared.crew import WorkerLostError
 from veristream.search.shared.exploration import (
@@ -35,50 +34,50 @@ from veristream.search.shared.exploration import (
 )
 from veristream.search.shared.messages import Failure, Totals
 from veristream.search.spark.level_task import (
+    Addressed,
     Block,
     Item,
     Kind,
+    LevelTask,
+    PartStatus,
     Resumed,
-    Sent,
-    Standing,
-    Turn,
     count_orbits,
-    first_standing,
+    first_status,
     read_all,
-    take_turn,
+    run_level_task,
 )
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
 SETTLE_LEVELS = 6
-"""After so many levels what is still needed is written together."""
+"""After this many levels the blocks that are still needed are written together."""
 
 ATTEMPTS = 4
 BUFFER_BYTES = 64 << 20
 WINDOW_STATES = 1 << 22
-"""Of so many states at a time the driver fetches the parents, to follow a path."""
+"""The driver fetches the parents of this many states at a time to follow a path."""
 
-# What Spark says of a task whose process is gone, and of blocks that are.
+# Spark's messages for a lost process, and for lost blocks.
 _LOST = re.compile(r"Python worker exited unexpectedly|Executor ?Lost|FetchFailed|MetadataFetchFailed")
 _GONE = re.compile(r"Checkpoint block \S+ not found")
 
 Answer = TypeVar("Answer")
 Question = Callable[[int, Iterable[Item]], Iterator[Answer]]
-"""What a part is asked between two levels: its number, all its items, what it answers."""
+"""A question to a part between two levels: a function from its number and all its items to its answers."""
 
 
 class Jobs(Protocol):
-    """Who lets all parts take their turns, and keeps what they give until the next one."""
+    """Runs the tasks of all parts, and keeps what they return until the next level."""
 
-    def keep(self, items: list[Sent]) -> None:
-        """Keeps items that parts begin with."""
+    def keep(self, items: list[Addressed]) -> None:
+        """Keeps the items that parts begin with."""
 
-    def play(self, turn: Turn) -> list[Standing]:
-        """Lets all parts take a turn; where one fails, all is as before."""
+    def run_level(self, task: LevelTask) -> list[PartStatus]:
+        """Runs a level; if a part fails, keeps nothing of it."""
 
     def ask(self, question: Question[Answer]) -> list[Answer]:
-        """The answers of all parts."""
+        """Returns the answers of all parts."""
 
 
 @dataclass(slots=True)
@@ -88,7 +87,7 @@ class HandoverBuffer:
     jobs: Jobs
     part_count: int
     places: dict[int, int] = field(default_factory=dict)
-    waiting: list[Sent] = field(default_factory=list)
+    waiting: list[Addressed] = field(default_factory=list)
     byte_count: int = 0
 
     def give_states(self, part: int, count: int, blob: bytes) -> None:
@@ -102,7 +101,7 @@ class HandoverBuffer:
 
     def end_states(self, part: int, frontier: int, totals: Totals) -> None:
         """Notes where a part continues."""
-        self.waiting.append((part, first_standing(part, frontier, totals)))
+        self.waiting.append((part, first_status(part, frontier, totals)))
 
     def flush(self) -> None:
         """Passes on what was collected."""
@@ -112,18 +111,18 @@ class HandoverBuffer:
 
 
 @dataclass(slots=True)
-class Window:
-    """The parents of some states: per part the first one's index, parents' indices and parents' parts."""
+class ParentWindow:
+    """The parents of some states: for each part the first state's index, parents' indices and parts."""
 
     parts: dict[int, tuple[int, NDArray[np.uint32], NDArray[np.uint16]]]
 
     def has(self, part: int, place: int) -> bool:
-        """Whether the state is among them."""
+        """Whether the parent of the state is known."""
         first, parents, _ = self.parts.get(part, (0, np.zeros(0), np.zeros(0)))
         return 0 <= place - first < len(parents)
 
     def parent(self, part: int, place: int) -> int | None:
-        """The index among all of the state that one was found from; None for the initial one."""
+        """Returns the global index of a state's parent; None for the initial state."""
         first, parents, owners = self.parts[part]
         found = int(parents[place - first])
         return None if found == ROOT else global_index(int(owners[place - first]), found)
@@ -133,8 +132,8 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """How to read the states that a part keeps between two levels."""
+class StoredStates:
+    """Reads the states that a part keeps between two levels."""
 
     width: int
     resumed: Resumed | None
@@ -142,7 +141,7 @@ class Stored:
     def parents(
         self, ranges: list[Range], number: int, items: Iterable[Item]
     ) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """Of states in the part's range: the first one's index, parents' indices, parents' parts."""
+        """Returns the first index, parents' indices and parents' parts of states in the part's range."""
         begin, end = ranges[number]
         for states in read_all(number, items, self.width, self.resumed):
             first, last = max(begin, states.first), min(end, states.end)
@@ -153,7 +152,7 @@ class Stored:
     def rows(
         self, wanted: dict[int, list[int]], number: int, items: Iterable[Item]
     ) -> Iterator[tuple[int, bytes]]:
-        """The rows of the wanted states, each with its index among all."""
+        """Returns the rows of the wanted states, each with its global index."""
         for states in read_all(number, items, self.width, self.resumed):
             for place in wanted.get(number, []):
                 if states.first <= place < states.end:
@@ -164,22 +163,24 @@ class Stored:
 
 @dataclass(slots=True)
 class ShuffledExploration(SharedExploration):
-    """An exploration whose parts take turns in jobs; `SharedExploration` has what does not depend on that.
+    """An exploration whose parts run as tasks of jobs.
 
-    What a part finds for another one is taken in at the next turn. So a level is known to have been the
-    last one when nothing was sent at it, or else when the next one turns out to be empty.
+    A part takes in what others found for it at the next level. So a level is known to be the last one if
+    nothing was sent in it, or else once the next one turns out to be empty.
     """
 
     jobs: Jobs = field(kw_only=True)
     buffer: HandoverBuffer = field(kw_only=True)
-    order: Order = field(kw_only=True)
+    assignment: Assignment = field(kw_only=True)
     width: int = field(kw_only=True)  # words of a row
     resumed: Resumed | None = field(default=None, kw_only=True)
     run: str = field(default_factory=lambda: secrets.token_hex(8), kw_only=True)
     level: int = field(default=0, init=False)
-    bounds: list[list[int]] = field(default_factory=list, init=False)  # states that had begun, by level
-    rows: dict[int, Row] = field(default_factory=dict, init=False)  # of paths that were asked for
-    earlier: list[Hit] = field(default_factory=list, init=False)  # of the checkpoint that it began from
+    bounds: list[list[int]] = field(
+        default_factory=list, init=False
+    )  # states that had begun, by level and part
+    rows: dict[int, Row] = field(default_factory=dict, init=False)  # of the paths returned so far
+    earlier: list[Hit] = field(default_factory=list, init=False)  # of the checkpoint that the run continues
 
     @property
     def recipient(self) -> Recipient:
@@ -190,14 +191,14 @@ class ShuffledExploration(SharedExploration):
         self.hits.clear()
         self.buffer.flush()
         due = self._checkpoint_due()
-        standings = sorted(self.jobs.play(self._turn(due)), key=lambda one: one.part)
-        self.require_room([Failure(one.failure) for one in standings if one.failure is not None])
+        statuses = sorted(self.jobs.run_level(self._next_task(due)), key=lambda one: one.part)
+        self.require_room([Failure(one.failure) for one in statuses if one.failure is not None])
         sent = self._sent()
-        self._note(standings)
+        self._note(statuses)
         if due is not None and not self.hits:
-            parts = tuple(one.saved for one in standings)
-            write_manifest(due, self.manifest(self.order.digest, parts))
-        if not any(one.size for one in standings):
+            parts = tuple(one.saved for one in statuses)
+            write_manifest(due, self.manifest(self.assignment.digest, parts))
+        if not any(one.size for one in statuses):
             self.complete = True
             self.depth -= 1
         else:
@@ -205,54 +206,55 @@ class ShuffledExploration(SharedExploration):
             self.depth += not self.complete
 
     def resume(self, manifest: Manifest) -> None:
-        """Goes on from a checkpoint. What decided something is told after the first turn: only then is it
-        known how many states each part has."""
-        SharedExploration.resume(self, manifest)  # super() does not know a class with slots
+        """Continues from a checkpoint. Its hits are reported after the first level: only then is it known
+        how many states each part has."""
+        SharedExploration.resume(self, manifest)  # super() fails in a dataclass with slots
         self.earlier += self.hits
         self.hits.clear()
 
-    def _turn(self, saves_to: str | None = None) -> Turn:
-        """The next turn."""
+    def _next_task(self, saves_to: str | None = None) -> LevelTask:
         unwatched = tuple(self.unwatched)
-        return Turn(self.run, self.order, self.level + 1, self.depth, unwatched, self.resumed, saves_to)
+        return LevelTask(
+            self.run, self.assignment, self.level + 1, self.depth, unwatched, self.resumed, saves_to
+        )
 
     def _checkpoint_due(self) -> str | None:
-        """The folder to save the level to, where it is time to."""
+        """Returns the folder to save the level to, if a checkpoint is due."""
         points = self.checkpoints
         if points is None or not points.is_due:
             return None
         points.restart_clock()
         return points.folder
 
-    def _note(self, standings: list[Standing]) -> None:
-        """Takes over what the parts say. Hits in states that were sent are one level less deep than those
+    def _note(self, statuses: list[PartStatus]) -> None:
+        """Keeps what the parts report. Hits in states that were sent are one level less deep than those
         that parts found by themselves, so they come first."""
         self.level += 1
-        self.counters = [replace(one.report.counters, sent=one.sent) for one in standings]
+        self.counters = [replace(one.report.counters, sent=one.sent) for one in statuses]
         record_bytes = 8 * (self.width + 1)
-        self.moved = [(record_bytes * one.sent, one.report.spilled_bytes) for one in standings]
-        self.bests = [one.report.best for one in standings]
-        self.bounds.append([one.begun for one in standings])
+        self.moved = [(record_bytes * one.sent, one.report.spilled_bytes) for one in statuses]
+        self.bests = [one.report.best for one in statuses]
+        self.bounds.append([one.begun for one in statuses])
         self.frontier = self.state_count - sum(self.bounds[-1])
         self.hits += self.earlier
         self.earlier.clear()
-        for one in standings:
+        for one in statuses:
             self.add_hits(one.part, one.absorbed)
-        for one in standings:
+        for one in statuses:
             self.add_hits(one.part, one.report.hits)
 
     def _sent(self) -> int:
         return sum(one.sent for one in self.counters)
 
     def row(self, index: int) -> Row:
-        """The row of a state."""
+        """Returns the row of a state."""
         if index not in self.rows:
             self._fetch_rows([index])
         return self.rows[index]
 
     def path(self, index: int) -> list[int]:
-        """The states from the initial one to this one; their rows come with them."""
-        path, window = [index], Window({})
+        """Returns the states from the initial one to this one, and fetches their rows."""
+        path, window = [index], ParentWindow({})
         while True:
             part, place = split_index(path[-1])
             if not window.has(part, place):
@@ -268,12 +270,12 @@ class ShuffledExploration(SharedExploration):
         wanted: dict[int, list[int]] = {}
         for part, place in map(split_index, indices):
             wanted.setdefault(part, []).append(place)
-        stored = Stored(self.width, self.resumed)
+        stored = StoredStates(self.width, self.resumed)
         for index, row in self.jobs.ask(partial(stored.rows, wanted)):
             self.rows[index] = np.frombuffer(row, np.uint64)
 
-    def _fetch_window(self, part: int, place: int) -> Window:
-        """The parents of the states of the level that a state is of, and of levels before it."""
+    def _fetch_window(self, part: int, place: int) -> ParentWindow:
+        """Fetches the parents of a state's level, and of levels before it."""
         ends = [*self.bounds, [counters.states for counters in self.counters]]
         last = next(level for level, end in enumerate(ends) if place < end[part])
         first = last
@@ -284,31 +286,31 @@ class ShuffledExploration(SharedExploration):
             number: (begin, np.zeros(end - begin, np.uint32), np.zeros(end - begin, np.uint16))
             for number, (begin, end) in enumerate(ranges)
         }
-        stored = Stored(self.width, self.resumed)
+        stored = StoredStates(self.width, self.resumed)
         for some in _pieces(ranges, WINDOW_STATES // len(ranges)):
             for number, begin, parents, owners in self.jobs.ask(partial(stored.parents, some)):
                 first_place, known_parents, known_owners = parts[number]
                 here = slice(begin - first_place, begin - first_place + len(owners) // 2)
                 known_parents[here] = np.frombuffer(parents, np.uint32)
                 known_owners[here] = np.frombuffer(owners, np.uint16)
-        return Window(parts)
+        return ParentWindow(parts)
 
     def unwatch(self, kind: int) -> None:
-        """Stops noting hits of a kind, from the next turn on."""
+        """Stops noting hits of a kind, from the next level on."""
         self.remember(kind)
 
     def count_orbits(self, orbit: int) -> int:
-        """How many states those found stand for, by symmetry."""
-        return sum(self.jobs.ask(partial(count_orbits, self._turn())))
+        """Returns how many states the found ones represent, by symmetry."""
+        return sum(self.jobs.ask(partial(count_orbits, self._next_task())))
 
 
 def _before(ends: list[list[int]], level: int) -> list[int]:
-    """Where a level begins in each part."""
+    """Returns where a level begins in each part."""
     return ends[level - 1] if level > 0 else [0] * len(ends[0])
 
 
 def _pieces(ranges: list[Range], size: int) -> Iterator[list[Range]]:
-    """The ranges in pieces that are not too large for one answer."""
+    """Returns the ranges in pieces of at most `size` states per part."""
     size = max(size, 1)
     longest = max(end - begin for begin, end in ranges)
     for start in range(0, longest, size):
@@ -317,27 +319,27 @@ def _pieces(ranges: list[Range], size: int) -> Iterator[list[Range]]:
 
 def explore_by_shuffles(
     jobs: Jobs,
-    order: Order,
+    assignment: Assignment,
     width: int,
     budget: int,
     directions: tuple[int, ...],
     manifest: Manifest | None = None,
     folder: str | None = None,
 ) -> ShuffledExploration:
-    """An exploration that is to be given states, or that goes on from a checkpoint."""
+    """Returns an exploration that waits for states, or that continues from a checkpoint."""
     resumed = None
     if manifest is not None and folder is not None:
         resumed = Resumed(folder, manifest.parts)
         saved = enumerate(manifest.parts)
-        jobs.keep([(part, first_standing(part, one.frontier, one.totals, one)) for part, one in saved])
-    buffer = HandoverBuffer(jobs, order.part_count)
+        jobs.keep([(part, first_status(part, one.frontier, one.totals, one)) for part, one in saved])
+    buffer = HandoverBuffer(jobs, assignment.part_count)
     return ShuffledExploration(
-        budget, directions, jobs=jobs, buffer=buffer, order=order, width=width, resumed=resumed
+        budget, directions, jobs=jobs, buffer=buffer, assignment=assignment, width=width, resumed=resumed
     )
 
 
 class SparkJobs:
-    """Turns as jobs of a Spark context."""
+    """Runs levels and questions as jobs of a Spark context."""
 
     def __init__(
         self,
@@ -347,33 +349,33 @@ class SparkJobs:
         explain: Callable[[str], EnvironmentFailure],
     ) -> None:
         self.context, self.part_count, self.explain = context, part_count, explain
-        self.kept: list[RDD[Sent]] = []
+        self.kept: list[RDD[Addressed]] = []
         self.group = f"veristream-{secrets.token_hex(8)}"
         context.setJobGroup(self.group, description, interruptOnCancel=True)
 
-    def keep(self, items: list[Sent]) -> None:
-        """Brings items to the cluster; they do not stay in the driver."""
+    def keep(self, items: list[Addressed]) -> None:
+        """Moves items to the cluster."""
         given = self.context.parallelize(items, self.part_count).partitionBy(self.part_count, own_key)
         self.kept.append(self._written(given))
 
-    def play(self, turn: Turn) -> list[Standing]:
-        """One level."""
+    def run_level(self, task: LevelTask) -> list[PartStatus]:
+        """Runs a level as one job; if a part fails, keeps nothing of it."""
         if len(self.kept) > SETTLE_LEVELS:
-            self._settle(turn.level - 1)
-        turned = self._held().mapPartitionsWithIndex(partial(_turned, turn))
-        arrived = turned.partitionBy(self.part_count, own_key)
-        standings = self._run(lambda: arrived.mapPartitions(_standings).collect())
-        if all(one.failure is None for one in standings):
+            self._settle(task.level - 1)
+        ran = self._held().mapPartitionsWithIndex(partial(_run_task, task))
+        arrived = ran.partitionBy(self.part_count, own_key)
+        statuses = self._run(lambda: arrived.mapPartitions(_statuses).collect())
+        if all(one.failure is None for one in statuses):
             self.kept.append(arrived)
-        return standings
+        return statuses
 
     def ask(self, question: Question[Answer]) -> list[Answer]:
-        """One small job."""
+        """Returns the answers of all parts, from one job."""
         asked = self._held().mapPartitionsWithIndex(partial(_asked, question))
         return self._run(asked.collect)
 
     def close(self) -> None:
-        """Lets Spark throw away what was kept."""
+        """Lets Spark delete what was kept."""
         self.context.cancelJobGroup(self.group)
         for key in ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel"):
             self.context.setLocalProperty(key, None)  # type: ignore[arg-type]  # None removes it
@@ -381,36 +383,36 @@ class SparkJobs:
             one.unpersist()
         self.kept.clear()
 
-    def _held(self) -> RDD[Sent]:
-        """All that is kept, by part: what has the same partitioner is joined without a shuffle."""
+    def _held(self) -> RDD[Addressed]:
+        """Returns all that is kept, by part: equal partitioners make the union need no shuffle."""
         held = self.context.union(self.kept)
-        assert held.getNumPartitions() == self.part_count, "parts are not joined part by part"
+        assert held.getNumPartitions() == self.part_count, "the RDDs are not joined part by part"
         return held
 
     def _settle(self, last: int) -> None:
-        """Writes together what the turn after the level `last` needs."""
+        """Writes together what the level after `last` needs."""
         lasting = self._held().mapPartitions(partial(_lasting, last), preservesPartitioning=True)
         old, self.kept = self.kept, [self._written(lasting)]
         while old:
             old.pop().unpersist()
         assert self.context._jvm is not None
-        self.context._jvm.System.gc()  # Spark deletes a shuffle's files once Java has found it unused
+        self.context._jvm.System.gc()  # Spark deletes a shuffle's files once Java has collected it
 
-    def _written(self, data: RDD[Sent]) -> RDD[Sent]:
-        """The data on the executors' disks, with no lineage."""
+    def _written(self, data: RDD[Addressed]) -> RDD[Addressed]:
+        """Returns the data on the executors' disks, without lineage."""
         from pyspark import RDD, StorageLevel
         from pyspark.serializers import BatchedSerializer, CPickleSerializer
 
         data.persist(StorageLevel.DISK_ONLY)
         data.localCheckpoint()
         self._run(lambda: [data.count()])
-        # A union passes RDDs through Python whose serialisers differ from the first one's. This is the one
-        # of what comes from a shuffle, and it reads both.
+        # A union passes RDDs through Python if their serialisers differ from the first one's. This one is
+        # that of a shuffle's result, and it reads both.
         serializer = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
         return RDD(data._jrdd, self.context, serializer)
 
     def _run(self, job: Callable[[], list[Answer]]) -> list[Answer]:
-        """What a job gives; where it loses a process it is tried again, and goes on with what is there."""
+        """Returns the result of a job; runs it again if a process is lost."""
         told = ""
         for _ in range(ATTEMPTS):
             try:
@@ -425,24 +427,24 @@ class SparkJobs:
 
 
 def own_key(part: int) -> int:
-    """Items are at the part that they are for."""
+    """Returns the partition of a part's items."""
     return part
 
 
-def _turned(turn: Turn, number: int, pairs: Iterable[Sent]) -> Iterator[Sent]:
-    return take_turn(turn, number, (item for _, item in pairs))
+def _run_task(task: LevelTask, number: int, pairs: Iterable[Addressed]) -> Iterator[Addressed]:
+    return run_level_task(task, number, (item for _, item in pairs))
 
 
-def _asked(question: Question[Answer], number: int, pairs: Iterable[Sent]) -> Iterator[Answer]:
+def _asked(question: Question[Answer], number: int, pairs: Iterable[Addressed]) -> Iterator[Answer]:
     return question(number, (item for _, item in pairs))
 
 
-def _standings(pairs: Iterable[Sent]) -> Iterator[Standing]:
-    return (item for _, item in pairs if isinstance(item, Standing))
+def _statuses(pairs: Iterable[Addressed]) -> Iterator[PartStatus]:
+    return (item for _, item in pairs if isinstance(item, PartStatus))
 
 
-def _lasting(last: int, pairs: Iterable[Sent]) -> Iterator[Sent]:
-    """What is needed after the level: all states, and the other things of that level."""
+def _lasting(last: int, pairs: Iterable[Addressed]) -> Iterator[Addressed]:
+    """Returns what is needed after the level `last`: all states, and all other items of that level."""
     for part, item in pairs:
         if item.level == last or (isinstance(item, Block) and item.kind == Kind.STATES):
             yield part, item

@@ -35,7 +35,7 @@ from veristream.verdict import Holds, Result, Step, Trace, word
 def opening_zones_with_threads(
     part_count: int, memory_max_mib: int = 64, folder: str | None = None
 ) -> OpenZones:
-    """Searches of zones that threads share."""
+    """Opens zone searches that threads share."""
     share = sharing_with_threads(part_count, memory_max_mib, folder)
     return opening_zones_shared(share, memory_max_mib)
 
@@ -43,7 +43,7 @@ def opening_zones_with_threads(
 def check_zones(
     network: Network, properties: Sequence[Property], open_: OpenZones, limits: Limits | None = None
 ) -> list[Result]:
-    """The results of safety properties of a timed network, in their order."""
+    """Returns the results of safety properties of a timed network, in their order."""
     found: dict[str, Result] = {}
     for group in groups_of(properties):
         bounds = (limits or Limits(), silent)
@@ -77,7 +77,7 @@ def run_here(inquiry: Inquiry) -> ZoneExploration:
 
 
 def run_parts(inquiry: Inquiry, count: int, random: Random) -> list[ZoneExploration]:
-    """The same in parts, which expand one node or take in one message at a time, in a random order."""
+    """Explores all zones in parts; a random part expands one node or takes in one message at a time."""
     parts = [ZonePart(inquiry.explore(64), number, count) for number in range(count)]
     for part in parts:
         part.exploration.watched.open[:] = 0
@@ -145,7 +145,7 @@ def replay(interpreter: TimedInterpreter, trace: Trace) -> None:
     for step in trace.steps[1:]:
         assert step.delay is not None
         later = interpreter.delay(now, Fraction(step.delay))
-        assert later is not None, "time passes where it may not"
+        assert later is not None, "the delay violates an invariant"
         now = later
         if step.action is not None:
             found = [one.target for one in interpreter.steps(now) if is_shown(network, one, step)]
@@ -155,7 +155,7 @@ def replay(interpreter: TimedInterpreter, trace: Trace) -> None:
 
 
 def is_shown(network: Network, taken: TimedStep, step: Step) -> bool:
-    """Whether the trace shows this step."""
+    """Whether the step of the trace shows the step taken."""
     told = show_timed(network, taken.target.state, taken.target.clocks)
     return (taken.taken.label, taken.taken.process, told) == (step.action, step.process, step.state)
 

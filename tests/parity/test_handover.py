@@ -22,7 +22,7 @@ MEMORY_MIB = 2
 
 
 @pytest.mark.parametrize(("wide", "workers"), [(1, 1), (1 << 10, 1), (NEVER, 1), (1 << 10, 2)])
-def test_memory_that_is_used_up_within_a_level(
+def test_memory_is_exhausted_within_a_level(
     wide: int, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover, "WIDE", wide)
@@ -45,7 +45,7 @@ def test_how_a_search_is_spread() -> None:
     assert spread_of_parts([0, 0], [(0, 0), (0, 0)]).skew == 0
 
 
-def test_a_shared_search_tells_how_it_is_spread(tmp_path: Path) -> None:
+def test_a_shared_search_reports_its_spread(tmp_path: Path) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"N": 8, "ORDERED": 1})
     wanted = [one for one in network.properties if one.name == "no_deadlock"]
     told: list[Progress] = []

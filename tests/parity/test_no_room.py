@@ -21,7 +21,7 @@ from veristream.verdict import word
 FULL_DEPTH = 12  # the disk is full from this level on
 
 
-def test_a_full_disk_is_told_with_what_was_explored(
+def test_a_full_disk_is_reported_with_what_was_explored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Progress] = []
@@ -47,7 +47,7 @@ def test_a_full_disk_is_told_with_what_was_explored(
 
 
 @pytest.mark.parametrize("part_count", [2, 3])
-def test_memory_that_is_used_up_gives_unknown(part_count: int) -> None:
+def test_exhausted_memory_gives_unknown(part_count: int) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"N": 13, "ORDERED": 1})
     wanted = [one for one in safety_of(network) if one.name == "no_deadlock"]
     few = opening_with_threads(network, part_count, memory_max_mib=4)

@@ -29,7 +29,7 @@ MODELS = Path(__file__).parents[2] / "models"
 
 
 def safety_of(network: Network) -> list[Property]:
-    """The properties that a shared exploration decides."""
+    """Returns the properties that a shared exploration decides."""
     return [one for one in network.properties if isinstance(one.claim, SafetyClaim)]
 
 
@@ -103,14 +103,14 @@ def test_a_state_with_more_successors_than_a_buffer_holds(part_count: int) -> No
     assert shared[0].effort.states == 1 + 10 + 5000
 
 
-def test_an_exploration_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_an_exploration_continues_from_its_checkpoint(tmp_path: Path) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"ORDERED": 1})
     wanted = [one for one in safety_of(network) if one.name == "no_deadlock"]
     folder = str(tmp_path)
-    broken_off = check_shared(
+    interrupted = check_shared(
         network, wanted, opening_with_threads(network, 2, folder), Limits(states_max=60)
     )
-    assert word(broken_off[0].verdict) == "unknown"
+    assert word(interrupted[0].verdict) == "unknown"
     assert (tmp_path / MANIFEST).exists()
     whole = check_shared(network, wanted, opening_with_threads(network, 2, folder))
     assert told(whole) == told(check(network, wanted, Limits()))
@@ -125,8 +125,8 @@ def test_what_was_decided_before_a_checkpoint_stays_decided(
     wanted = safety_of(network)
     folder = str(tmp_path)
     opening = opening_with_threads(network, 2, folder, start_states=start_states)
-    broken_off = check_shared(network, wanted, opening, Limits(states_max=1500))
-    assert {word(one.verdict) for one in broken_off} == {"holds", "unknown"}
+    interrupted = check_shared(network, wanted, opening, Limits(states_max=1500))
+    assert {word(one.verdict) for one in interrupted} == {"holds", "unknown"}
     whole = check_shared(network, wanted, opening_with_threads(network, 2, folder))
     assert told(whole) == told(check(network, wanted, Limits()))
 

@@ -67,7 +67,7 @@ def test_known_verdicts(pair: Pair) -> None:
 
 
 def numbers(result: Result) -> tuple[str, int, int, int]:
-    """The verdict, and the counts of a whole exploration."""
+    """Returns the verdict, and the counts of a complete exploration."""
     effort = result.effort
     return word(result.verdict), effort.states, effort.transitions, effort.depth
 
@@ -79,16 +79,16 @@ def philosophers() -> tuple[Network, Property]:
     return network, next(one for one in network.properties if one.name == "nobody_starves")
 
 
-def test_a_product_goes_on_from_its_checkpoint(
+def test_a_product_continues_from_its_checkpoint(
     philosophers: tuple[Network, Property], tmp_path: Path
 ) -> None:
     (local,) = check(philosophers[0], [philosophers[1]], Limits())
     folder = str(tmp_path)
-    broken_off = shared(*philosophers, limits=Limits(states_max=local.effort.states // 2), folder=folder)
-    assert word(broken_off.verdict) == "unknown"
+    interrupted = shared(*philosophers, limits=Limits(states_max=local.effort.states // 2), folder=folder)
+    assert word(interrupted.verdict) == "unknown"
     before = set(tmp_path.iterdir())
     assert numbers(shared(*philosophers, folder=folder)) == numbers(local)
-    assert before < set(tmp_path.iterdir()), "it wrote on where it had ended"
+    assert before < set(tmp_path.iterdir()), "the second run must add to the checkpoint"
 
 
 def test_edges_in_files_are_the_same(philosophers: tuple[Network, Property], tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_edges_in_files_are_the_same(philosophers: tuple[Network, Property], tmp
 
 
 @pytest.mark.parametrize("start_states", [10, 1 << 20])
-def test_a_product_begins_here_and_is_shared_once_it_is_large(
+def test_a_product_begins_in_the_driver_and_is_shared_once_it_is_large(
     philosophers: tuple[Network, Property], start_states: int
 ) -> None:
     (local,) = check(philosophers[0], [philosophers[1]], Limits())
@@ -143,7 +143,7 @@ def test_components_that_are_left_again_are_no_runs(part_count: int, apart: bool
     assert isinstance(shared(network, network.properties[0], part_count, apart=apart).verdict, Holds)
 
 
-def test_bounds_of_the_user_are_kept(philosophers: tuple[Network, Property]) -> None:
+def test_limits_of_the_user_are_respected(philosophers: tuple[Network, Property]) -> None:
     found = shared(*philosophers, limits=Limits(states_max=20), start_states=50)
     assert found.verdict == Unknown("the limit of 20 states was reached (--max-states)")
 

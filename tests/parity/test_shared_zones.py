@@ -1,4 +1,4 @@
-"""A search of zones that workers share finds what the local one finds."""
+"""A shared zone search finds what the local one finds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def is_safety(property_: Property) -> bool:
 
 
 def safety_of(network: Network) -> list[Property]:
-    """The properties that searches of zones decide."""
+    """Returns the properties that zone searches decide."""
     return [one for one in network.properties if is_safety(one)]
 
 
@@ -142,17 +142,17 @@ def test_a_limit_of_states_is_a_limit_of_zones() -> None:
     assert result.verdict == Unknown("the limit of 100 states was reached (--max-states)")
 
 
-def test_a_search_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_a_search_continues_from_its_checkpoint(tmp_path: Path) -> None:
     network = fischer(4)
     wanted = named(network, "A[] not deadlock")
     saved = opening_zones_with_threads(2, folder=str(tmp_path))
-    (broken_off,) = check_zones(network, wanted, saved, Limits(states_max=300))
-    assert word(broken_off.verdict) == "unknown"
+    (interrupted,) = check_zones(network, wanted, saved, Limits(states_max=300))
+    assert word(interrupted.verdict) == "unknown"
     assert (tmp_path / MANIFEST).exists()
     files = set(tmp_path.glob("*.parquet"))
     check_alike(network, wanted, saved)
     levels = sorted(int(path.stem.split("-")[2]) for path in set(tmp_path.glob("*.parquet")) - files)
-    assert levels[0] > max(int(path.stem.split("-")[2]) for path in files), "it did not begin anew"
+    assert levels[0] > max(int(path.stem.split("-")[2]) for path in files), "it started again"
 
 
 def test_what_was_found_before_a_checkpoint_is_still_found_after_it(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_what_was_found_before_a_checkpoint_is_still_found_after_it(tmp_path: Pa
     (never,) = named(network, "A[] forall (i : id_t) forall (j : id_t) P(i).cs && P(j).cs imply i == j")
     (soon,) = named(network, "E<> P(1).cs")
     saved = opening_zones_with_threads(2, folder=str(tmp_path))
-    broken_off = check_zones(network, [never, soon], saved, Limits(states_max=200))
-    assert [word(one.verdict) for one in broken_off] == ["unknown", "holds"]
+    interrupted = check_zones(network, [never, soon], saved, Limits(states_max=200))
+    assert [word(one.verdict) for one in interrupted] == ["unknown", "holds"]
     check_alike(network, [never, soon], saved)
 
 
@@ -192,7 +192,7 @@ def noting(share: ShareZones, assignments: list[Assignment]) -> ShareZones:
     return noted
 
 
-def test_a_search_that_does_not_fit_here_is_shared() -> None:
+def test_a_search_that_does_not_fit_into_the_driver_is_shared() -> None:
     network = fischer(6)
     wanted = named(network, "A[] not deadlock")
     assignments: list[Assignment] = []
@@ -204,7 +204,7 @@ def test_a_search_that_does_not_fit_here_is_shared() -> None:
     ]
 
 
-def test_a_search_whose_worker_is_lost_is_begun_again() -> None:
+def test_a_search_starts_again_if_a_worker_is_lost() -> None:
     network = fischer(3)
     wanted = named(network, "A[] not deadlock")
     attempts = 0

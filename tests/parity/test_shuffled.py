@@ -1,4 +1,4 @@
-"""An exploration by shuffles finds what the local one finds, whichever process takes which turn."""
+"""An exploration by shuffles finds what the local one finds, whichever process runs a task."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_a_path_is_fetched_window_by_window(monkeypatch: pytest.MonkeyPatch) -> 
     assert any(one.verdict.trace is not None for one in shuffled)
 
 
-def test_an_exploration_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+def test_an_exploration_continues_from_its_checkpoint(tmp_path: Path) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"ORDERED": 1})
     wanted = [one for one in safety_of(network) if one.name == "no_deadlock"]
     folder = str(tmp_path)
     bound = Limits(states_max=60)
-    (broken_off,) = check_shared(network, wanted, opening_with_loops(network, 2, folder), bound)
-    assert word(broken_off.verdict) == "unknown"
+    (interrupted,) = check_shared(network, wanted, opening_with_loops(network, 2, folder), bound)
+    assert word(interrupted.verdict) == "unknown"
     whole = told(check(network, wanted, Limits()))
     assert told(check_shared(network, wanted, opening_with_loops(network, 2, folder))) == whole
 
@@ -96,7 +96,7 @@ def test_an_exploration_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     ("first", "then"),
     [(opening_with_loops, opening_with_threads), (opening_with_threads, opening_with_loops)],
 )
-def test_the_other_exchange_goes_on_from_a_checkpoint(
+def test_the_other_exchange_continues_from_a_checkpoint(
     first: Callable[..., Open], then: Callable[..., Open], tmp_path: Path
 ) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"ORDERED": 1})
@@ -108,12 +108,12 @@ def test_the_other_exchange_goes_on_from_a_checkpoint(
     assert told(found) == told(check(network, wanted, Limits()))
 
 
-def test_what_was_found_before_a_break_is_found_again(tmp_path: Path) -> None:
+def test_what_was_found_before_an_interruption_is_found_again(tmp_path: Path) -> None:
     network = load(MODELS / "philosophers/philosophers.net", {"N": 7, "ORDERED": 1})
     wanted = safety_of(network)
     folder, bound = str(tmp_path), Limits(states_max=1500)
-    broken_off = check_shared(network, wanted, opening_with_loops(network, 2, folder), bound)
-    assert [word(one.verdict) for one in broken_off] == ["unknown", "unknown", "holds"]
+    interrupted = check_shared(network, wanted, opening_with_loops(network, 2, folder), bound)
+    assert [word(one.verdict) for one in interrupted] == ["unknown", "unknown", "holds"]
     found = check_shared(network, wanted, opening_with_loops(network, 2, folder))
     assert told(found) == told(check(network, wanted, Limits()))
 

@@ -1,4 +1,4 @@
-"""Processes of Spark: a standalone cluster on loopback, and those of a session that tests end."""
+"""Starts a standalone Spark cluster on loopback, and finds and kills processes of a session."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 60.0
 SECONDS_MAX = 400.0
-"""No command takes so long, however busy the machine is."""
+"""No command takes longer, even on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Standalone:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
+    """The exit code and the output of a command."""
 
     code: int
     output: str
@@ -48,7 +48,7 @@ def veristream(
     seconds: float = SECONDS_MAX,
     folder: Path = ROOT,
 ) -> Ended:
-    """Runs the command with these words, in a process of its own."""
+    """Runs `veristream` with these arguments, in its own process."""
     command = [sys.executable, "-m", "veristream.cli", *words]
     return run(command, os.environ if environment is None else environment, seconds, folder)
 
@@ -70,7 +70,7 @@ def run(
 
 @contextmanager
 def standalone(java: Path, folder: Path) -> Iterator[Standalone]:
-    """One master and two workers of a core each, from PySpark's own classes; all are ended with it."""
+    """Runs one master and two workers with a core each; stops them in the end."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -108,14 +108,14 @@ def _wait_for(port: int) -> None:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
-            assert time.monotonic() < deadline, "the master does not come up"
+            assert time.monotonic() < deadline, "the master does not start"
             time.sleep(0.2)
         else:
             return
 
 
 def executors(session: SparkSession) -> list[int]:
-    """The processes of the session's executors on this machine."""
+    """Returns the processes of the session's executors on this machine."""
     port = session.sparkContext.getConf().get("spark.driver.port")
     return [
         pid for pid, words in _commands().items() if "ExecutorBackend" in words and f":{port} " in words
@@ -123,8 +123,8 @@ def executors(session: SparkSession) -> list[int]:
 
 
 def python_workers(session: SparkSession) -> list[int]:
-    """The Python processes that run the session's tasks: forked from daemons of its executors, or of its
-    driver where that is all there is."""
+    """Returns the Python processes that run the session's tasks: children of the daemons of its executors,
+    or of its driver if there are no executors."""
     commands, parents = _commands(), _parents()
     driver = session.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     owners = set(executors(session)) or {driver}
@@ -133,7 +133,7 @@ def python_workers(session: SparkSession) -> list[int]:
 
 
 def kill(pid: int) -> None:
-    """Ends a process without giving it any chance."""
+    """Kills a process with SIGKILL."""
     os.kill(pid, signal.SIGKILL)
 
 
@@ -143,7 +143,7 @@ def _commands() -> dict[int, str]:
         try:
             found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
         except OSError:
-            continue  # it has ended meanwhile
+            continue  # it has ended in the meantime
     return found
 
 

@@ -1,6 +1,6 @@
-"""What the tests on Spark share: one session on this machine, one small cluster, and what is compared.
+"""Fixtures of the tests on Spark: one session on this machine, and one small cluster.
 
-Where Java or PySpark is missing they are skipped, and say so.
+Without Java or PySpark the tests are skipped with a reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LOCAL = "local[2]"
 
 @pytest.fixture(scope="session")
 def java() -> Path:
-    """The home of a Java that Spark runs on."""
+    """The home of a Java version that Spark supports."""
     try:
         import pyspark  # noqa: F401
 
@@ -46,12 +46,12 @@ def session(java: Path) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """One master and two workers of a core each, on loopback."""
+    """One master and two workers with a core each, on loopback."""
     with standalone(java, tmp_path_factory.mktemp("cluster")) as running:
         yield running
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even the smallest state space is handed over, at its first level."""
+    """Hands over even the smallest state space, at its first level."""
     monkeypatch.setattr(handover, "WIDE", 1)

@@ -1,4 +1,4 @@
-"""Prints what Spark's status API tells of a job while a model is checked: `described.py MASTER`."""
+"""Prints what Spark's status API says about a job while a model is checked: `described.py MASTER`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def main() -> None:
     found: dict[str, object] = {}
 
     def look(progress: Progress) -> None:
-        """Looks at the running job once it has begun to explore."""
+        """Reads the running job once it has begun to explore."""
         if progress.depth > 3 and not found:
             address = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/jobs"
-            while not (jobs := _read(address)):  # Spark tells of a job a moment after it has begun
+            while not (jobs := _read(address)):  # Spark shows a job a moment after it has begun
                 time.sleep(0.05)
             (job,) = jobs
             found.update({key: job[key] for key in ("description", "status")})

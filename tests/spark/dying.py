@@ -1,7 +1,7 @@
-"""A driver that kills itself, in the middle of a search: `dying.py FOLDER DEPTH WORDS...`.
+"""A driver that kills itself in the middle of a search: `dying.py FOLDER DEPTH ARGUMENT...`.
 
-It does what the words tell `veristream` to do, and dies once the checkpoint in the folder is that deep. A
-thread of its own looks for that: whoever looked from another process might look too late.
+It runs `veristream` with the arguments, and dies once the checkpoint in the folder is that deep. A thread
+of this process watches the folder, because another process might notice too late.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from veristream.search.shared.checkpoint import MANIFEST
 
 
 def depth_in(folder: Path) -> int:
-    """The depth of the checkpoint; -1 where there is none yet."""
+    """Returns the depth of the checkpoint; -1 if there is none yet."""
     for manifest in folder.rglob(MANIFEST):
         return int(json.loads(manifest.read_text())["depth"])
     return -1
 
 
 def die(folder: Path, depth: int) -> None:
-    """Waits for the checkpoint, and ends this process without giving it any chance."""
+    """Waits for the checkpoint, and kills this process."""
     while depth_in(folder) < depth:
         time.sleep(0.01)
     kill(os.getpid())

@@ -1,7 +1,6 @@
-"""A driver whose own session has dynamic allocation, under which Spark refuses barrier stages:
-`elastic.py MASTER`.
+"""A driver with dynamic allocation, with which Spark refuses barrier stages: `elastic.py MASTER`.
 
-The tests run it in a process of its own. It prints as JSON what was told on the way and what was found.
+The tests run it in its own process. It prints, as JSON, the remarks for the user and the results.
 """
 
 from __future__ import annotations

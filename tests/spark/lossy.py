@@ -1,9 +1,8 @@
-"""A driver that loses workers: `lossy.py MASTER python|executor DEPTH...`; EXCHANGE says how they exchange
-states.
+"""A driver that loses workers: `lossy.py MASTER python|executor DEPTH...`.
 
-The tests run it in a process of its own. For each depth it checks a model on the cluster and, once the
-search is that deep, ends one of the processes that explore, for good. It prints as JSON what was ended and
-what the search found all the same.
+The environment variable EXCHANGE sets how workers exchange states. The tests run this driver in its own
+process. For each depth it checks a model on the cluster and, once the search is that deep, kills one of the
+processes that explore. It prints, as JSON, how many were killed and what the search found.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PROPERTY = "no_deadlock"
 
 @dataclass(slots=True)
 class Killer:
-    """Ends one process when the search is so deep, once."""
+    """Kills one process, once, when the search reaches a depth."""
 
     session: SparkSession
     what: str
@@ -44,7 +43,7 @@ class Killer:
         if progress.depth < self.depth or self.ended:
             return
         found = (executors if self.what == "executor" else python_workers)(self.session)
-        assert found, f"no {self.what} is there to be ended"
+        assert found, f"no {self.what} found to kill"
         kill(found[-1])
         self.ended.append(found[-1])
 

@@ -1,4 +1,4 @@
-"""Exploring behind a Spark Connect server: the same barrier stage, by other calls."""
+"""Explorations through a Spark Connect server: the same barrier stage, through another interface."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ON_SPARK = (*MODEL, "-p", "no_deadlock", "--json", "--engine", "spark", "--parts
 
 @pytest.fixture(scope="module")
 def server(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server on two cores of this machine, from PySpark's own script."""
+    """The address of a server on two cores of this machine, started with PySpark's own script."""
     import pyspark
 
     try:
@@ -79,7 +79,7 @@ def test_parts_that_a_server_has_no_cores_for_are_refused(server: str) -> None:
     assert ended.told.startswith("error: 3 parts need 3 cores at once, and local[2] has 2 for us\n")
 
 
-def test_shuffles_are_refused_behind_a_server(server: str) -> None:
+def test_shuffles_are_refused_with_a_server(server: str) -> None:
     ended = veristream(*ON_SPARK, "--exchange", "shuffle", "--master", server, seconds=300)
     assert (ended.code, ended.output) == (3, "")
     assert ended.told == (
@@ -88,7 +88,7 @@ def test_shuffles_are_refused_behind_a_server(server: str) -> None:
     )
 
 
-def test_a_server_that_is_not_there_is_told() -> None:
+def test_a_missing_server_is_reported() -> None:
     ended = veristream(*ON_SPARK, "--master", "sc://127.0.0.1:1")
     assert (ended.code, ended.output) == (3, "")
     assert ended.told.startswith("error: no Spark Connect server answers at sc://127.0.0.1:1 ([Errno 111]")

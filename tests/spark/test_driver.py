@@ -1,4 +1,4 @@
-"""The driver: killed and resumed, short of memory, and what it shows in Spark's own pages."""
+"""The driver: killed and resumed, short of memory, and what it shows in Spark's user interface."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _result(ended: Ended) -> dict[str, Any]:
 
 
 def _die_after(words: list[str], folder: Path, depth: int) -> None:
-    """Runs the command, which is killed once its checkpoint is so deep."""
+    """Runs the command, which kills itself once its checkpoint is that deep."""
     script = str(ROOT / "tests/spark/dying.py")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     ended = run([sys.executable, script, str(folder), str(depth), *words], environment)
@@ -69,7 +69,7 @@ def test_a_search_that_outgrows_this_machine_is_handed_over() -> None:
     assert (document["engine"], document["results"][0]["states"]) == ("spark", 3**12)
 
 
-def test_settings_of_spark_are_a_cluster_to_hand_over_to(cluster: Standalone) -> None:
+def test_settings_of_spark_name_a_cluster_to_hand_over_to(cluster: Standalone) -> None:
     words = (*MODEL, "-D", "N=12", "--max-memory-mib", "10")
     shared = veristream(*words, environment={**cluster.environment, "MASTER": cluster.master})
     assert (shared.code, shared.told) == (0, "")

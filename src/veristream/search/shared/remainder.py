@@ -60,14 +60,14 @@ def gather(shared: CrewExploration) -> Gathered:
 
 def _receive(shared: CrewExploration, part: int) -> Share:
     shared.crew.tell(part, MessageKind.SHARE)
-    told = [shared.crew.hear(part).payload for _ in fields(Share)]
+    arrays = [shared.crew.hear(part).payload for _ in fields(Share)]
     return Share(
-        np.frombuffer(told[0], np.uint32),
-        np.frombuffer(told[1], np.int64),
-        np.frombuffer(told[2], np.uint32),
-        np.frombuffer(told[3], np.uint32),
-        np.frombuffer(told[4], np.uint16),
-        np.frombuffer(told[5], np.int64),
+        np.frombuffer(arrays[0], np.uint32),
+        np.frombuffer(arrays[1], np.int64),
+        np.frombuffer(arrays[2], np.uint32),
+        np.frombuffer(arrays[3], np.uint32),
+        np.frombuffer(arrays[4], np.uint16),
+        np.frombuffer(arrays[5], np.int64),
     )
 
 

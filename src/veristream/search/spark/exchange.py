@@ -45,35 +45,35 @@ class SocketsRefusedError(EnvironmentFailure):
         self.reason = reason
 
 
-def explain_absence(told: str) -> EnvironmentFailure:
+def explain_absence(error_text: str) -> EnvironmentFailure:
     """Returns why workers did not connect, from Spark's error; an empty one means that time was up."""
     for sign, refusal in _REFUSALS.items():
-        if sign in told:
+        if sign in error_text:
             return SocketsRefusedError(refusal)
-    reason = _reason(told)
+    reason = _reason(error_text)
     if reason is None:
         return SocketsRefusedError("they did not reach the driver in time")
     if _UNREACHABLE.match(reason):
         return SocketsRefusedError(f"they cannot reach the driver ({reason})")
-    return _failure("the workers did not connect", told)
+    return _failure("the workers did not connect", error_text)
 
 
-def explain_failed_job(told: str) -> EnvironmentFailure:
+def explain_failed_job(error_text: str) -> EnvironmentFailure:
     """Returns why a job of a shuffled exploration failed, from Spark's error."""
-    return _failure("a job failed", told)
+    return _failure("a job failed", error_text)
 
 
-def explain_unreachable_peers(told: str) -> str | None:
+def explain_unreachable_peers(error_text: str) -> str | None:
     """Returns why workers cannot reach each other, from Spark's error; None if that is not what failed."""
-    for line in told.splitlines():
+    for line in error_text.splitlines():
         _, mark, reason = line.partition(UNREACHABLE)
         if mark:
             return f"workers cannot reach each other ({reason.strip()})"
     return None
 
 
-def _failure(what: str, told: str) -> EnvironmentFailure:
-    missing = re.search(r"No module named '(\w+)", told)
+def _failure(what: str, error_text: str) -> EnvironmentFailure:
+    missing = re.search(r"No module named '(\w+)", error_text)
     if missing is not None:
         is_ours = missing[1] == "veristream"
         way = "--py-files veristream.zip" if is_ours else "--archives environment.tar.gz#environment"
@@ -82,15 +82,15 @@ def _failure(what: str, told: str) -> EnvironmentFailure:
             f"install it there, or ship it: PYSPARK_SUBMIT_ARGS='{way} pyspark-shell'",
         )
     return EnvironmentFailure(
-        f"{what}: {_reason(told) or told.strip().partition(chr(10))[0]}",
+        f"{what}: {_reason(error_text) or error_text.strip().partition(chr(10))[0]}",
         "check that the cluster has a free core for each part, and that its machines reach the driver",
     )
 
 
-def _reason(told: str) -> str | None:
+def _reason(error_text: str) -> str | None:
     """Returns the worker's own error: the last line of its Python traceback, which is amid Java's lines."""
-    lines = [line for line in told.splitlines() if _PYTHON_ERROR.match(line)]
-    reasons = lines or [line for line in told.splitlines() if "Exception: " in line]
+    lines = [line for line in error_text.splitlines() if _PYTHON_ERROR.match(line)]
+    reasons = lines or [line for line in error_text.splitlines() if "Exception: " in line]
     return reasons[-1] if reasons else None
 
 

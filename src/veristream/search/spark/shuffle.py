@@ -413,17 +413,17 @@ class SparkJobs:
 
     def _run(self, job: Callable[[], list[Answer]]) -> list[Answer]:
         """Returns the result of a job; runs it again if a process is lost."""
-        told = ""
+        error_text = ""
         for _ in range(ATTEMPTS):
             try:
                 return job()
             except Exception as error:  # Py4J and Spark raise many kinds
-                told = str(error)
-                if _GONE.search(told):
+                error_text = str(error)
+                if _GONE.search(error_text):
                     break
-                if not _LOST.search(told):
-                    raise self.explain(told) from error
-        raise WorkerLostError(told.partition("\n")[0])
+                if not _LOST.search(error_text):
+                    raise self.explain(error_text) from error
+        raise WorkerLostError(error_text.partition("\n")[0])
 
 
 def own_key(part: int) -> int:

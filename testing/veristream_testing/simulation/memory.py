@@ -38,7 +38,7 @@ from veristream.kabis.protocol.receipts import (
 )
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action
-from veristream.kabis.storage.core import RefusedError, StorageCore
+from veristream.kabis.storage.core import StorageCore, StorageRefusedError
 from veristream.kabis.wire.connection import RequestError
 
 FETCH_BYTES = 1 << 20
@@ -265,7 +265,7 @@ class MemoryStorage:
                 return amnesiac.core.receipt(digest)
             try:
                 party.core.store(batch, author.name, author.signer.public)
-            except (RefusedError, DecodeError) as error:
+            except (StorageRefusedError, DecodeError) as error:
                 raise RequestError(str(error)) from error
             party.log.sync()
             return party.core.receipt(digest)
@@ -304,7 +304,7 @@ class MemoryStorage:
         with self._cluster.lock:
             try:
                 return party.core.absence(signed, certificate)
-            except RefusedError as error:
+            except StorageRefusedError as error:
                 raise RequestError(str(error)) from error
 
     async def append_plain(self, append: PlainAppend) -> int:
@@ -313,7 +313,7 @@ class MemoryStorage:
         with self._cluster.lock:
             try:
                 appended = party.core.append_plain(append)
-            except RefusedError as error:
+            except StorageRefusedError as error:
                 raise RequestError(str(error)) from error
             party.log.sync()
             return appended.first_offset

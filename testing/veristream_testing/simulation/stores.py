@@ -20,7 +20,7 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.core import RefusedError, StorageCore
+from veristream.kabis.storage.core import StorageCore, StorageRefusedError
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 
 RANGE_BYTES = 1 << 20
@@ -186,5 +186,5 @@ class Store:
 def _answer(serve: Callable[[], Answer]) -> Answer | Refusal:
     try:
         return serve()
-    except (RefusedError, DecodeError, EnvironmentFailure) as error:
+    except (StorageRefusedError, DecodeError, EnvironmentFailure) as error:
         return Refusal(str(error))

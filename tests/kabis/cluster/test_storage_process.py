@@ -39,7 +39,14 @@ from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.storage.core import CaughtUp
-from veristream.kabis.wire.endpoints import Address, Attached, Handlers, RefusedError, RequestError, serve
+from veristream.kabis.wire.endpoints import (
+    Address,
+    Attached,
+    Handlers,
+    PeerRefusedError,
+    RequestError,
+    serve,
+)
 from veristream.kabis.wire.handshake import Identity, Role
 
 PLACE = PartitionName("clicks", 0)
@@ -225,7 +232,7 @@ def test_strangers_are_told_why_they_are_not_let_in(party: PartyProcess) -> None
         async with calling(party, role, name, key) as client:
             while client.problem is None:
                 await asyncio.sleep(0.01)
-            assert isinstance(client.problem, RefusedError) and reason in str(client.problem)
+            assert isinstance(client.problem, PeerRefusedError) and reason in str(client.problem)
 
     async def test() -> None:
         await refused(Role.PRODUCER, "eve", eve, "'eve' is not registered with this key as producer")

@@ -32,7 +32,7 @@ from veristream.kabis.ordering.requests import (
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Done
-from veristream.kabis.wire.endpoints import Address, Handlers, RefusedError, RequestError, Server, serve
+from veristream.kabis.wire.endpoints import Address, Handlers, PeerRefusedError, RequestError, Server, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 
 HEIGHT = 6
@@ -274,7 +274,7 @@ def test_who_is_refused_is_told_why() -> None:
         identity = Identity(CHAIN, Role.VALIDATOR, party.name, key_of(party.name))
         server = await serve(Address.parse(party.address), identity, lambda peer: "not you", Handlers())
         async with world as client:
-            with pytest.raises(RefusedError, match="not you"):
+            with pytest.raises(PeerRefusedError, match="not you"):
                 await client.submit(2, b"transaction")
         await server.close()
 

@@ -18,7 +18,7 @@ from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.storage.client import StorageClient
-from veristream.kabis.wire.endpoints import RefusedError, RequestError
+from veristream.kabis.wire.endpoints import PeerRefusedError, RequestError
 from veristream.kabis.wire.handshake import Identity, Role
 
 pytestmark = pytest.mark.xdist_group("kabis-keys")
@@ -132,7 +132,7 @@ def ask_storage(
         while True:
             try:
                 found = await ask(client)
-            except (RefusedError, RequestError, TimeoutError) as error:
+            except (PeerRefusedError, RequestError, TimeoutError) as error:
                 found = client.problem or error
             if until(found):
                 return
@@ -157,7 +157,7 @@ def identity_of(run: Console, name: str, key_epoch: int) -> Identity:
 
 
 def is_ended(found: object) -> bool:
-    return isinstance(found, RefusedError | RequestError) and "has ended" in str(found)
+    return isinstance(found, PeerRefusedError | RequestError) and "has ended" in str(found)
 
 
 def test_a_key_is_replaced_and_the_old_one_is_let_in_nowhere(run: Console) -> None:

@@ -36,9 +36,9 @@ from veristream.kabis.storage.core import (
     Appended,
     CaughtUp,
     NotDurableError,
-    RefusedError,
     StorageCore,
     StorageLog,
+    StorageRefusedError,
 )
 from veristream.kabis.storage.ranges import Ranges
 
@@ -118,7 +118,7 @@ def test_a_second_batch_with_one_sequence_is_evidence_and_replaces_nothing(log: 
     good, evil, third = batch(0, [b"good"]), batch(0, [b"evil"]), batch(0, [b"third"])
     store(core, good)
     assert store(core, evil).again is False
-    with pytest.raises(RefusedError, match="already kept as evidence"):
+    with pytest.raises(StorageRefusedError, match="already kept as evidence"):
         store(core, third)
     assert core.evidence("orders") == []  # not durable yet
     log.sync()
@@ -128,7 +128,7 @@ def test_a_second_batch_with_one_sequence_is_evidence_and_replaces_nothing(log: 
         assert each.evidence("orders") == [(good.signed, evil.signed)]
         assert each.evidence("clicks") == []
         each.receipt(evil.digest()).verify(CHAIN, STORES[0].public)
-        with pytest.raises(RefusedError, match="already kept as evidence"):
+        with pytest.raises(StorageRefusedError, match="already kept as evidence"):
             store(each, third)
     for header in core.evidence("orders")[0]:
         header.verify(ALICE.public)
@@ -138,15 +138,15 @@ def test_what_nobody_could_use_is_refused(log: StorageLog) -> None:
     core = party(log)
     good = batch(0)
     forged = replace(good, leaves=(encode_leaf(None, b"other"), good.leaves[1]))
-    with pytest.raises(RefusedError, match="do not match the root in the signed header"):
+    with pytest.raises(StorageRefusedError, match="do not match the root in the signed header"):
         store(core, forged)
-    with pytest.raises(RefusedError, match="signature"):
+    with pytest.raises(StorageRefusedError, match="signature"):
         store(core, batch(0, key=BOB))
-    with pytest.raises(RefusedError, match="of the chain 'other'"):
+    with pytest.raises(StorageRefusedError, match="of the chain 'other'"):
         store(core, batch(0, chain_id="other"))
-    with pytest.raises(RefusedError, match="a batch of 'alice' does not come from 'bob'"):
+    with pytest.raises(StorageRefusedError, match="a batch of 'alice' does not come from 'bob'"):
         core.store(good.encode(), "bob", BOB.public)
-    with pytest.raises(RefusedError, match="is not a valid topic name"):
+    with pytest.raises(StorageRefusedError, match="is not a valid topic name"):
         store(core, batch(0, stream=replace(STREAM, topic="no/topic")))
     with pytest.raises(DecodeError):
         core.store(good.encode()[:-1], "alice", ALICE.public)
@@ -160,7 +160,7 @@ def test_a_bad_signature_first_does_not_shut_the_good_one_out(log: StorageLog) -
     good = batch(0)
     forged = replace(good, signed=replace(good.signed, signature=bytes(64)))
     assert forged.digest() == good.digest()
-    with pytest.raises(RefusedError):
+    with pytest.raises(StorageRefusedError):
         store(core, forged)
     assert store(core, good).again is False
 
@@ -200,12 +200,12 @@ def test_absence_is_stated_at_a_height_that_was_decided(log: StorageLog) -> None
     assert not isinstance(statement, Below)
     assert (statement.party, statement.digest, statement.height) == ("s0", one.digest(), 7)
     statement.verify(CHAIN, STORES[0].public)
-    with pytest.raises(RefusedError, match="does not prove the height"):
+    with pytest.raises(StorageRefusedError, match="does not prove the height"):
         core.absence(one.signed, certificate(7, voters=2))
-    with pytest.raises(RefusedError, match="does not prove the height"):
+    with pytest.raises(StorageRefusedError, match="does not prove the height"):
         core.absence(one.signed, replace(certificate(7), height=8))
     store(core, one)
-    with pytest.raises(RefusedError, match="the party has the batch"):
+    with pytest.raises(StorageRefusedError, match="the party has the batch"):
         core.absence(one.signed, certificate(7))
 
 
@@ -223,17 +223,17 @@ def test_below_retention_is_another_answer_than_absent(log: StorageLog) -> None:
                 assert each.fetch(STREAM, 0) == Below(mark)
                 assert each.fetch_range(STREAM, 0, 1000) == Below(mark)
                 assert each.fetch_digest(batches[0].digest()) == Below(mark)
-                with pytest.raises(RefusedError, match="below retention"):
+                with pytest.raises(StorageRefusedError, match="below retention"):
                     store(each, batch(0, [b"late"]))
                 assert each.absence(batch(0, [b"late"]).signed, certificate(1)) == Below(mark)
             if sequence < 10:
                 assert each.fetch(STREAM, sequence) == batches[sequence // 2].encode()
             assert each.fetch(STREAM, 10) == Absent()
-    with pytest.raises(RefusedError):
+    with pytest.raises(StorageRefusedError):
         core.raise_low_water(STREAM, 10)
-    with pytest.raises(RefusedError):
+    with pytest.raises(StorageRefusedError):
         core.raise_low_water(STREAM, 11)
-    with pytest.raises(RefusedError):
+    with pytest.raises(StorageRefusedError):
         core.raise_low_water(PLACE, 1)
 
 
@@ -361,13 +361,13 @@ def test_an_append_sent_again_is_kept_once_and_none_overtakes(
     for sequence in (2, 3, 4):
         assert core.append_plain(plain(sequence, b"x")) == Appended(sequence, sequence)
     for sequence in (1, 6):
-        with pytest.raises(RefusedError, match="out of order: 5 is the next"):
+        with pytest.raises(StorageRefusedError, match="out of order: 5 is the next"):
             core.append_plain(plain(sequence, b"x"))
     for letter in (b"t", b"u"):
         core.append_plain(plain(0, b"y", session=letter * 16))
-    with pytest.raises(RefusedError, match="out of order: 0 is the next"):
+    with pytest.raises(StorageRefusedError, match="out of order: 0 is the next"):
         core.append_plain(plain(5, b"x"))
-    with pytest.raises(RefusedError, match="is not a valid topic name"):
+    with pytest.raises(StorageRefusedError, match="is not a valid topic name"):
         core.append_plain(plain(0, b"x", place=PartitionName("a b", 0)))
 
 

@@ -27,7 +27,7 @@ from veristream.kabis.wire.endpoints import (
     Identity,
     Limits,
     Peer,
-    RefusedError,
+    PeerRefusedError,
     RequestError,
     Server,
     WireError,
@@ -161,7 +161,7 @@ def test_an_attachment_that_nobody_takes_is_refused_and_the_connection_goes_on(r
     async def test() -> None:
         async with serving(Handlers(attach)) as server:
             connection = await call(server)
-            with pytest.raises(RequestError, match="nothing is to be attached"):
+            with pytest.raises(RequestError, match="nothing may be attached"):
                 await connection.exchange(Attached(b"", b"contents"))
             with pytest.raises(RequestError, match="an attachment that nobody asked for"):
                 await connection.request(b"body")
@@ -230,7 +230,7 @@ def test_a_client_that_is_not_registered_is_told_so(run: Run) -> None:
     async def test() -> None:
         async with serving() as server:
             stranger = Identity("chain", Role.ANONYMOUS, "eve", make_key(b"e" * 32))
-            with pytest.raises(RefusedError, match="eve is not registered"):
+            with pytest.raises(PeerRefusedError, match="eve is not registered"):
                 await call(server, stranger)
             await until(lambda: server.connections == ())
 

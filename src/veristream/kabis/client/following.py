@@ -11,7 +11,7 @@ from veristream.kabis.channels.interfaces import Ordering
 from veristream.kabis.client.errors import RefusedClientError
 from veristream.kabis.ledger.follower import FalseBlockError, Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.wire.connection import RefusedError
+from veristream.kabis.wire.connection import PeerRefusedError
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ async def ask_height(ordering: Ordering) -> int:
     while True:
         try:
             return (await ordering.status()).height
-        except RefusedError as refused:
+        except PeerRefusedError as refused:
             raise RefusedClientError(str(refused)) from refused
         except FAILURES as error:
             _LOGGER.info("no validator reports its height: %s", error)

@@ -1,4 +1,4 @@
-"""Clients of a cluster by its folder: producers, consumers and admins with the keys that are there.
+"""Opens producers, consumers and admins of a cluster with the keys in its folder.
 
 access = Access(ClusterFolder(Path("kabis-data")))
 with access.producer() as producer, access.consumer() as consumer: ...
@@ -26,15 +26,15 @@ from veristream.kabis.wire.handshake import Identity, Role
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may do what with a cluster, as far as the keys in its folder go."""
+    """The clients whose keys are in a cluster's folder."""
 
     folder: ClusterFolder
 
     def require_up(self) -> Access:
-        """Returns itself unless this is the folder of a cluster none of whose validators runs.
+        """Returns itself. Raises EnvironmentFailure if the folder's cluster runs no validator.
 
-        Where the validators are CometBFT's, a storage party must run. A client's folder has no parties, so
-        that only a connection can tell.
+        If the validators are CometBFT's, a storage party must run. A client's folder has no parties, so
+        only a connection can tell.
         """
         if not self.folder.has_parties():
             return self
@@ -53,19 +53,19 @@ class Access:
         return self.folder.genesis()
 
     def author(self, name: str) -> Author:
-        """A client or the admin, with its latest key."""
+        """Returns a client or the admin as an author, with its latest key."""
         return Author(self.genesis.chain_id, name, self.folder.key_epoch(name), self.folder.key(name))
 
     def identity(self, name: str, role: Role) -> Identity:
-        """Who a client or the admin is on the wire."""
+        """Returns the identity of a client or the admin on the wire."""
         return Identity(self.genesis.chain_id, role, name, self.folder.key(name))
 
     def connect(self, name: str, role: Role, timeout_s: float = 5.0) -> Connect:
-        """Opens both channels in somebody's name."""
+        """Returns a function that opens both channels under a name."""
         return partial(open_channels, self.genesis, self.identity(name, role), timeout_s, self.kafka())
 
     def kafka(self) -> dict[str, KafkaSettings]:
-        """The Kafka cluster of each storage party whose log is in one."""
+        """Returns the Kafka cluster of each storage party whose log is in Kafka."""
         found = {party.name: self.folder.kafka(party.name) for party in self.genesis.storage}
         return {name: settings for name, settings in found.items() if settings is not None}
 
@@ -76,7 +76,7 @@ class Access:
         *,
         journal: bool = True,
     ) -> KabisProducer:
-        """A producer, to be opened by `with`; its journal is in the cluster's folder."""
+        """Returns a producer, to be opened by `with`; its journal is in the cluster's folder."""
         author = self.author(name)
         folder = self.folder.path / "journals" / name
         if journal:
@@ -89,9 +89,9 @@ class Access:
         name: str = "consumer",
         options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
     ) -> KabisConsumer:
-        """A consumer, to be opened by `with`."""
+        """Returns a consumer, to be opened by `with`."""
         return KabisConsumer(self.genesis, self.author(name), self.connect(name, Role.CONSUMER), options)
 
     def admin(self, timeout_s: float = 5.0) -> Connect:
-        """Opens both channels for the admin."""
+        """Returns a function that opens both channels for the admin."""
         return self.connect(ADMIN, Role.ADMIN, timeout_s)

@@ -1,4 +1,4 @@
-"""Who was caught lying, as the ledger has it: evidence stands there a block or more after the lie."""
+"""Waits for accusations on the ledger: evidence appears there a block or more after a lie."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from veristream.kabis.cluster.folder import ADMIN
 from veristream.kabis.protocol.actions import SetTopic
 
 VOTED_ON = "votes"
-"""A topic without events, there to be changed to and fro."""
+"""A topic without events, which is only changed to give the validators something to vote on."""
 VOTE_EVERY_S = 0.5
 
 
 def wait_for_accusations(access: Access, patience_s: float) -> dict[str, int]:
-    """Everybody who stands accused, each with the block of the evidence; nobody if none comes in time.
+    """Returns everyone who is accused, with the block of the evidence; empty if there is none in time.
 
-    A validator lies when it votes, and one that was slow may have voted on nothing yet: until somebody is
-    caught the admin gives all of them something to vote on.
+    A validator lies when it votes, and a slow one may not have voted yet. So until someone is accused, the
+    admin submits actions to vote on.
     """
 
     async def read(replica: Replica) -> dict[str, int]:
         with suppress(TimeoutError):
             async with asyncio.timeout(patience_s):
-                await _vote_until_caught(replica, access)
+                await _vote_until_accused(replica, access)
         return {name: each.height for (_, name), each in replica.ledger.accusations().items()}
 
     return visit(access.genesis, access.admin(), read, LEDGER_S + patience_s)
 
 
-async def _vote_until_caught(replica: Replica, access: Access) -> None:
+async def _vote_until_accused(replica: Replica, access: Access) -> None:
     for validated in cycle((True, False)):
         with suppress(TimeoutError):
             async with asyncio.timeout(VOTE_EVERY_S):

@@ -23,7 +23,7 @@ from veristream.kabis.protocol.keys import Remembering
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Outcome
 from veristream.kabis.protocol.receipts import CertificateError
-from veristream.kabis.wire.connection import RefusedError
+from veristream.kabis.wire.connection import PeerRefusedError
 
 FOLLOWED_MAX = 1000
 FOLLOW_WAIT_MS = 500
@@ -195,7 +195,7 @@ class Validators(ABC):
 
     def _explain(self, problems: Sequence[BaseException]) -> BaseException:
         """Returns why no validator answered; a refusal only if more than F refuse."""
-        refused = [problem for problem in problems if isinstance(problem, RefusedError)]
+        refused = [problem for problem in problems if isinstance(problem, PeerRefusedError)]
         if len(refused) > self._genesis.faults:
             return refused[0]
         others = [problem for problem in problems if problem not in refused]

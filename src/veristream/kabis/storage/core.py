@@ -88,7 +88,7 @@ class StorageLog(Protocol):
         """Removes the oldest records and returns the new start."""
 
 
-class RefusedError(Exception):
+class StorageRefusedError(Exception):
     """The party refuses a request."""
 
 
@@ -168,7 +168,7 @@ class StorageCore:
     def store(
         self, data: Octets, producer: str, public: bytes, announced: bytes | None = None
     ) -> StoredBatch:
-        """Stores a batch of a producer with this key. Raises RefusedError or DecodeError.
+        """Stores a batch of a producer with this key. Raises StorageRefusedError or DecodeError.
 
         If a digest was announced, the batch must have it.
         """
@@ -176,7 +176,7 @@ class StorageCore:
         header = batch.signed.header
         digest = header.digest()
         if announced not in (None, digest):
-            raise RefusedError("another batch than was announced")
+            raise StorageRefusedError("another batch than was announced")
         self._require_ours(header, producer)
         known = self._digests.get(digest)
         if known is not None:
@@ -184,14 +184,16 @@ class StorageCore:
         stream = stream_of(header)
         ranges = self._streams.get(stream)
         if ranges is not None and header.next_sequence <= ranges.low_water:
-            raise RefusedError(f"sequence {header.first_sequence} is below retention: {ranges.low_water}")
+            raise StorageRefusedError(
+                f"sequence {header.first_sequence} is below retention: {ranges.low_water}"
+            )
         if (stream, header.first_sequence) in self._seconds:
-            raise RefusedError("two other batches with this sequence are already kept as evidence")
+            raise StorageRefusedError("two other batches with this sequence are already kept as evidence")
         try:
             batch.signed.verify(public, self._verify)
             batch.verify_contents()
         except (SignatureError, BatchError) as error:
-            raise RefusedError(str(error)) from error
+            raise StorageRefusedError(str(error)) from error
         first_offset = self._partition_of(header).end
         position = self._log.append(*BatchEntry(first_offset, data).parts())
         self._index(header, digest, first_offset, position)
@@ -199,11 +201,11 @@ class StorageCore:
 
     def _require_ours(self, header: BatchHeader, producer: str) -> None:
         if header.chain_id != self._genesis.chain_id:
-            raise RefusedError(f"the batch is of the chain {header.chain_id!r}")
+            raise StorageRefusedError(f"the batch is of the chain {header.chain_id!r}")
         if header.producer != producer:
-            raise RefusedError(f"a batch of {header.producer!r} does not come from {producer!r}")
+            raise StorageRefusedError(f"a batch of {header.producer!r} does not come from {producer!r}")
         if not is_name(header.topic):
-            raise RefusedError(f"{header.topic!r} is not a valid topic name")
+            raise StorageRefusedError(f"{header.topic!r} is not a valid topic name")
 
     def _partition_of(self, header: BatchHeader) -> Ranges:
         return self._partitions.setdefault(PartitionName(header.topic, header.partition), Ranges())
@@ -225,19 +227,19 @@ class StorageCore:
     def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """Signs that the party lacks a batch at the height of the certificate.
 
-        Raises RefusedError if it has the batch or the certificate is invalid. Returns Below if the batch
-        was released.
+        Raises StorageRefusedError if it has the batch or the certificate is invalid. Returns Below if the
+        batch was released.
         """
         digest = signed.digest()
         if digest in self._digests:
-            raise RefusedError("the party has the batch")
+            raise StorageRefusedError("the party has the batch")
         ranges = self._streams.get(stream_of(signed.header))
         if ranges is not None and signed.header.next_sequence <= ranges.low_water:
             return Below(ranges.low_water)
         try:
             certificate.verify(self._genesis.chain_id, self._genesis.validator_keys, self._verify)
         except CertificateError as error:
-            raise RefusedError(f"the certificate does not prove the height: {error}") from error
+            raise StorageRefusedError(f"the certificate does not prove the height: {error}") from error
         return sign_storage_absence(
             self._genesis.chain_id, self._party, digest, certificate.height, self._signer
         )
@@ -327,13 +329,13 @@ class StorageCore:
     def append_plain(self, append: PlainAppend) -> Appended:
         """Appends events to a partition; the same append again returns the same offset."""
         if not is_name(append.place.topic):
-            raise RefusedError(f"{append.place.topic!r} is not a valid topic name")
+            raise StorageRefusedError(f"{append.place.topic!r} is not a valid topic name")
         earlier = self._sessions.get((append.place, append.session), {})
         if append.sequence in earlier:
             return earlier[append.sequence]
         expected = max(earlier, default=-1) + 1
         if append.sequence != expected:
-            raise RefusedError(f"append {append.sequence} out of order: {expected} is the next")
+            raise StorageRefusedError(f"append {append.sequence} out of order: {expected} is the next")
         ranges = self._partitions.setdefault(append.place, Ranges())
         entry = PlainEntry(ranges.end, append)
         position = self._log.append(entry.encode())
@@ -370,7 +372,7 @@ class StorageCore:
         """Raises the mark below which nothing is returned. It never falls, and never passes the end."""
         ranges = self._find(name)
         if ranges is None or not ranges.low_water < low_water <= ranges.end:
-            raise RefusedError("the mark must lie between the last one and the end")
+            raise StorageRefusedError("the mark must lie between the last one and the end")
         self._log.append(_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
         self._extend(name, Extent(low_water, ranges.end))
 

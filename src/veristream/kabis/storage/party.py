@@ -16,7 +16,7 @@ from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.storage.chain import ChainView, KeyStanding
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.core import RefusedError, StorageCore, StorageLog
+from veristream.kabis.storage.core import StorageCore, StorageLog, StorageRefusedError
 from veristream.kabis.storage.messages import (
     AskAbsence,
     CatchUp,
@@ -133,7 +133,7 @@ def _refusals() -> Iterator[None]:
     """Turns refusals and failures of the log into errors for the peer."""
     try:
         yield
-    except RefusedError as error:
+    except StorageRefusedError as error:
         raise RequestError(str(error)) from error
     except EnvironmentFailure as failure:
         _LOGGER.error("%s", failure.render())

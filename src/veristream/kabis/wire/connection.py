@@ -47,7 +47,7 @@ class ConnectionLostError(WireError):
     """The connection ended; it is unknown whether the other side received the request."""
 
 
-class RefusedError(WireError):
+class PeerRefusedError(WireError):
     """The other side knows our identity and refuses the connection."""
 
 
@@ -487,4 +487,4 @@ class ClientConnection(Connection):
         elif kind == _WELCOME:
             self.opened.set_result(self.peer)
         else:
-            self._fail(RefusedError(body.decode("utf-8", "replace")))
+            self._fail(PeerRefusedError(body.decode("utf-8", "replace")))

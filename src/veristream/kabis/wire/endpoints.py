@@ -18,7 +18,7 @@ from veristream.kabis.wire.connection import (
     ConnectionLostError,
     Handlers,
     Limits,
-    RefusedError,
+    PeerRefusedError,
     RequestError,
     ServerConnection,
 )
@@ -44,7 +44,7 @@ __all__ = [
     "Identity",
     "Limits",
     "Peer",
-    "RefusedError",
+    "PeerRefusedError",
     "RequestError",
     "Role",
     "Server",

@@ -118,7 +118,7 @@ def test_wrong_options_are_named(lake: Lake) -> None:
     ):
         assert told in error_of(lake.read("wrong", **options).collect)
     assert "option topics is missing" in error_of(lake.read("").collect)
-    assert "nowhere: no such topic; an admin creates topics" in error_of(lake.read("nowhere").collect)
+    assert "nowhere: no such topic; an admin can create topics" in error_of(lake.read("nowhere").collect)
     fixed = lake.session.read.format("kabis").schema("value BINARY").option("cluster", lake.data)
     assert "the columns of kabis are fixed" in error_of(fixed.option("topics", "wrong").load().collect)
     frame = lake.session.createDataFrame([(1, "x")], "number INT, value STRING")

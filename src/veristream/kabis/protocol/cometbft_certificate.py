@@ -1,10 +1,11 @@
 """A certificate made by CometBFT: precommits for the block whose header names one of our blocks.
 
-The application that runs in every node gives back an *anchor* for each block, the height and the id of our
-last block. CometBFT puts it as the application's hash into the header of its next block, and more than two
-thirds of the validators sign that header's hash. So a certificate is the anchor, its Merkle path among the
-header's fourteen fields, and the votes for the header. It says what votes over our block id say: a correct
-validator signs no header whose application's hash is not its own. Chain, height and round are signed too.
+The application in every node returns an *anchor* for each block: the height and the id of our last block.
+CometBFT puts it as the application hash into the header of its next block, and more than two thirds of the
+validators sign that header's hash. So a certificate is the anchor, its Merkle path among the header's
+fourteen fields, and the votes for the header. It proves as much as votes over our block id: a correct
+validator signs no header with an application hash other than its own. The votes also cover chain, height
+and round.
 
 The encodings are those of CometBFT 0.38 (`types/block.go`, `types/canonical.go`), which follow the
 Tendermint specification; the fields are hashed as in RFC 6962.
@@ -41,20 +42,20 @@ from veristream.kabis.protocol.receipts import (
 
 HEADER_FIELDS = 14
 ANCHOR_FIELD = 10
-"""Where the application's hash stands among the header's fields, counted from 0."""
+"""The position of the application hash among the header's fields, counted from 0."""
 ANCHOR_BYTES = 8 + DIGEST_BYTES
 _PRECOMMIT = 2
 _SECOND_NS = 1_000_000_000
 
 
 def encode_anchor(height: int, block_id: bytes) -> bytes:
-    """What the application gives CometBFT as its hash: our last block, at height 0 the genesis' digest."""
+    """Returns the application hash: our last block, or the genesis' digest at height 0."""
     return height.to_bytes(8, "big") + block_id
 
 
 @dataclass(frozen=True, slots=True)
 class CometVote:
-    """A validator's number in our genesis, the time it gave with its vote, and its signature."""
+    """A validator's position in our genesis, the time in its vote, and its signature."""
 
     validator: U16
     time_ns: U64
@@ -75,7 +76,7 @@ class Votes:
     ]
 
     def message(self, chain_id: str, time_ns: int) -> bytes:
-        """What a validator signed: the canonical vote, its length in front."""
+        """Returns the bytes that a validator signed: the canonical vote, its length in front."""
         parts = encode_integer(1, self.parts_total) + encode_bytes(2, self.parts_hash)
         block_id = encode_bytes(1, self.header_hash) + encode_message(2, parts)
         vote = (
@@ -90,13 +91,13 @@ class Votes:
 
 
 def encode_time(time_ns: int) -> bytes:
-    """A protobuf timestamp."""
+    """Encodes a protobuf timestamp."""
     return encode_integer(1, time_ns // _SECOND_NS) + encode_integer(2, time_ns % _SECOND_NS)
 
 
 @dataclass(frozen=True, slots=True)
 class CometCertificate(Coded):
-    """The proof that CometBFT's validators decided the block of ours which the anchor names."""
+    """The proof that CometBFT's validators decided our block named by the anchor."""
 
     KIND: ClassVar[str] = "cometbft-certificate"
     BYTES_MAX: ClassVar[int] = 1 << 17

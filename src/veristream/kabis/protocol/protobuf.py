@@ -1,4 +1,4 @@
-"""As much of Protocol Buffers as CometBFT signs and speaks: four wire types, no schemas.
+"""The part of Protocol Buffers that CometBFT uses: four wire types, no schemas.
 
 Encoding is canonical as proto3's is in practice: fields ascend, and those with their default value are left
 out. Decoding takes any order, as the format says, and raises `DecodeError` and nothing else.
@@ -17,7 +17,7 @@ _WORD = (1 << 64) - 1
 
 
 def encode_varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; a negative number is its two's complement of 64 bits."""
+    """Encodes a varint: seven bits per byte, lowest first; negative numbers as 64-bit two's complement."""
     value &= _WORD
     parts = bytearray()
     while value > 0x7F:
@@ -28,58 +28,58 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_integer(number: int, value: int) -> bytes:
-    """A field with a whole number, as int32, int64, uint64 or an enum; 0 is left out."""
+    """Encodes an int32, int64, uint64 or enum field; omits 0."""
     return encode_varint(number << 3 | VARINT) + encode_varint(value) if value else b""
 
 
 def encode_fixed(number: int, value: int) -> bytes:
-    """A field with an sfixed64; 0 is left out."""
+    """Encodes an sfixed64 field; omits 0."""
     return encode_varint(number << 3 | FIXED64) + struct.pack("<q", value) if value else b""
 
 
 def encode_bytes(number: int, value: bytes) -> bytes:
-    """A field with bytes or a text; empty ones are left out."""
+    """Encodes a bytes or string field; omits an empty value."""
     return encode_message(number, value) if value else b""
 
 
 def encode_message(number: int, value: bytes) -> bytes:
-    """A field with an encoded message, or an item of a repeated field: there even if it is empty."""
+    """Encodes a message field or an item of a repeated field, even if it is empty."""
     return encode_varint(number << 3 | LENGTH) + encode_varint(len(value)) + value
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A decoded message: the values of each field, in the order in which they came."""
+    """A decoded message: the values of each field, in order of arrival."""
 
     integers: dict[int, int] = field(default_factory=dict)
     blobs: dict[int, list[bytes]] = field(default_factory=dict)
 
     def integer(self, number: int) -> int:
-        """A whole number, of which the last counts; 0 if there is none."""
+        """Returns the last integer of a field; 0 if there is none."""
         return self.integers.get(number, 0)
 
     def blob(self, number: int) -> bytes:
-        """Bytes, of which the last count; empty if there are none."""
+        """Returns the last bytes of a field; empty if there are none."""
         return self.blobs.get(number, [b""])[-1]
 
     def each(self, number: int) -> tuple[bytes, ...]:
-        """All items of a repeated field."""
+        """Returns all items of a repeated field."""
         return tuple(self.blobs.get(number, ()))
 
     def text(self, number: int) -> str:
-        """A text; empty if there is none."""
+        """Returns the text of a field; empty if there is none."""
         try:
             return self.blob(number).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DecodeError("a text that is not UTF-8") from error
+            raise DecodeError("a text is not valid UTF-8") from error
 
     def message(self, number: int) -> Message:
-        """A message inside this one; an empty one if there is none."""
+        """Returns a nested message; an empty one if there is none."""
         return decode(self.blob(number))
 
 
 def decode(data: bytes) -> Message:
-    """The message with this encoding; nothing inside it is looked at yet."""
+    """Decodes a message, but not the messages nested in it."""
     message = Message()
     for number, value in _fields(data):
         if isinstance(value, int):
@@ -108,25 +108,25 @@ def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 taken, at = _take(data, at, length)
                 yield tag >> 3, taken
             case kind:
-                raise DecodeError(f"wire type {kind} is none of those in use")
+                raise DecodeError(f"unsupported wire type {kind}")
 
 
 def decode_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number that begins at a place, and the place after it."""
+    """Returns the number that starts at a position, and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):
-            raise DecodeError("cut off within a number")
+            raise DecodeError("truncated: a number is incomplete")
         byte, at = data[at], at + 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             if value > _WORD:
                 break
             return value, at
-    raise DecodeError("a number of more than 64 bits")
+    raise DecodeError("a number exceeds 64 bits")
 
 
 def _take(data: bytes, at: int, length: int) -> tuple[bytes, int]:
     if length > len(data) - at:
-        raise DecodeError(f"cut off: {length} bytes expected, {len(data) - at} left")
+        raise DecodeError(f"truncated: {length} bytes expected, {len(data) - at} left")
     return data[at : at + length], at + length

@@ -1,8 +1,8 @@
-"""Records that a user pushes, the leaf bytes they become, and which partition they go to.
+"""Records that a user pushes, their encoding as leaves, and the choice of a partition.
 
-A leaf is: a presence byte (bit 0 the key, 1 the value, 2 the timestamp), the key's and the value's lengths,
-the number of headers, the timestamp, then key, value and headers. What is absent has length 0, so that one
-event has one leaf. The fixed part comes first because one `struct` call packs or unpacks it.
+A leaf is: a presence byte (bit 0 the key, 1 the value, 2 the timestamp), the lengths of key and value, the
+number of headers, the timestamp, then key, value and headers. An absent part has length 0, so that an event
+has one leaf. The fixed part comes first because one `struct` call packs or unpacks it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TooLargeError(ValueError):
 
 
 class Record(NamedTuple):
-    """What a user pushes; without a partition the key chooses it. A named tuple for the reason below."""
+    """What a user pushes; without a partition, the key chooses it. A named tuple, see `Event`."""
 
     topic: str
     value: bytes | None
@@ -40,8 +40,8 @@ class Record(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What a leaf says. A named tuple, because a consumer makes one for each event and a frozen dataclass
-    takes twice as long to make."""
+    """The content of a leaf. A named tuple, because a consumer builds one for each event and a frozen
+    dataclass takes twice as long to build."""
 
     key: bytes | None
     value: bytes | None
@@ -52,7 +52,7 @@ class Event(NamedTuple):
 def encode_leaf(
     key: bytes | None, value: bytes | None, headers: Headers = (), timestamp_ms: int | None = None
 ) -> bytes:
-    """The leaf of one event; raises TooLargeError past a limit and ValueError for a time before 1970."""
+    """Encodes an event; raises TooLargeError past a limit and ValueError for a time before 1970."""
     presence = 0
     if key is None:
         key = b""
@@ -69,7 +69,9 @@ def encode_leaf(
     try:
         leaf = _LEAF.pack(presence, len(key), len(value), len(headers), timestamp_ms) + key + value
     except struct.error as error:
-        raise ValueError(f"no leaf holds {len(headers)} headers and the time {timestamp_ms} ms") from error
+        raise ValueError(
+            f"{len(headers)} headers or the time {timestamp_ms} ms do not fit a leaf"
+        ) from error
     if headers:
         leaf += _encode_headers(headers)
     if len(leaf) > LEAF_BYTES_MAX:
@@ -78,19 +80,19 @@ def encode_leaf(
 
 
 def decode_leaf(leaf: bytes) -> Event:
-    """The event of a leaf."""
+    """Decodes a leaf; raises DecodeError."""
     if not _LEAF_BYTES <= len(leaf) <= LEAF_BYTES_MAX:
-        raise DecodeError(f"a leaf of {len(leaf)} bytes")
+        raise DecodeError(f"a leaf of {len(leaf)} bytes, must have {_LEAF_BYTES} to {LEAF_BYTES_MAX}")
     presence, key_length, value_length, header_count, timestamp_ms = _LEAF.unpack_from(leaf)
     key_end = _LEAF_BYTES + key_length
     value_end = key_end + value_length
     if value_end > len(leaf) or presence > 7:
-        raise DecodeError("a leaf that is cut off")
+        raise DecodeError("the leaf is truncated")
     headers: Headers = ()
     if header_count:
         headers = _decode_headers(leaf, value_end, header_count)
     elif value_end != len(leaf):
-        raise DecodeError("a leaf with bytes too many")
+        raise DecodeError("the leaf has trailing bytes")
     if presence == 7:
         return Event(leaf[_LEAF_BYTES:key_end], leaf[key_end:value_end], headers, timestamp_ms)
     if (
@@ -98,7 +100,7 @@ def decode_leaf(leaf: bytes) -> Event:
         or (value_length and not presence & _VALUE)
         or (timestamp_ms and not presence & _TIMESTAMP)
     ):
-        raise DecodeError("a leaf with a part that is absent and not empty")
+        raise DecodeError("an absent part of the leaf is not empty")
     return Event(
         leaf[_LEAF_BYTES:key_end] if presence & _KEY else None,
         leaf[key_end:value_end] if presence & _VALUE else None,
@@ -127,31 +129,31 @@ def _decode_headers(leaf: bytes, at: int, count: int) -> Headers:
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
         if at + _HEADER.size > len(leaf):
-            raise DecodeError("headers that are cut off")
+            raise DecodeError("the headers are truncated")
         name_length, present, value_length = _HEADER.unpack_from(leaf, at)
         at += _HEADER.size
         name_end = at + name_length
         value_end = name_end + value_length
         if value_end > len(leaf) or present > 1 or (value_length and not present):
-            raise DecodeError("headers that are cut off or not as they are written")
+            raise DecodeError("the headers are truncated or not canonical")
         try:
             name = leaf[at:name_end].decode("utf-8")
         except UnicodeDecodeError as error:
-            raise DecodeError("a header's name that is not UTF-8") from error
+            raise DecodeError("the name of a header is not valid UTF-8") from error
         headers.append((name, leaf[name_end:value_end] if present else None))
         at = value_end
     if at != len(leaf):
-        raise DecodeError("a leaf with bytes too many")
+        raise DecodeError("the leaf has trailing bytes")
     return tuple(headers)
 
 
 def choose_partition(key: bytes, partitions: int) -> int:
-    """The partition of a key, the same that Kafka's clients choose."""
+    """Returns the partition of a key, the same as Kafka's clients choose."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's 32-bit hash of a key (`org.apache.kafka.common.utils.Utils.murmur2`), without a sign."""
+    """Returns Kafka's 32-bit hash of a key (`org.apache.kafka.common.utils.Utils.murmur2`), unsigned."""
     factor, mask = 0x5BD1E995, 0xFFFFFFFF
     whole = len(data) // 4
     hashed = 0x9747B28C ^ len(data)

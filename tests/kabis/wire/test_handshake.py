@@ -176,7 +176,7 @@ def test_an_ephemeral_key_of_low_order_is_refused(point: bytes) -> None:
     hello = replace(handshake._Hello.decode(client.hello), ephemeral=point).encode()
     answer = server.answer(hello)
     asked = handshake._client_bytes(CHAIN, hello, answer, CLIENT.peer)
-    with pytest.raises(WireError, match="ephemeral key is none"):
+    with pytest.raises(WireError, match="ephemeral key of the other side is invalid"):
         server.finish(handshake._Proof(CLIENT.peer, CLIENT.signer.sign(asked)).encode())
 
 

@@ -384,7 +384,7 @@ def _derive(
     try:
         shared = crypto_scalarmult(secrets.ephemeral, ephemeral)
     except (CryptoError, RuntimeError) as error:  # a point of low order: anyone would know the secret
-        raise WireError("the other side's ephemeral key is none") from error
+        raise WireError("the ephemeral key of the other side is invalid") from error
     transcript = b"".join(sha256(message).digest() for message in messages)
     keys = blake2b(transcript, key=shared, digest_size=64, person=b"kabis/1/wire-key").digest()
     return keys[:32], keys[32:]

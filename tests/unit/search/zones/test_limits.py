@@ -125,6 +125,7 @@ component P {
 
 
 def test_the_time_limit_is_for_all_searches_of_a_measure_together() -> None:
+    verdict_of(MEASURED, "reachable true maximise clock(y)", Limits(states_max=1))  # loads the native code
     seen: list[float] = []
     limits = Limits(seconds_max=0.25)
     found = result_of(

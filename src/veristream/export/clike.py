@@ -15,37 +15,8 @@ from veristream.export.flat import FlatBlock, Put, Take
 from veristream.export.names import Globals, Locals
 from veristream.export.rewrite import binary, unroll
 from veristream.export.safety import Knowledge
+from veristream.ir import expr as ir
 from veristream.ir.bounds import interval
-from veristream.ir.expr import (
-    Assign,
-    AtLocation,
-    Binary,
-    Call,
-    Check,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
-    Evaluate,
-    Expr,
-    Fold,
-    For,
-    If,
-    IsDone,
-    IsIdle,
-    Let,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    Reset,
-    Return,
-    Statement,
-    Unary,
-    While,
-)
 from veristream.ir.network import Channel
 
 _RANKS: Mapping[str, int] = {
@@ -104,45 +75,47 @@ class Writer:
 
     # Expressions.
 
-    def expr(self, expr: Expr, rank: int = 0) -> str:
+    def expr(self, expr: ir.Expr, rank: int = 0) -> str:
         """Writes an expression, in parentheses if it binds weaker than `rank`."""
         text, own = self._expr(expr)
         return f"({text})" if own < rank else text
 
-    def _expr(self, expr: Expr) -> tuple[str, int]:
+    def _expr(self, expr: ir.Expr) -> tuple[str, int]:
         match expr:
-            case Const(value=value):
+            case ir.Const(value=value):
                 return str(value), _ATOM if value >= 0 else 0
-            case Load(variable=name, indices=indices):
+            case ir.Load(variable=name, indices=indices):
                 place = self._place(indices, self.known.shapes[name])
                 return self._reach(variable_name(self.names, name), place), _ATOM
-            case Local(name=name, index=index):
+            case ir.Local(name=name, index=index):
                 return self._local(name, index), _ATOM
-            case Unary(op="not", operand=Queue(op="empty" | "full" as op, channel=name, indices=indices)):
+            case ir.Unary(
+                op="not", operand=ir.Queue(op="empty" | "full" as op, channel=name, indices=indices)
+            ):
                 channel = self.known.names.channels[name]
                 relation = "> 0" if op == "empty" else f"< {channel.capacity}"
                 return f"{self.length(channel, indices)} {relation}", _RANKS["<"]
-            case Unary(op=op, operand=operand):
+            case ir.Unary(op=op, operand=operand):
                 symbol = "!" if op == "not" else op
                 return symbol + self.expr(operand, _ATOM), _UNARY
-            case Binary():
+            case ir.Binary():
                 return self._binary(expr)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 return self._choice(self.expr(condition, 1), self.expr(then, 1), self.expr(otherwise, 1))
-            case Fold():
+            case ir.Fold():
                 return self._expr(unroll(expr))
-            case Queue(op=op, channel=name, indices=indices):
+            case ir.Queue(op=op, channel=name, indices=indices):
                 channel = self.known.names.channels[name]
                 length = self.length(channel, indices)
                 if op == "len":
                     return length, _ATOM
                 return f"{length} == {0 if op == 'empty' else channel.capacity}", _RANKS["=="]
-            case Peek(channel=name, position=position, part=part, indices=indices):
+            case ir.Peek(channel=name, position=position, part=part, indices=indices):
                 channel = self.known.names.channels[name]
                 return self.cell(channel, part, indices, position), _ATOM
-            case AtLocation() | IsDone() | IsIdle() | Call() | Primed():
+            case ir.AtLocation() | ir.IsDone() | ir.IsIdle() | ir.Call() | ir.Primed():
                 raise AssertionError(f"not straight: {expr}")
-            case ClockTest() | ClockValue() | Deadlocked():
+            case ir.ClockTest() | ir.ClockValue() | ir.Deadlocked():
                 raise AssertionError("timed networks are not exported")
             case _:
                 assert_never(expr)
@@ -151,11 +124,11 @@ class Writer:
         mark = "?" if self.in_c else "->"
         return f"({condition} {mark} {then} : {otherwise})", _ATOM
 
-    def _local(self, name: str, index: Expr | None) -> str:
+    def _local(self, name: str, index: ir.Expr | None) -> str:
         text = self.locals.name(name, self.known.sizes.get(name))
         return text if index is None else f"{text}[{self.expr(index)}]"
 
-    def _binary(self, expr: Binary) -> tuple[str, int]:
+    def _binary(self, expr: ir.Binary) -> tuple[str, int]:
         left, right = expr.left, expr.right
         match expr.op:
             case "implies":
@@ -178,7 +151,7 @@ class Writer:
                 lower = inner + (0 if op in ("or", "and") else 1)
                 return f"{self.expr(left, inner)} {symbol} {self.expr(right, lower)}", rank
 
-    def _wide_shift(self, expr: Binary) -> tuple[str, int]:
+    def _wide_shift(self, expr: ir.Binary) -> tuple[str, int]:
         """Writes a shift that may exceed 31 bits, which C leaves undefined."""
         a, b = self.expr(expr.left, 9), self.expr(expr.right, 9)
         if expr.op == "<<":
@@ -192,29 +165,31 @@ class Writer:
         owner = "now." if self.in_c and name not in self.copies else ""
         return f"{owner}{name}" + ("" if place is None else f"[{place}]")
 
-    def _place(self, indices: tuple[Expr, ...], shape: tuple[int, ...]) -> str | None:
+    def _place(self, indices: tuple[ir.Expr, ...], shape: tuple[int, ...]) -> str | None:
         """Writes the row-major position of an element; None for a variable that is not an array."""
         if not shape:
             return None
         return self.expr(flat_index(indices, shape))
 
-    def length(self, channel: Channel, indices: tuple[Expr, ...]) -> str:
+    def length(self, channel: Channel, indices: tuple[ir.Expr, ...]) -> str:
         """Writes the number of messages in a buffer."""
         place = self._place(indices, channel.shape)
         return self._reach(length_name(self.names, channel.name), place)
 
-    def cell(self, channel: Channel, part: int, indices: tuple[Expr, ...], position: Expr | str) -> str:
+    def cell(
+        self, channel: Channel, part: int, indices: tuple[ir.Expr, ...], position: ir.Expr | str
+    ) -> str:
         """Writes one part of a message in a buffer; a position given as text is already an expression."""
         name = cells_name(self.names, channel.name, part)
-        if isinstance(position, Const) and not channel.shape:
+        if isinstance(position, ir.Const) and not channel.shape:
             return self._reach(name, str(position.value))
         text = position if isinstance(position, str) else self.expr(position, 9)
         if not channel.shape:
             return self._reach(name, text)
         row = flat_index(indices, channel.shape)
-        if isinstance(row, Const):
+        if isinstance(row, ir.Const):
             start = row.value * channel.capacity
-            if isinstance(position, Const):
+            if isinstance(position, ir.Const):
                 return self._reach(name, str(start + position.value))
             return self._reach(name, text if start == 0 else f"{start} + {text}")
         return self._reach(name, f"{self.expr(row, 10)} * {channel.capacity} + {text}")
@@ -225,31 +200,31 @@ class Writer:
         """Writes the statements, one per line unless they contain blocks; each ends in a semicolon."""
         return [line for statement in block for line in self._statement(statement)]
 
-    def _statement(self, statement: Statement | Put | Take) -> list[str]:
+    def _statement(self, statement: ir.Statement | Put | Take) -> list[str]:
         match statement:
-            case Assign(target=target, value=value):
+            case ir.Assign(target=target, value=value):
                 return [f"{self.expr(target)} = {self.expr(value)};"]
-            case Let(name=name, value=value, size=None):
+            case ir.Let(name=name, value=value, size=None):
                 return [f"{self._local(name, None)} = {self.expr(value)};"]
-            case Let(name=name, value=value, size=size):
+            case ir.Let(name=name, value=value, size=size):
                 assert size is not None
                 text, array = self.expr(value), self._local(name, None)
                 return [f"{array}[{i}] = {text};" for i in range(size)]
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 return self._if(self.expr(condition), self.lines(then), self.lines(otherwise))
-            case While(condition=condition, body=body):
+            case ir.While(condition=condition, body=body):
                 return self._loop(self.expr(condition), self.lines(body))
-            case For(name=name, low=low, high=high, body=body):
+            case ir.For(name=name, low=low, high=high, body=body):
                 counter = self._local(name, None)
                 lines = [*self.lines(body), f"{counter} = {counter} + 1;"]
                 return [f"{counter} = {low};", *self._loop(f"{counter} <= {high}", lines)]
-            case Check(condition=condition, message=message):
+            case ir.Check(condition=condition, message=message):
                 return [self._check(self.expr(condition, 1), message)]
             case Put():
                 return self._put(statement)
             case Take():
                 return self._take(statement)
-            case Return() | Evaluate() | Reset():
+            case ir.Return() | ir.Evaluate() | ir.Reset():
                 raise AssertionError(f"not straight: {statement}")
             case _:
                 assert_never(statement)
@@ -289,28 +264,28 @@ class Writer:
         length = self.length(channel, take.indices)
         return [*self._move_up(channel, take.indices), f"{length} = {length} - 1;"]
 
-    def _move_up(self, channel: Channel, indices: tuple[Expr, ...]) -> list[str]:
+    def _move_up(self, channel: Channel, indices: tuple[ir.Expr, ...]) -> list[str]:
         lines: list[str] = []
         parts = range(len(channel.fields))
         last = channel.capacity - 1
 
-        def cell(part: int, position: Expr | str) -> str:
+        def cell(part: int, position: ir.Expr | str) -> str:
             return self.cell(channel, part, indices, position)
 
         if channel.capacity <= UNROLLED_CELLS_MAX:
             for i in range(last):
-                lines += [f"{cell(part, Const(i))} = {cell(part, Const(i + 1))};" for part in parts]
+                lines += [f"{cell(part, ir.Const(i))} = {cell(part, ir.Const(i + 1))};" for part in parts]
         elif parts:
             body = [f"{cell(part, 'cursor')} = {cell(part, 'cursor + 1')};" for part in parts]
             lines += ["cursor = 0;", *self._loop(f"cursor < {last}", [*body, "cursor = cursor + 1;"])]
-        return lines + [f"{cell(part, Const(last))} = 0;" for part in parts]
+        return lines + [f"{cell(part, ir.Const(last))} = 0;" for part in parts]
 
 
-def flat_index(indices: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
+def flat_index(indices: tuple[ir.Expr, ...], shape: tuple[int, ...]) -> ir.Expr:
     """Returns the row-major position of an element in its array."""
     position = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=True):
-        position = binary("+", binary("*", position, Const(size)), index)
+        position = binary("+", binary("*", position, ir.Const(size)), index)
     return position
 
 

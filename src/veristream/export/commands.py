@@ -21,41 +21,16 @@ from veristream.export.flat import (
 )
 from veristream.export.rewrite import any_of, binary, chain, negate, truth
 from veristream.export.straight import Straightener
+from veristream.ir import expr as ir
+from veristream.ir import network as net
 from veristream.ir.actions import Action, Movement, choices, edges_on, list_actions
-from veristream.ir.expr import (
-    FALSE,
-    TRUE,
-    Assign,
-    Binary,
-    Conditional,
-    Const,
-    Expr,
-    If,
-    Let,
-    Peek,
-    Queue,
-    Statement,
-    Type,
-)
-from veristream.ir.network import (
-    Bind,
-    Channel,
-    ChannelKind,
-    Component,
-    Edge,
-    LocationKind,
-    Meet,
-    Network,
-    Receive,
-    Select,
-)
 from veristream.ir.property import DeadlockFree
 
 BARRIER_COMBINATIONS_MAX = 64
 """With more combinations, a barrier becomes one command, which chooses the edges itself."""
 
 
-def flatten(network: Network) -> Flat:
+def flatten(network: net.Network) -> Flat:
     """Returns the network as guarded commands; raises ModelError if it is timed."""
     _refuse_time(network)
     straight = Straightener(network, location_variables(network))
@@ -73,11 +48,11 @@ def flatten(network: Network) -> Flat:
     )
 
 
-def _asks_for_deadlocks(network: Network) -> bool:
+def _asks_for_deadlocks(network: net.Network) -> bool:
     return any(isinstance(property_.claim, DeadlockFree) for property_ in network.properties)
 
 
-def _refuse_time(network: Network) -> None:
+def _refuse_time(network: net.Network) -> None:
     hint = "SPIN and TLC check only untimed models"
     for clock in network.clocks:
         raise ModelError("a clock cannot be exported", clock.span, f"{hint}: remove the clocks")
@@ -86,13 +61,13 @@ def _refuse_time(network: Network) -> None:
 
 
 class _Builder:
-    def __init__(self, network: Network, straight: Straightener) -> None:
+    def __init__(self, network: net.Network, straight: Straightener) -> None:
         self.network = network
         self.straight = straight
         self.effects = Effects(network, straight)
         self.channels = {channel.name: channel for channel in network.channels}
-        self.committed = _places(network, LocationKind.COMMITTED)
-        self.atomic = _places(network, LocationKind.ATOMIC)
+        self.committed = _places(network, net.LocationKind.COMMITTED)
+        self.atomic = _places(network, net.LocationKind.ATOMIC)
         self._count = 0
 
     def commands(self, action: Action) -> Iterator[Command]:
@@ -109,15 +84,15 @@ class _Builder:
         else:
             yield from self._command(action, [])
 
-    def _partners(self, action: Action, component: int) -> list[Edge]:
+    def _partners(self, action: Action, component: int) -> list[net.Edge]:
         sync = self.network.components[action.leader].edges[action.edge].sync
         assert sync is not None
-        kind = Meet if action.movement is Movement.BARRIER else Receive
+        kind = net.Meet if action.movement is Movement.BARRIER else net.Receive
         owner = self.network.components[component]
         return [owner.edges[i] for i in edges_on(self.network, component, sync.channel, kind)]
 
     def _command(
-        self, action: Action, fixed: list[tuple[int, Edge]], first: bool | None = None
+        self, action: Action, fixed: list[tuple[int, net.Edge]], first: bool | None = None
     ) -> Iterator[Command]:
         """Yields the command of the leader with fixed followers; other followers are chosen in the command.
 
@@ -137,7 +112,7 @@ class _Builder:
         message, tests = self._lead(leader)
         for follower in movers[1:]:
             tests += self._follow(follower, message)
-        prelude: list[Statement] = []
+        prelude: list[ir.Statement] = []
         loose: list[Mover] = []
         for component in action.others if not fixed else ():
             found, more = self._loose(action, component, message, tests, prelude)
@@ -147,7 +122,7 @@ class _Builder:
         leaves = self._leaves(self.atomic, movers, loose)
         if first is not None:
             tests.append(Demand(leaves if first else negate(leaves)))
-        elif leaves not in (TRUE, FALSE):
+        elif leaves not in (ir.TRUE, ir.FALSE):
             yield from self._command(action, fixed, first=True)
             yield from self._command(action, fixed, first=False)
             return
@@ -165,19 +140,19 @@ class _Builder:
             ready,
             update,
             self.effects.kept(movers, loose),
-            leaves == TRUE if first is None else first,
+            leaves == ir.TRUE if first is None else first,
         )
 
     # Who and when.
 
-    def _mover(self, component: Component, position: int) -> tuple[Mover, list[Select]]:
+    def _mover(self, component: net.Component, position: int) -> tuple[Mover, list[net.Select]]:
         edge = component.edges[position]
-        scope: dict[str, Expr] = {}
-        selected: list[Select] = []
+        scope: dict[str, ir.Expr] = {}
+        selected: list[net.Select] = []
         for select in edge.select:
-            local = self.straight.fresh(select.name, Type(select.low, max(select.low, select.high)))
+            local = self.straight.fresh(select.name, ir.Type(select.low, max(select.low, select.high)))
             scope[select.name] = local
-            selected.append(Select(local.name, select.low, select.high))
+            selected.append(net.Select(local.name, select.low, select.high))
         return Mover(component, edge, scope), selected
 
     def _place(self, mover: Mover) -> list[Demand]:
@@ -189,7 +164,7 @@ class _Builder:
     def _lead(self, leader: Mover) -> tuple[Message, list[Demand]]:
         edge, scope = leader.edge, leader.scope
         rename = self.straight.rename
-        if isinstance(edge.sync, Receive):
+        if isinstance(edge.sync, net.Receive):
             return self._lead_receive(leader, edge.sync)
         tests = [] if edge.guard is None else [Demand(rename(edge.guard, scope))]
         if edge.sync is None:
@@ -197,51 +172,51 @@ class _Builder:
         channel = self.channels[edge.sync.channel]
         indices, bounds = self._indices(edge.sync.indices, channel, scope)
         tests += bounds
-        if isinstance(edge.sync, Meet):
+        if isinstance(edge.sync, net.Meet):
             return Message(indices), tests
-        if channel.kind is ChannelKind.BUFFER:
-            full = self._trusted(Queue("full", channel.name, indices))
+        if channel.kind is net.ChannelKind.BUFFER:
+            full = self._trusted(ir.Queue("full", channel.name, indices))
             fault = f"the queue {channel.name} is full" if channel.overflow_faults else ""
             tests.append(Demand(negate(full), (), fault, edge.sync.span))
         values = tuple(rename(value, scope) for value in edge.sync.values)
         for value, type_ in zip(values, channel.fields, strict=True):
-            if not isinstance(value, Const) or not type_.low <= value.value <= type_.high:
+            if not isinstance(value, ir.Const) or not type_.low <= value.value <= type_.high:
                 fault = f"outside a field of {channel.name}"
-                tests.append(Demand(TRUE, (value,), fault, value.span, (value, type_)))
+                tests.append(Demand(ir.TRUE, (value,), fault, value.span, (value, type_)))
         return Message(indices, values), tests
 
     def _indices(
-        self, exprs: tuple[Expr, ...], channel: Channel, scope: dict[str, Expr]
-    ) -> tuple[tuple[Expr, ...], list[Demand]]:
+        self, exprs: tuple[ir.Expr, ...], channel: net.Channel, scope: dict[str, ir.Expr]
+    ) -> tuple[tuple[ir.Expr, ...], list[Demand]]:
         indices = tuple(self.straight.rename(index, scope) for index in exprs)
         tests = []
         for index, size in zip(indices, channel.shape, strict=True):
             fault = f"outside the array {channel.name}"
-            tests.append(Demand(TRUE, (index,), fault, index.span, (index, Type(0, size - 1))))
+            tests.append(Demand(ir.TRUE, (index,), fault, index.span, (index, ir.Type(0, size - 1))))
         return indices, tests
 
-    def _trusted(self, expr: Expr) -> Expr:
+    def _trusted(self, expr: ir.Expr) -> ir.Expr:
         """Marks the expression as safe, since earlier tests ensure it."""
         self.straight.known.trusted.add(expr)
         return expr
 
-    def _lead_receive(self, leader: Mover, sync: Receive) -> tuple[Message, list[Demand]]:
+    def _lead_receive(self, leader: Mover, sync: net.Receive) -> tuple[Message, list[Demand]]:
         channel = self.channels[sync.channel]
         indices, tests = self._indices(sync.indices, channel, leader.scope)
-        tests.append(Demand(negate(self._trusted(Queue("empty", channel.name, indices)))))
+        tests.append(Demand(negate(self._trusted(ir.Queue("empty", channel.name, indices)))))
         received = [
-            self._trusted(Peek(channel.name, Const(0), part, indices))
+            self._trusted(ir.Peek(channel.name, ir.Const(0), part, indices))
             for part in range(len(channel.fields))
         ]
         tests += self._receive(leader, sync, tuple(received))
         return Message(indices, tuple(received)), tests
 
-    def _receive(self, mover: Mover, sync: Receive, values: tuple[Expr, ...]) -> list[Demand]:
+    def _receive(self, mover: Mover, sync: net.Receive, values: tuple[ir.Expr, ...]) -> list[Demand]:
         """Returns the mover's demands on the message, and its guard; adds the bound names to its scope."""
         tests = []
-        bound: dict[str, Expr] = {}
+        bound: dict[str, ir.Expr] = {}
         for pattern, value in zip(sync.patterns, values, strict=True):
-            if isinstance(pattern, Bind):
+            if isinstance(pattern, net.Bind):
                 bound[pattern.name] = value
             else:
                 wanted = self.straight.rename(pattern.value, mover.scope)
@@ -253,12 +228,12 @@ class _Builder:
 
     def _follow(self, follower: Mover, message: Message) -> list[Demand]:
         sync = follower.edge.sync
-        assert isinstance(sync, Receive | Meet)
+        assert isinstance(sync, net.Receive | net.Meet)
         tests = []
         for index, wanted in zip(sync.indices, message.indices, strict=True):
             own = self.straight.rename(index, follower.scope)
             tests.append(Demand(binary("==", own, wanted)))
-        if isinstance(sync, Receive):
+        if isinstance(sync, net.Receive):
             return tests + self._receive(follower, sync, message.values)
         if follower.edge.guard is not None:
             tests.append(Demand(self.straight.rename(follower.edge.guard, follower.scope)))
@@ -272,63 +247,63 @@ class _Builder:
         component: int,
         message: Message,
         tests: list[Demand],
-        prelude: list[Statement],
-    ) -> tuple[list[Mover], list[Select]]:
+        prelude: list[ir.Statement],
+    ) -> tuple[list[Mover], list[net.Select]]:
         """Returns the ways in which the component may follow; a number says which one it takes, if any.
 
         If several edges can be enabled at one location, a choice selects one of those enabled.
         """
         owner = self.network.components[component]
         ways: list[Mover] = []
-        enabled: list[Expr] = []
+        enabled: list[ir.Expr] = []
         for edge in self._partners(action, component):
             for choice in choices(edge):
-                way = Mover(owner, edge, {name: Const(value) for name, value in choice.items()})
+                way = Mover(owner, edge, {name: ir.Const(value) for name, value in choice.items()})
                 conditions = [d.condition for d in (*self._place(way), *self._follow(way, message))]
-                condition = chain("and", map(truth, conditions), TRUE)
-                if condition != FALSE:
+                condition = chain("and", map(truth, conditions), ir.TRUE)
+                if condition != ir.FALSE:
                     way.enabled = condition
                     ways.append(way)
                     enabled.append(condition)
         if action.movement is Movement.BARRIER:
             tests.append(Demand(any_of(enabled), tuple(enabled)))
         else:
-            tests.append(Demand(TRUE, tuple(enabled)))
+            tests.append(Demand(ir.TRUE, tuple(enabled)))
         sources = [way.edge.source for way in ways]
         rank_max = max(map(sources.count, sources), default=0)
-        selected: list[Select] = []
-        pick: Expr = Const(0)
+        selected: list[net.Select] = []
+        pick: ir.Expr = ir.Const(0)
         if rank_max > 1:
-            local = self.straight.fresh("pick", Type(0, rank_max - 1))
-            selected.append(Select(local.name, 0, rank_max - 1))
-            count = chain("+", enabled, Const(0))
-            tests.append(Demand(binary("or", binary("==", local, Const(0)), binary(">", count, local))))
+            local = self.straight.fresh("pick", ir.Type(0, rank_max - 1))
+            selected.append(net.Select(local.name, 0, rank_max - 1))
+            count = chain("+", enabled, ir.Const(0))
+            tests.append(Demand(binary("or", binary("==", local, ir.Const(0)), binary(">", count, local))))
             pick = local
         number = self._choose(enabled, pick, prelude)
         for i, way in enumerate(ways, 1):
-            way.taken = binary("==", number, Const(i))
+            way.taken = binary("==", number, ir.Const(i))
         return ways, selected
 
-    def _choose(self, enabled: list[Expr], pick: Expr, prelude: list[Statement]) -> Expr:
+    def _choose(self, enabled: list[ir.Expr], pick: ir.Expr, prelude: list[ir.Statement]) -> ir.Expr:
         """Returns the number, from 1, of the enabled way with the picked rank; 0 if none is enabled."""
         straight = self.straight
-        type_ = Type(0, len(enabled))
-        if pick == Const(0):
-            number: Expr = Const(0)
+        type_ = ir.Type(0, len(enabled))
+        if pick == ir.Const(0):
+            number: ir.Expr = ir.Const(0)
             for i in range(len(enabled), 0, -1):
-                number = Conditional(enabled[i - 1], Const(i), number)
+                number = ir.Conditional(enabled[i - 1], ir.Const(i), number)
             return straight.keep("way", self.effects.known(number, prelude), prelude)
         way, seen = straight.fresh("way", type_), straight.fresh("seen", type_)
-        prelude += [Let(way.name, type_, Const(0)), Let(seen.name, type_, Const(0))]
+        prelude += [ir.Let(way.name, type_, ir.Const(0)), ir.Let(seen.name, type_, ir.Const(0))]
         for i, condition in enumerate(enabled, 1):
             holds = self.effects.known(condition, prelude)
-            chosen = If(binary("==", seen, pick), (Assign(way, Const(i)),))
-            prelude.append(If(holds, (chosen, Assign(seen, binary("+", seen, Const(1))))))
+            chosen = ir.If(binary("==", seen, pick), (ir.Assign(way, ir.Const(i)),))
+            prelude.append(ir.If(holds, (chosen, ir.Assign(seen, binary("+", seen, ir.Const(1))))))
         return way
 
     # Priority.
 
-    def _leaves(self, places: set[tuple[str, str]], movers: list[Mover], loose: list[Mover]) -> Expr:
+    def _leaves(self, places: set[tuple[str, str]], movers: list[Mover], loose: list[Mover]) -> ir.Expr:
         """Returns the condition that one of the movers leaves one of the places."""
 
         def leaves(mover: Mover) -> bool:
@@ -336,26 +311,26 @@ class _Builder:
             return here and not (mover.edge.late and places is self.atomic)
 
         if any(map(leaves, movers)):
-            return TRUE
+            return ir.TRUE
         # A component that takes a way from a location has one enabled there, so this test suffices.
         return any_of([way.enabled for way in loose if leaves(way)])
 
     def _priority(self, movers: list[Mover], loose: list[Mover]) -> list[Demand]:
         """Demands that, while components are at committed locations, one of them moves."""
         leaves = self._leaves(self.committed, movers, loose)
-        if leaves == TRUE:
+        if leaves == ir.TRUE:
             return []
         moving = {mover.component.name for mover in movers}
         others = {place for place in self.committed if place[0] not in moving}
         here = some_at(self.network, self.straight, others)
-        if here == FALSE:
+        if here == ir.FALSE:
             return []
-        if leaves == FALSE:
+        if leaves == ir.FALSE:
             return [Demand(_none(here))]
         return [Demand(binary("or", _none(here), leaves))]
 
 
-def _places(network: Network, kind: LocationKind) -> set[tuple[str, str]]:
+def _places(network: net.Network, kind: net.LocationKind) -> set[tuple[str, str]]:
     return {
         (component.name, place.name)
         for component in network.components
@@ -364,9 +339,9 @@ def _places(network: Network, kind: LocationKind) -> set[tuple[str, str]]:
     }
 
 
-def _none(disjunction: Expr) -> Expr:
+def _none(disjunction: ir.Expr) -> ir.Expr:
     """Negates a disjunction of comparisons, as a conjunction of their negations."""
-    if isinstance(disjunction, Binary) and disjunction.op == "or":
+    if isinstance(disjunction, ir.Binary) and disjunction.op == "or":
         return binary("and", _none(disjunction.left), _none(disjunction.right))
     return negate(disjunction)
 

@@ -11,22 +11,7 @@ from dataclasses import dataclass, replace
 
 from veristream.export.rewrite import all_of, any_of, binary, substitute, substitute_statement, truth
 from veristream.export.straight import Straightener, idle_code, location_variable
-from veristream.ir.expr import (
-    BOOL,
-    FALSE,
-    TRUE,
-    Assign,
-    Block,
-    Check,
-    Const,
-    Expr,
-    If,
-    Let,
-    Load,
-    Local,
-    Statement,
-    Type,
-)
+from veristream.ir import expr as ir
 from veristream.ir.network import Channel, ChannelKind, Network, Select, Variable, all_variables
 from veristream.source import NOWHERE, Span
 
@@ -35,8 +20,8 @@ from veristream.source import NOWHERE, Span
 class Test:
     """A condition of a command; the model faults if `safe` is false."""
 
-    condition: Expr
-    safe: Expr = TRUE
+    condition: ir.Expr
+    safe: ir.Expr = ir.TRUE
     message: str = ""
 
 
@@ -45,8 +30,8 @@ class Put:
     """Appends a message to a buffer that has room."""
 
     channel: str
-    indices: tuple[Expr, ...]
-    values: tuple[Expr, ...]
+    indices: tuple[ir.Expr, ...]
+    values: tuple[ir.Expr, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +39,14 @@ class Take:
     """Removes the oldest message of a buffer that is not empty."""
 
     channel: str
-    indices: tuple[Expr, ...]
+    indices: tuple[ir.Expr, ...]
 
 
-FlatBlock = tuple[Statement | Put | Take, ...]
+FlatBlock = tuple[ir.Statement | Put | Take, ...]
 """Straight statements; `Put` and `Take` occur only at the top level."""
 
-READY = Local("ready$")
-KEPT = Local("kept$")
+READY = ir.Local("ready$")
+KEPT = ir.Local("kept$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +78,9 @@ class Flat:
     variables: tuple[Variable, ...]
     buffers: tuple[Channel, ...]
     commands: tuple[Command, ...]
-    terminated: Expr | None
-    committed: Expr  # some component is at a committed location
-    atomic: Expr  # some component is at an atomic location
+    terminated: ir.Expr | None
+    committed: ir.Expr  # some component is at a committed location
+    atomic: ir.Expr  # some component is at an atomic location
     straight: Straightener
 
 
@@ -104,11 +89,11 @@ class Demand:
     """A test before it is straightened: `evaluated` must not fault and `fits` must be within its type. If
     `fault` is set, the model faults with that message unless the condition holds."""
 
-    condition: Expr
-    evaluated: tuple[Expr, ...] = ()
+    condition: ir.Expr
+    evaluated: tuple[ir.Expr, ...] = ()
     fault: str = ""
     span: Span = NOWHERE
-    fits: tuple[Expr, Type] | None = None
+    fits: tuple[ir.Expr, ir.Type] | None = None
 
 
 def location_variables(network: Network) -> tuple[Variable, ...]:
@@ -128,7 +113,7 @@ def location_variables(network: Network) -> tuple[Variable, ...]:
         start = idle_code(component) if component.idle else places.index(component.initial)
         high = idle_code(component) if idles else len(places) - 1
         name = location_variable(component.name)
-        found.append(Variable(name, Type(0, high), (), (start,), component.span))
+        found.append(Variable(name, ir.Type(0, high), (), (start,), component.span))
     return tuple(found)
 
 
@@ -143,8 +128,8 @@ def settle(demands: list[Demand], straight: Straightener) -> tuple[tuple[Test, .
         condition = truth(straight.expand(demand.condition))
         message = demand.fault or "a test of the model fails"
         if demand.fault:
-            safe, condition = binary("and", safe, condition), TRUE
-        if (safe, condition) != (TRUE, TRUE):
+            safe, condition = binary("and", safe, condition), ir.TRUE
+        if (safe, condition) != (ir.TRUE, ir.TRUE):
             tests.append(Test(condition, safe, message))
         straight.learn(condition)
     return tuple(tests), ()
@@ -158,21 +143,21 @@ def _with_range(demand: Demand, straight: Straightener) -> Demand:
 
 
 def _ready(demands: list[Demand], straight: Straightener) -> FlatBlock:
-    inner: list[Statement] = [Assign(READY, TRUE)]
+    inner: list[ir.Statement] = [ir.Assign(READY, ir.TRUE)]
     for demand in reversed(demands):
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         demand = _with_range(demand, straight)
         for part in demand.evaluated:
             straight.value(part, out)
         condition = straight.value(demand.condition, out)
         if demand.fault:
-            inner = [*out, Check(condition, demand.fault, demand.span), *inner]
+            inner = [*out, ir.Check(condition, demand.fault, demand.span), *inner]
         else:
-            inner = [*out, If(condition, tuple(inner))]
-    return (Let(READY.name, BOOL, FALSE), *inner)
+            inner = [*out, ir.If(condition, tuple(inner))]
+    return (ir.Let(READY.name, ir.BOOL, ir.FALSE), *inner)
 
 
-def termination(network: Network, straight: Straightener) -> Expr:
+def termination(network: Network, straight: Straightener) -> ir.Expr:
     """Returns the condition that every component is idle or at a final location, or `terminal` holds."""
     ended = all_of(
         binary("or", straight.idle(component.name), straight.done(component.name))
@@ -193,7 +178,7 @@ def state_variables(network: Network) -> tuple[Variable, ...]:
     return location_variables(network) + all_variables(network)
 
 
-def some_at(network: Network, straight: Straightener, places: set[tuple[str, str]]) -> Expr:
+def some_at(network: Network, straight: Straightener, places: set[tuple[str, str]]) -> ir.Expr:
     """Returns the condition that some component is at one of the places."""
     return any_of(
         [
@@ -205,13 +190,13 @@ def some_at(network: Network, straight: Straightener, places: set[tuple[str, str
     )
 
 
-def set_location(component: str, code: int, straight: Straightener) -> Block:
+def set_location(component: str, code: int, straight: Straightener) -> ir.Block:
     """Moves the component to the location; empty if it has only one."""
     name = location_variable(component)
-    return (Assign(Load(name), Const(code)),) if name in straight.located else ()
+    return (ir.Assign(ir.Load(name), ir.Const(code)),) if name in straight.located else ()
 
 
-def specialise(command: Command, values: dict[str, Expr]) -> Command:
+def specialise(command: Command, values: dict[str, ir.Expr]) -> Command:
     """Returns the command for one choice of values."""
     if not values:
         return command
@@ -228,7 +213,7 @@ def specialise(command: Command, values: dict[str, Expr]) -> Command:
     return replace(command, choices=(), tests=tests, update=update)
 
 
-def substitute_exchange(statement: Put | Take, values: dict[str, Expr]) -> Put | Take:
+def substitute_exchange(statement: Put | Take, values: dict[str, ir.Expr]) -> Put | Take:
     """Replaces local names in the statement."""
     indices = tuple(substitute(index, values) for index in statement.indices)
     if isinstance(statement, Take):

@@ -8,24 +8,7 @@ from __future__ import annotations
 
 from veristream.export.flat import FlatBlock, Put, Take, substitute_exchange
 from veristream.export.rewrite import substitute_statement, walk
-from veristream.ir.expr import (
-    Assign,
-    Check,
-    Const,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Let,
-    Load,
-    Local,
-    Peek,
-    Queue,
-    Reset,
-    Return,
-    Statement,
-    While,
-)
+from veristream.ir import expr as ir
 
 USES_MAX = 3
 """A value with operators is repeated at most this often."""
@@ -37,7 +20,7 @@ def forward(block: FlatBlock) -> FlatBlock:
     position = 0
     while position < len(statements):
         found = statements[position]
-        if isinstance(found, Let) and _can_go(found, statements[position + 1 :]):
+        if isinstance(found, ir.Let) and _can_go(found, statements[position + 1 :]):
             values = {found.name: found.value}
             rest = [_substitute(statement, values) for statement in statements[position + 1 :]]
             statements[position:] = rest
@@ -51,49 +34,53 @@ def _drop_last(block: FlatBlock) -> FlatBlock:
     for position, found in enumerate(block):
         if isinstance(found, Take):
             rest = block[position + 1 :]
-            stable = all(isinstance(index, Const) for index in found.indices)
+            stable = all(isinstance(index, ir.Const) for index in found.indices)
             if stable and found.channel not in {name for s in rest for name in _reads(s) | _writes(s)}:
                 return (*block[:position], *rest, found)
     return block
 
 
-def _can_go(let: Let, rest: list[Statement | Put | Take]) -> bool:
+def _can_go(let: ir.Let, rest: list[ir.Statement | Put | Take]) -> bool:
     if let.size is not None or any(let.name in _assigned(statement) for statement in rest):
         return False
     using = [i for i, statement in enumerate(rest) if let.name in _locals(statement)]
     if not using:
         return True
     uses = sum(_count(statement, let.name) for statement in rest)
-    if uses > USES_MAX and not isinstance(let.value, Const | Load | Local | Peek):
+    if uses > USES_MAX and not isinstance(let.value, ir.Const | ir.Load | ir.Local | ir.Peek):
         return False
     last = rest[using[-1]]
     # The last use may change what it reads if it reads everything before it writes.
-    until = using[-1] if isinstance(last, Assign) else using[-1] + 1
+    until = using[-1] if isinstance(last, ir.Assign) else using[-1] + 1
     changed = {name for statement in rest[:until] for name in _writes(statement) | _assigned(statement)}
     value = list(walk(let.value))
-    return not changed & (_read_names(value) | {part.name for part in value if isinstance(part, Local)})
+    return not changed & (_read_names(value) | {part.name for part in value if isinstance(part, ir.Local)})
 
 
-def _substitute(statement: Statement | Put | Take, values: dict[str, Expr]) -> Statement | Put | Take:
+def _substitute(
+    statement: ir.Statement | Put | Take, values: dict[str, ir.Expr]
+) -> ir.Statement | Put | Take:
     if isinstance(statement, Put | Take):
         return substitute_exchange(statement, values)
     return substitute_statement(statement, values)
 
 
-def list_exprs(statement: Statement | Put | Take) -> list[Expr]:
+def list_exprs(statement: ir.Statement | Put | Take) -> list[ir.Expr]:
     """Returns all expressions in the statement and in nested ones."""
     match statement:
-        case Assign(target=target, value=value):
+        case ir.Assign(target=target, value=value):
             return [value, target]
-        case Let(value=value) | Return(value=value) | Evaluate(value=value) | Reset(value=value):
+        case (
+            ir.Let(value=value) | ir.Return(value=value) | ir.Evaluate(value=value) | ir.Reset(value=value)
+        ):
             return [value]
-        case Check(condition=condition):
+        case ir.Check(condition=condition):
             return [condition]
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
             return [condition, *(expr for inner in then + otherwise for expr in list_exprs(inner))]
-        case While(condition=condition, body=body):
+        case ir.While(condition=condition, body=body):
             return [condition, *(expr for inner in body for expr in list_exprs(inner))]
-        case For(body=body):
+        case ir.For(body=body):
             return [expr for inner in body for expr in list_exprs(inner)]
         case Put(indices=indices, values=values):
             return [*indices, *values]
@@ -101,47 +88,47 @@ def list_exprs(statement: Statement | Put | Take) -> list[Expr]:
             return list(indices)
 
 
-def _parts(statement: Statement | Put | Take) -> list[Expr]:
+def _parts(statement: ir.Statement | Put | Take) -> list[ir.Expr]:
     return [part for expr in list_exprs(statement) for part in walk(expr)]
 
 
-def _read_names(parts: list[Expr]) -> set[str]:
+def _read_names(parts: list[ir.Expr]) -> set[str]:
     """Returns the names of variables and buffers, which are distinct in a model."""
-    return {part.variable for part in parts if isinstance(part, Load)} | {
-        part.channel for part in parts if isinstance(part, Queue | Peek)
+    return {part.variable for part in parts if isinstance(part, ir.Load)} | {
+        part.channel for part in parts if isinstance(part, ir.Queue | ir.Peek)
     }
 
 
-def _reads(statement: Statement | Put | Take) -> set[str]:
+def _reads(statement: ir.Statement | Put | Take) -> set[str]:
     own = {statement.channel} if isinstance(statement, Put | Take) else set[str]()
     return own | _read_names(_parts(statement))
 
 
-def _locals(statement: Statement | Put | Take) -> set[str]:
-    return {part.name for part in _parts(statement) if isinstance(part, Local)}
+def _locals(statement: ir.Statement | Put | Take) -> set[str]:
+    return {part.name for part in _parts(statement) if isinstance(part, ir.Local)}
 
 
-def _count(statement: Statement | Put | Take, name: str) -> int:
-    return sum(1 for part in _parts(statement) if isinstance(part, Local) and part.name == name)
+def _count(statement: ir.Statement | Put | Take, name: str) -> int:
+    return sum(1 for part in _parts(statement) if isinstance(part, ir.Local) and part.name == name)
 
 
-def _targets(statement: Statement | Put | Take) -> list[Load | Local]:
+def _targets(statement: ir.Statement | Put | Take) -> list[ir.Load | ir.Local]:
     match statement:
-        case Assign(target=target):
+        case ir.Assign(target=target):
             return [target]
-        case If(then=then, otherwise=otherwise):
+        case ir.If(then=then, otherwise=otherwise):
             return [target for inner in then + otherwise for target in _targets(inner)]
-        case While(body=body) | For(body=body):
+        case ir.While(body=body) | ir.For(body=body):
             return [target for inner in body for target in _targets(inner)]
         case _:
             return []
 
 
-def _writes(statement: Statement | Put | Take) -> set[str]:
+def _writes(statement: ir.Statement | Put | Take) -> set[str]:
     if isinstance(statement, Put | Take):
         return {statement.channel}
-    return {target.variable for target in _targets(statement) if isinstance(target, Load)}
+    return {target.variable for target in _targets(statement) if isinstance(target, ir.Load)}
 
 
-def _assigned(statement: Statement | Put | Take) -> set[str]:
-    return {target.name for target in _targets(statement) if isinstance(target, Local)}
+def _assigned(statement: ir.Statement | Put | Take) -> set[str]:
+    return {target.name for target in _targets(statement) if isinstance(target, ir.Local)}

@@ -22,58 +22,26 @@ from veristream.export.flat import Command, Flat, specialise
 from veristream.export.forward import forward
 from veristream.export.names import Globals, Locals
 from veristream.export.rewrite import all_of, any_of, children, negate, walk
-from veristream.ir.expr import (
-    FALSE,
-    TRUE,
-    Binary,
-    Conditional,
-    Const,
-    Expr,
-    Fold,
-    Load,
-    Queue,
-    Type,
-)
+from veristream.ir import expr as ir
+from veristream.ir import property as prop
 from veristream.ir.network import FairnessMark, Network
-from veristream.ir.property import (
-    Always,
-    DeadlockFree,
-    Deterministic,
-    DivergenceFree,
-    Fairness,
-    Formula,
-    Holds,
-    Inevitable,
-    LeadsTo,
-    NonTerminating,
-    Occurs,
-    PotentiallyAlways,
-    Property,
-    Reachable,
-    Refines,
-    Silent,
-    Temporal,
-    TemporalBinary,
-    TemporalUnary,
-    Transition,
-)
 from veristream.source import NOWHERE, Span
 
 
-def to_promela(network: Network, ltl: Property | None = None) -> str:
+def to_promela(network: Network, ltl: prop.Property | None = None) -> str:
     """Returns the network in Promela, with the property as its `ltl` block if one is given.
 
     The formula of a `Reachable` property says that the goal is never reached. Raises ModelError for
     what SPIN does not support: clocks, values beyond 32 bits, actions and `X` in formulas, fairness.
     """
-    if ltl is not None and isinstance(ltl.claim, Temporal | LeadsTo):
+    if ltl is not None and isinstance(ltl.claim, prop.Temporal | prop.LeadsTo):
         _refuse_fairness(network, ltl)
     return _Exporter(flatten(network)).export(ltl)
 
 
-def _refuse_fairness(network: Network, ltl: Property) -> None:
+def _refuse_fairness(network: Network, ltl: prop.Property) -> None:
     """Raises ModelError for fairness: SPIN's is about processes, and the translation has only one."""
-    if ltl.fairness is not Fairness.NONE:
+    if ltl.fairness is not prop.Fairness.NONE:
         raise ModelError("fairness cannot be exported", ltl.span, "leave out `under ...`")
     for component in network.components:
         for edge in component.edges:
@@ -87,16 +55,16 @@ class _Exporter:
         self.names = Globals()
         self.c = Functions(flat, self.names)
         self.failing: set[str] = set()  # commands that are functions and may fault
-        self.guards: list[Expr] = []  # of the options written so far
-        self.faulty: list[Expr] = []  # conditions under which a property faults
+        self.guards: list[ir.Expr] = []  # of the options written so far
+        self.faulty: list[ir.Expr] = []  # conditions under which a property faults
 
-    def export(self, ltl: Property | None) -> str:
+    def export(self, ltl: prop.Property | None) -> str:
         formula = None if ltl is None else self._formula(ltl)
         options = self._options(stays=ltl is None)
         lines = [f"/* {self.flat.name.replace('*/', '* /')} */"]
         lines += self._declarations()
         lines += self.c.text()
-        ends = ltl is not None or self.flat.terminated in (None, TRUE)
+        ends = ltl is not None or self.flat.terminated in (None, ir.TRUE)
         label = ["end:"] if ends else []
         lines += ["", "active proctype network() {", *label, "  do", *indent(options), "  od", "}"]
         if ltl is not None:
@@ -114,10 +82,10 @@ class _Exporter:
         for channel in self.flat.buffers:
             count = prod(channel.shape) if channel.shape else None
             length = length_name(self.names, channel.name)
-            lines.append(_declare(length, Type(0, channel.capacity), count, (0,), channel.span))
+            lines.append(_declare(length, ir.Type(0, channel.capacity), count, (0,), channel.span))
             for part, type_ in enumerate(channel.fields):
                 name = cells_name(self.names, channel.name, part)
-                cells = Type(min(0, type_.low), max(0, type_.high))  # a cell without a message is 0
+                cells = ir.Type(min(0, type_.low), max(0, type_.high))  # a cell without a message is 0
                 size = channel.capacity * (count or 1)
                 lines.append(_declare(name, cells, size, (0,), channel.span))
         return lines
@@ -138,7 +106,7 @@ class _Exporter:
                 lines += self._option(command, values)
         for faulty in self.faulty:
             lines += _step(self._condition(faulty), ["assert(false);"])
-        if stays and self.flat.terminated not in (None, TRUE, FALSE):
+        if stays and self.flat.terminated not in (None, ir.TRUE, ir.FALSE):
             condition = self._writer(Locals()).expr(self.flat.terminated)
             lines += ["/* terminated */", f":: {condition}"]
         lines += self._keeper()
@@ -147,8 +115,8 @@ class _Exporter:
     def _keeper(self) -> list[str]:
         """Writes an option that is never taken: SPIN drops variables that it believes are never read."""
         parts = [part for guard in self.guards for part in _walk_but_folds(guard)]
-        read = {part.variable for part in parts if isinstance(part, Load)}
-        read |= {part.channel for part in parts if isinstance(part, Queue)}
+        read = {part.variable for part in parts if isinstance(part, ir.Load)}
+        read |= {part.channel for part in parts if isinstance(part, ir.Queue)}
         reads = []
         for variable in self.flat.variables:
             if variable.name not in read:
@@ -164,17 +132,17 @@ class _Exporter:
     def _option(self, command: Command, values: tuple[int, ...]) -> list[str]:
         """Writes the steps for one choice of values: the update, and the faults."""
         names = [choice.name for choice in command.choices]
-        chosen: dict[str, Expr] = {n: Const(v) for n, v in zip(names, values, strict=True)}
+        chosen: dict[str, ir.Expr] = {n: ir.Const(v) for n, v in zip(names, values, strict=True)}
         special = specialise(command, chosen)
         writer = self._writer(Locals())
         before = [part for test in special.tests for part in (test.safe, test.condition)]
         guard = all_of(before)
         last = self._last(special)
-        if guard == FALSE:
+        if guard == ir.FALSE:
             return self._fault(special, last)
         if not indexes_itself(guard):
             self.guards.append(guard)
-        plain = [] if guard == TRUE else [self._condition(guard)]
+        plain = [] if guard == ir.TRUE else [self._condition(guard)]
         # The call comes last, since the next assertion reads the `fault` that it leaves.
         asks = bool(command.ready or command.kept)
         calls = [_call(f"possible_{command.name}", values)] if asks else []
@@ -188,7 +156,7 @@ class _Exporter:
             body += writer.lines(special.update)
         return _step(text, body) + self._fault(special, last)
 
-    def _condition(self, condition: Expr) -> str:
+    def _condition(self, condition: ir.Expr) -> str:
         """Writes the condition as part of a guard."""
         if not indexes_itself(condition):
             return self._writer(Locals()).expr(condition, 2)
@@ -197,20 +165,20 @@ class _Exporter:
 
     def _fault(self, command: Command, last: list[str]) -> list[str]:
         """Writes an option that fails if a test of the command cannot be evaluated."""
-        dangers: list[Expr] = []
-        before: list[Expr] = []
+        dangers: list[ir.Expr] = []
+        before: list[ir.Expr] = []
         for test in command.tests:
-            if test.safe != TRUE:
+            if test.safe != ir.TRUE:
                 dangers.append(all_of([*before, negate(test.safe)]))
             before += [test.safe, test.condition]
         danger = any_of(dangers)
-        if danger == FALSE:
+        if danger == ir.FALSE:
             return []
         return _step(" && ".join([self._condition(danger), *last]), ["assert(false);"])
 
     def _last(self, command: Command) -> list[str]:
         """Writes the test that no atomic location blocks the command."""
-        if self.flat.atomic == FALSE or command.first:
+        if self.flat.atomic == ir.FALSE or command.first:
             return []
         nobody = self._writer(Locals()).expr(negate(self.flat.atomic), 1)
         return [f"({nobody} || {_call('unhindered', ())})"]
@@ -220,25 +188,25 @@ class _Exporter:
 
     # Properties.
 
-    def _formula(self, property_: Property) -> str:
+    def _formula(self, property_: prop.Property) -> str:
         match property_.claim:
-            case Always(condition=condition):
+            case prop.Always(condition=condition):
                 return f"[] {self._proposition(condition)}"
-            case Reachable(condition=condition):
+            case prop.Reachable(condition=condition):
                 return f"[] !{self._proposition(condition)}"
-            case LeadsTo(cause=cause, effect=effect):
+            case prop.LeadsTo(cause=cause, effect=effect):
                 return f"[] ({self._proposition(cause)} -> <> {self._proposition(effect)})"
-            case Temporal(formula=formula):
+            case prop.Temporal(formula=formula):
                 return self._temporal(formula)
             case (
-                DeadlockFree()
-                | DivergenceFree()
-                | NonTerminating()
-                | Deterministic()
-                | Refines()
-                | Transition()
-                | Inevitable()
-                | PotentiallyAlways()
+                prop.DeadlockFree()
+                | prop.DivergenceFree()
+                | prop.NonTerminating()
+                | prop.Deterministic()
+                | prop.Refines()
+                | prop.Transition()
+                | prop.Inevitable()
+                | prop.PotentiallyAlways()
             ):
                 raise ModelError(
                     f"the property {property_.name} is not a formula of states",
@@ -248,30 +216,30 @@ class _Exporter:
             case _:
                 assert_never(property_.claim)
 
-    def _temporal(self, formula: Formula) -> str:
+    def _temporal(self, formula: prop.Formula) -> str:
         match formula:
-            case Holds(condition=condition):
+            case prop.Holds(condition=condition):
                 return self._proposition(condition)
-            case TemporalUnary(op="X", span=span):
+            case prop.TemporalUnary(op="X", span=span):
                 raise ModelError("`X` cannot be exported", span, "SPIN is built without `X`")
-            case TemporalUnary(op=op, operand=operand):
+            case prop.TemporalUnary(op=op, operand=operand):
                 return f"({op} {self._temporal(operand)})"
-            case TemporalBinary(op=operator, left=left, right=right):
+            case prop.TemporalBinary(op=operator, left=left, right=right):
                 symbol = "V" if operator == "R" else operator
                 return f"({self._temporal(left)} {symbol} {self._temporal(right)})"
-            case Occurs(span=span):
+            case prop.Occurs(span=span):
                 raise ModelError("an action in a formula cannot be exported", span, _STATES_ONLY)
-            case Silent():
+            case prop.Silent():
                 raise ModelError("`tau` in a formula cannot be exported", NOWHERE, _STATES_ONLY)
             case _:
                 assert_never(formula)
 
-    def _proposition(self, condition: Expr) -> str:
+    def _proposition(self, condition: ir.Expr) -> str:
         straight = self.flat.straight
         renamed = straight.rename(condition, {})
         if straight.is_plain(renamed):
             safe, expr = straight.safe(renamed), straight.expand(renamed)
-            if safe != TRUE:
+            if safe != ir.TRUE:
                 self.faulty.append(negate(safe))
             elif _is_simple(expr):
                 return f"({self._writer(Locals()).expr(expr)})"
@@ -300,7 +268,7 @@ _TYPES = (("bit", 1, False), ("byte", 8, False), ("short", 16, True), ("int", 32
 """Promela's types: name, bits, signed."""
 
 
-def _declare(name: str, type_: Type, count: int | None, initial: tuple[int, ...], span: Span) -> str:
+def _declare(name: str, type_: ir.Type, count: int | None, initial: tuple[int, ...], span: Span) -> str:
     kind, bits = _choose_type(type_, span)
     array = "" if count is None else f"[{count}]"
     value = ""
@@ -312,7 +280,7 @@ def _declare(name: str, type_: Type, count: int | None, initial: tuple[int, ...]
     return f"{kind} {name}{array}{value};"
 
 
-def _choose_type(type_: Type, span: Span) -> tuple[str, int]:
+def _choose_type(type_: ir.Type, span: Span) -> tuple[str, int]:
     for name, bits, signed in _TYPES:
         low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
         if low <= type_.low and type_.high <= high:
@@ -320,18 +288,18 @@ def _choose_type(type_: Type, span: Span) -> tuple[str, int]:
     raise ModelError("a value beyond 32 bits cannot be exported", span, "give it a smaller range")
 
 
-def _walk_but_folds(expr: Expr) -> Iterator[Expr]:
+def _walk_but_folds(expr: ir.Expr) -> Iterator[ir.Expr]:
     """Yields the parts of the expression that are certainly written: a fold may be empty."""
-    if isinstance(expr, Fold):
+    if isinstance(expr, ir.Fold):
         return
     yield expr
     for child in children(expr):
         yield from _walk_but_folds(child)
 
 
-def _is_simple(expr: Expr) -> bool:
+def _is_simple(expr: ir.Expr) -> bool:
     """Whether SPIN's formulas can contain the expression: they allow no conditionals."""
     return not indexes_itself(expr) and not any(
-        isinstance(part, Conditional) or (isinstance(part, Binary) and part.op in ("min", "max"))
+        isinstance(part, ir.Conditional) or (isinstance(part, ir.Binary) and part.op in ("min", "max"))
         for part in walk(expr)
     )

@@ -15,34 +15,8 @@ from veristream.export.flat import FlatBlock, Put, Take
 from veristream.export.names import Globals, Locals
 from veristream.export.rewrite import children, is_truth, unroll
 from veristream.export.safety import Knowledge
+from veristream.ir import expr as ir
 from veristream.ir.bounds import interval
-from veristream.ir.expr import (
-    Assign,
-    AtLocation,
-    Binary,
-    Call,
-    Check,
-    Conditional,
-    Const,
-    Evaluate,
-    Expr,
-    Fold,
-    For,
-    If,
-    IsDone,
-    IsIdle,
-    Let,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    Reset,
-    Return,
-    Statement,
-    Unary,
-    While,
-)
 from veristream.ir.network import Channel
 
 OK = "ok$"
@@ -97,71 +71,73 @@ class Terms:
     locals: Locals
     used: set[str] = field(default_factory=set)  # operators of the prelude
 
-    def truth(self, expr: Expr, env: Env) -> str:
+    def truth(self, expr: ir.Expr, env: Env) -> str:
         """Writes the condition as a TLA+ Boolean."""
         match expr:
-            case Const(value=value):
+            case ir.Const(value=value):
                 return "TRUE" if value else "FALSE"
-            case Unary(op="not", operand=Queue(op="empty" | "full" as op, channel=name, indices=indices)):
+            case ir.Unary(
+                op="not", operand=ir.Queue(op="empty" | "full" as op, channel=name, indices=indices)
+            ):
                 capacity = self.known.names.channels[name].capacity
                 relation = "> 0" if op == "empty" else f"< {capacity}"
                 return f"{self._length(name, indices, env)} {relation}"
-            case Unary(op="not", operand=operand):
+            case ir.Unary(op="not", operand=operand):
                 return f"~{bracket(self.truth(operand, env))}"
-            case Binary(op="and", left=left, right=right):
+            case ir.Binary(op="and", left=left, right=right):
                 return f"({self.truth(left, env)} /\\ {self.truth(right, env)})"
-            case Binary(op="or", left=left, right=right):
+            case ir.Binary(op="or", left=left, right=right):
                 return f"({self.truth(left, env)} \\/ {self.truth(right, env)})"
-            case Binary(op="implies", left=left, right=right):
+            case ir.Binary(op="implies", left=left, right=right):
                 return f"({self.truth(left, env)} => {self.truth(right, env)})"
-            case Binary(op=op, left=left, right=right) if op in _RELATIONS:
+            case ir.Binary(op=op, left=left, right=right) if op in _RELATIONS:
                 return f"{self.number(left, env)} {_RELATIONS[op]} {self.number(right, env)}"
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 sides = self.truth(then, env), self.truth(otherwise, env)
                 return f"(IF {self.truth(condition, env)} THEN {sides[0]} ELSE {sides[1]})"
-            case Fold(op="all" | "any", name=name, low=low, high=high, body=body):
+            case ir.Fold(op="all" | "any", name=name, low=low, high=high, body=body):
                 if low > high:
                     return "TRUE" if expr.op == "all" else "FALSE"
                 counter = self.locals.name(name)
                 quantifier = "\\A" if expr.op == "all" else "\\E"
                 inner = self.truth(body, {**env, f"l {name}": counter})
                 return f"({quantifier} {counter} \\in {low}..{high} : {inner})"
-            case Queue(op="empty" | "full", channel=name, indices=indices):
+            case ir.Queue(op="empty" | "full", channel=name, indices=indices):
                 wanted = 0 if expr.op == "empty" else self.known.names.channels[name].capacity
                 return f"{self._length(name, indices, env)} = {wanted}"
             case _:
                 return f"{self.number(expr, env)} # 0"
 
-    def number(self, expr: Expr, env: Env) -> str:
+    def number(self, expr: ir.Expr, env: Env) -> str:
         """Writes the expression as a number that can be an operand."""
         match expr:
-            case Const(value=value):
+            case ir.Const(value=value):
                 return str(value) if value >= 0 else f"({value})"
-            case Load(variable=name, indices=indices):
+            case ir.Load(variable=name, indices=indices):
                 return env[f"v {name}"] + self._brackets(indices, env)
-            case Local(name=name, index=index):
+            case ir.Local(name=name, index=index):
                 return env[f"l {name}"] + ("" if index is None else f"[{self.number(index, env)}]")
-            case Unary(op="-", operand=operand):
+            case ir.Unary(op="-", operand=operand):
                 return f"(-{self.number(operand, env)})"
-            case Unary(op="~", operand=operand):
+            case ir.Unary(op="~", operand=operand):
                 return f"(-{self.number(operand, env)} - 1)"
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 sides = self.number(then, env), self.number(otherwise, env)
                 return f"(IF {self.truth(condition, env)} THEN {sides[0]} ELSE {sides[1]})"
-            case Fold(op="sum"):
+            case ir.Fold(op="sum"):
                 return self.number(unroll(expr), env)
-            case Queue(op="len", channel=name, indices=indices):
+            case ir.Queue(op="len", channel=name, indices=indices):
                 return self._length(name, indices, env)
-            case Peek():
+            case ir.Peek():
                 return self._peek(expr, env)
-            case Binary() if not is_truth(expr):
+            case ir.Binary() if not is_truth(expr):
                 return self._arithmetic(expr, env)
-            case AtLocation() | IsDone() | IsIdle() | Call() | Primed():
+            case ir.AtLocation() | ir.IsDone() | ir.IsIdle() | ir.Call() | ir.Primed():
                 raise AssertionError(f"not straight: {expr}")
             case _:
                 return f"(IF {self.truth(expr, env)} THEN 1 ELSE 0)"
 
-    def _arithmetic(self, expr: Binary, env: Env) -> str:
+    def _arithmetic(self, expr: ir.Binary, env: Env) -> str:
         left, right = self.number(expr.left, env), self.number(expr.right, env)
         match expr.op:
             case "+" | "-" | "*":
@@ -180,25 +156,25 @@ class Terms:
                 self.used |= {operator, *_NEEDS.get(operator, ())}
                 return f"{operator}({left}, {right})"
 
-    def _counts(self, expr: Expr, low: int) -> bool:
+    def _counts(self, expr: ir.Expr, low: int) -> bool:
         return interval(expr, self.known.names).low >= low
 
-    def _brackets(self, indices: tuple[Expr, ...], env: Env) -> str:
+    def _brackets(self, indices: tuple[ir.Expr, ...], env: Env) -> str:
         return "".join(f"[{self.number(index, env)}]" for index in indices)
 
-    def queue(self, name: str, indices: tuple[Expr, ...], env: Env) -> str:
+    def queue(self, name: str, indices: tuple[ir.Expr, ...], env: Env) -> str:
         """Writes a buffer: a sequence, or a number if its messages have no parts."""
         return env[f"q {name}"] + self._brackets(indices, env)
 
-    def _length(self, name: str, indices: tuple[Expr, ...], env: Env) -> str:
+    def _length(self, name: str, indices: tuple[ir.Expr, ...], env: Env) -> str:
         queue = self.queue(name, indices, env)
         return f"Len({queue})" if self.known.names.channels[name].fields else queue
 
-    def _peek(self, expr: Peek, env: Env) -> str:
+    def _peek(self, expr: ir.Peek, env: Env) -> str:
         channel = self.known.names.channels[expr.channel]
         queue = self.queue(expr.channel, expr.indices, env)
         match expr.position:
-            case Const(value=value):
+            case ir.Const(value=value):
                 place = str(value + 1)
             case position:
                 place = f"{self.number(position, env)} + 1"
@@ -239,28 +215,28 @@ class Definer:
         self._numbers[base] = self._numbers.get(base, 0) + 1
         return f"{base}__{self._numbers[base]}"
 
-    def _statement(self, statement: Statement | Put | Take, chain: Chain) -> None:
+    def _statement(self, statement: ir.Statement | Put | Take, chain: Chain) -> None:
         terms, env = self.terms, chain.env
         match statement:
-            case Assign(target=Load(variable=name, indices=indices), value=value):
+            case ir.Assign(target=ir.Load(variable=name, indices=indices), value=value):
                 self._store(f"v {name}", indices, value, chain)
-            case Assign(target=Local(name=name, index=index), value=value):
+            case ir.Assign(target=ir.Local(name=name, index=index), value=value):
                 self._store(f"l {name}", () if index is None else (index,), value, chain)
-            case Let(name=name, value=value, size=size):
+            case ir.Let(name=name, value=value, size=size):
                 text = terms.number(value, env)
                 if size is not None:
                     text = f"[i__ \\in 0..{size - 1} |-> {text}]"
                 self._define(f"l {name}", text, chain)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 self._if(terms.truth(condition, env), then, otherwise, chain)
-            case While(condition=condition, body=body):
+            case ir.While(condition=condition, body=body):
                 self._loop(condition, None, body, chain)
-            case For(name=name, low=low, high=high, body=body):
+            case ir.For(name=name, low=low, high=high, body=body):
                 if high - low < UNROLLED_ROUNDS_MAX:
                     self._unrolled(name, range(low, high + 1), body, chain)
                 else:
                     self._loop(None, statement, body, chain)
-            case Check(condition=condition):
+            case ir.Check(condition=condition):
                 sofar = "" if env[OK] == "TRUE" else f"{env[OK]} /\\ "
                 self._define(OK, f"{sofar}{terms.truth(condition, env)}", chain)
             case Put(channel=name):
@@ -269,15 +245,15 @@ class Definer:
                 queue = terms.queue(name, indices, env)
                 fields = terms.known.names.channels[name].fields
                 self._replace(f"q {name}", indices, f"Tail({queue})" if fields else f"{queue} - 1", chain)
-            case Return() | Evaluate() | Reset():
+            case ir.Return() | ir.Evaluate() | ir.Reset():
                 raise AssertionError(f"not straight: {statement}")
             case _:
                 raise AssertionError(statement)
 
-    def _store(self, key: str, indices: tuple[Expr, ...], value: Expr, chain: Chain) -> None:
+    def _store(self, key: str, indices: tuple[ir.Expr, ...], value: ir.Expr, chain: Chain) -> None:
         self._replace(key, indices, self.terms.number(value, chain.env), chain)
 
-    def _replace(self, key: str, indices: tuple[Expr, ...], text: str, chain: Chain) -> None:
+    def _replace(self, key: str, indices: tuple[ir.Expr, ...], text: str, chain: Chain) -> None:
         if indices:
             place = "".join(f"[{self.terms.number(index, chain.env)}]" for index in indices)
             text = f"[{chain.env[key]} EXCEPT !{place} = {text}]"
@@ -319,7 +295,9 @@ class Definer:
             chain.definitions += inner.definitions
             chain.env.update({key: text for key, text in inner.env.items() if key in outer})
 
-    def _loop(self, condition: Expr | None, counted: For | None, body: FlatBlock, chain: Chain) -> None:
+    def _loop(
+        self, condition: ir.Expr | None, counted: ir.For | None, body: FlatBlock, chain: Chain
+    ) -> None:
         """Defines a recursive operator over what the body changes, and the counter if there is one."""
         probe = self.run(body, {**chain.env, **_counter_env(counted, "0")})
         keys = [key for key, was in chain.env.items() if probe.env[key] != was]
@@ -356,12 +334,12 @@ class Definer:
         return f"(LET {show_definitions(definitions)} IN {texts[0]})"
 
 
-def _given(condition: Expr | None) -> Expr:
+def _given(condition: ir.Expr | None) -> ir.Expr:
     assert condition is not None
     return condition
 
 
-def _counter_env(counted: For | None, text: str) -> Env:
+def _counter_env(counted: ir.For | None, text: str) -> Env:
     return {} if counted is None else {f"l {counted.name}": text}
 
 
@@ -408,14 +386,14 @@ def _closes(text: str, left: str, right: str) -> bool:
     return False
 
 
-def branches(expr: Expr) -> bool:
+def branches(expr: ir.Expr) -> bool:
     """Whether TLC would generate one step for each way in which the condition can hold."""
     match expr:
-        case Binary(op="or" | "implies") | Fold(op="any"):
+        case ir.Binary(op="or" | "implies") | ir.Fold(op="any"):
             return True
-        case Binary(op="and") | Conditional():
+        case ir.Binary(op="and") | ir.Conditional():
             return any(map(branches, children(expr)))
-        case Fold(op="all", body=body):
+        case ir.Fold(op="all", body=body):
             return branches(body)
         case _:
             return False

@@ -12,21 +12,8 @@ from dataclasses import dataclass
 from enum import Enum as PythonEnum
 from itertools import product
 
+from veristream.ir import network as net
 from veristream.ir.expr import Const, Expr, Local
-from veristream.ir.network import (
-    Bind,
-    Channel,
-    ChannelKind,
-    Edge,
-    FairnessMark,
-    Label,
-    LocationKind,
-    Match,
-    Meet,
-    Network,
-    Receive,
-    Send,
-)
 
 
 class Movement(PythonEnum):
@@ -52,10 +39,10 @@ class Action:
     follower: int = -1  # of a pair: the receiving component
     follower_edge: int = -1  # of a pair: its edge
     others: tuple[int, ...] = ()  # of a broadcast or barrier, in the order of their updates
-    label: Label = Label("")
+    label: net.Label = net.Label("")
     label_of_follower: bool = False  # the label's arguments are in the follower's scope
     visible: bool = True
-    fairness: FairnessMark = FairnessMark.NONE
+    fairness: net.FairnessMark = net.FairnessMark.NONE
 
     @property
     def processes(self) -> tuple[int, ...]:
@@ -69,7 +56,7 @@ class Action:
                 return (self.leader, *self.others)
 
 
-def list_actions(network: Network) -> tuple[Action, ...]:
+def list_actions(network: net.Network) -> tuple[Action, ...]:
     """Lists all actions in the order of the leaders' edges; omits pairs with different constant indices."""
     channels = {channel.name: channel for channel in network.channels}
     return tuple(
@@ -81,7 +68,7 @@ def list_actions(network: Network) -> tuple[Action, ...]:
 
 
 def edges_on(
-    network: Network, component: int, channel: str, kind: type[Send | Receive | Meet]
+    network: net.Network, component: int, channel: str, kind: type[net.Send | net.Receive | net.Meet]
 ) -> tuple[int, ...]:
     """Returns the positions of the component's edges that send, receive or meet (`kind`) on the channel."""
     edges = network.components[component].edges
@@ -90,50 +77,54 @@ def edges_on(
     )
 
 
-def leaves_priority(network: Network, component: int, edge: int, kind: LocationKind) -> bool:
+def leaves_priority(network: net.Network, component: int, edge: int, kind: net.LocationKind) -> bool:
     """Returns whether the edge leaves a location of the kind and therefore has priority."""
     owner = network.components[component]
     source = owner.edges[edge].source
-    if kind is LocationKind.ATOMIC and owner.edges[edge].late:
+    if kind is net.LocationKind.ATOMIC and owner.edges[edge].late:
         return False
     return any(place.name == source and place.kind is kind for place in owner.locations)
 
 
 def _actions_of_edge(
-    network: Network, channels: dict[str, Channel], leader: int, position: int, edge: Edge
+    network: net.Network, channels: dict[str, net.Channel], leader: int, position: int, edge: net.Edge
 ) -> Iterator[Action]:
     match edge.sync:
         case None:
             yield _action(Movement.ALONE, leader, position, edge)
-        case Send(channel=name) | Receive(channel=name) if channels[name].kind is ChannelKind.BUFFER:
+        case net.Send(channel=name) | net.Receive(channel=name) if (
+            channels[name].kind is net.ChannelKind.BUFFER
+        ):
             yield _action(Movement.ALONE, leader, position, edge)
-        case Send(channel=name) if channels[name].kind is ChannelKind.RENDEZVOUS:
+        case net.Send(channel=name) if channels[name].kind is net.ChannelKind.RENDEZVOUS:
             yield from _pairs(network, leader, position, edge, edge.sync)
-        case Send(channel=name):
+        case net.Send(channel=name):
             others = tuple(
                 c
                 for c in range(len(network.components))
-                if c != leader and edges_on(network, c, name, Receive)
+                if c != leader and edges_on(network, c, name, net.Receive)
             )
             yield _action(Movement.BROADCAST, leader, position, edge, others=others)
-        case Meet(channel=name):
+        case net.Meet(channel=name):
             me = network.components[leader].name
             places = {component.name: i for i, component in enumerate(network.components)}
             for vector in channels[name].vectors:
                 if vector[0] == me:
                     others = tuple(sorted(places[other] for other in vector[1:]))
                     yield _action(Movement.BARRIER, leader, position, edge, others=others)
-        case Receive():
+        case net.Receive():
             return
 
 
-def _pairs(network: Network, leader: int, position: int, edge: Edge, send: Send) -> Iterator[Action]:
+def _pairs(
+    network: net.Network, leader: int, position: int, edge: net.Edge, send: net.Send
+) -> Iterator[Action]:
     for follower, component in enumerate(network.components):
         if follower == leader:
             continue
-        for other in edges_on(network, follower, send.channel, Receive):
+        for other in edges_on(network, follower, send.channel, net.Receive):
             receiver = component.edges[other]
-            assert isinstance(receiver.sync, Receive)
+            assert isinstance(receiver.sync, net.Receive)
             if _can_agree(send.indices, receiver.sync.indices) and _can_match(send, receiver.sync):
                 yield _action(Movement.PAIR, leader, position, edge, follower=(follower, other, receiver))
 
@@ -142,8 +133,8 @@ def _action(
     movement: Movement,
     leader: int,
     position: int,
-    edge: Edge,
-    follower: tuple[int, int, Edge] | None = None,
+    edge: net.Edge,
+    follower: tuple[int, int, net.Edge] | None = None,
     others: tuple[int, ...] = (),
 ) -> Action:
     label, of_follower = edge.label, False
@@ -154,7 +145,7 @@ def _action(
             label, of_follower = receiver.label, True
         visible = visible and receiver.visible
         marks = (fairness, receiver.fairness)
-        fairness = max(marks, key=list(FairnessMark).index)
+        fairness = max(marks, key=list(net.FairnessMark).index)
     return Action(
         movement,
         leader,
@@ -169,20 +160,21 @@ def _action(
     )
 
 
-def _default_label(edge: Edge, movement: Movement) -> Label:
+def _default_label(edge: net.Edge, movement: Movement) -> net.Label:
     match edge.sync:
         case None:
-            return Label(f"{edge.source}->{edge.target}")
-        case Send(channel=name, indices=indices, values=values):
+            return net.Label(f"{edge.source}->{edge.target}")
+        case net.Send(channel=name, indices=indices, values=values):
             mark = "!" if movement is Movement.ALONE else ""
-            return Label(name + mark, indices + values)
-        case Receive(channel=name, indices=indices, patterns=patterns):
+            return net.Label(name + mark, indices + values)
+        case net.Receive(channel=name, indices=indices, patterns=patterns):
             received: tuple[Expr, ...] = tuple(
-                Local(pattern.name) if isinstance(pattern, Bind) else pattern.value for pattern in patterns
+                Local(pattern.name) if isinstance(pattern, net.Bind) else pattern.value
+                for pattern in patterns
             )
-            return Label(name + "?", indices + received)
-        case Meet(channel=name, indices=indices):
-            return Label(name, indices)
+            return net.Label(name + "?", indices + received)
+        case net.Meet(channel=name, indices=indices):
+            return net.Label(name, indices)
 
 
 def _can_agree(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> bool:
@@ -192,15 +184,15 @@ def _can_agree(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> bool:
     )
 
 
-def _can_match(send: Send, receive: Receive) -> bool:
-    demanded = tuple(p.value if isinstance(p, Match) else None for p in receive.patterns)
+def _can_match(send: net.Send, receive: net.Receive) -> bool:
+    demanded = tuple(p.value if isinstance(p, net.Match) else None for p in receive.patterns)
     return not any(
         isinstance(a, Const) and isinstance(b, Const) and a.value != b.value
         for a, b in zip(send.values, demanded, strict=True)
     )
 
 
-def choices(edge: Edge) -> Iterator[dict[str, int]]:
+def choices(edge: net.Edge) -> Iterator[dict[str, int]]:
     """Yields every combination of the edge's selected values; the last one changes fastest."""
     names = [select.name for select in edge.select]
     ranges = [range(select.low, select.high + 1) for select in edge.select]

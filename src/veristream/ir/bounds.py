@@ -10,64 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from veristream.errors import ModelError
-from veristream.ir.expr import (
-    Assign,
-    AtLocation,
-    Binary,
-    Block,
-    Call,
-    Check,
-    ClockConstraint,
-    ClockRef,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
-    Evaluate,
-    Expr,
-    Fold,
-    For,
-    If,
-    IsDone,
-    IsIdle,
-    Let,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    Reset,
-    Return,
-    Statement,
-    Type,
-    Unary,
-    While,
-)
-from veristream.ir.network import (
-    Bind,
-    Channel,
-    Edge,
-    Function,
-    Match,
-    Meet,
-    Network,
-    Receive,
-    Send,
-    all_variables,
-)
-from veristream.ir.property import (
-    Always,
-    Holds,
-    Inevitable,
-    LeadsTo,
-    PotentiallyAlways,
-    Property,
-    Reachable,
-    Temporal,
-    Transition,
-    propositions_of,
-)
+from veristream.ir import expr as ir
+from veristream.ir import network as net
+from veristream.ir import property as prop
 
 WORD_LOW, WORD_HIGH = -(2**63), 2**63 - 1
 SHIFT_MAX = 62
@@ -94,72 +39,80 @@ BIT = Interval(0, 1)
 class Names:
     """The types of all names that an expression can use."""
 
-    variables: Mapping[str, Type]
-    channels: Mapping[str, Channel]
-    functions: Mapping[str, Function]
-    locals: Mapping[str, Type]
+    variables: Mapping[str, ir.Type]
+    channels: Mapping[str, net.Channel]
+    functions: Mapping[str, net.Function]
+    locals: Mapping[str, ir.Type]
 
-    def add(self, name: str, type_: Type) -> Names:
+    def add(self, name: str, type_: ir.Type) -> Names:
         """Returns these names and one more local."""
         return replace(self, locals={**self.locals, name: type_})
 
 
-def names_of(network: Network) -> Names:
+def names_of(network: net.Network) -> Names:
     """Returns the names that are visible in every scope of the network."""
     return Names(
-        {variable.name: variable.type for variable in all_variables(network)},
+        {variable.name: variable.type for variable in net.all_variables(network)},
         {channel.name: channel for channel in network.channels},
         {function.name: function for function in network.functions},
         {},
     )
 
 
-def edge_names(names: Names, edge: Edge) -> Names:
+def edge_names(names: Names, edge: net.Edge) -> Names:
     """Adds the names that an edge selects and receives."""
     for select in edge.select:
-        names = names.add(select.name, Type(select.low, select.high))
-    if isinstance(edge.sync, Receive):
+        names = names.add(select.name, ir.Type(select.low, select.high))
+    if isinstance(edge.sync, net.Receive):
         fields = names.channels[edge.sync.channel].fields
         for pattern, type_ in zip(edge.sync.patterns, fields, strict=True):
-            if isinstance(pattern, Bind):
+            if isinstance(pattern, net.Bind):
                 names = names.add(pattern.name, type_)
     return names
 
 
-def interval(expr: Expr, names: Names) -> Interval:
+def interval(expr: ir.Expr, names: Names) -> Interval:
     """Returns an interval that contains every value of the expression; raises ModelError past 64 bits."""
     match expr:
-        case Const(value=value):
+        case ir.Const(value=value):
             return Interval(value, value)
-        case Load(variable=name):
+        case ir.Load(variable=name):
             return _of_type(names.variables[name])
-        case Local(name=name):
+        case ir.Local(name=name):
             return _of_type(names.locals[name])
-        case Unary():
+        case ir.Unary():
             return _fits(_unary(expr, names), expr)
-        case Binary():
+        case ir.Binary():
             return _fits(_binary(expr, names), expr)
-        case Conditional(then=then, otherwise=otherwise):
+        case ir.Conditional(then=then, otherwise=otherwise):
             return _join(interval(then, names), interval(otherwise, names))
-        case Fold(op="sum", name=name, low=low, high=high, body=body):
-            part = interval(body, names.add(name, Type(low, high)))
+        case ir.Fold(op="sum", name=name, low=low, high=high, body=body):
+            part = interval(body, names.add(name, ir.Type(low, high)))
             count = high - low + 1
             return _fits(Interval(min(0, count * part.low), max(0, count * part.high)), expr)
-        case Call(function=name):
+        case ir.Call(function=name):
             return _of_type(names.functions[name].result)
-        case Queue(op="len", channel=name):
+        case ir.Queue(op="len", channel=name):
             return Interval(0, names.channels[name].capacity)
-        case Peek(channel=name, part=part_index):
+        case ir.Peek(channel=name, part=part_index):
             return _of_type(names.channels[name].fields[part_index])
-        case Primed(operand=operand):
+        case ir.Primed(operand=operand):
             return interval(operand, names)
-        case ClockValue():
+        case ir.ClockValue():
             return Interval(0, WORD_HIGH)
-        case Fold() | Queue() | AtLocation() | IsDone() | IsIdle() | ClockTest() | Deadlocked():
+        case (
+            ir.Fold()
+            | ir.Queue()
+            | ir.AtLocation()
+            | ir.IsDone()
+            | ir.IsIdle()
+            | ir.ClockTest()
+            | ir.Deadlocked()
+        ):
             return BIT
 
 
-def _of_type(type_: Type) -> Interval:
+def _of_type(type_: ir.Type) -> Interval:
     return Interval(type_.low, type_.high)
 
 
@@ -167,7 +120,7 @@ def _join(left: Interval, right: Interval) -> Interval:
     return Interval(min(left.low, right.low), max(left.high, right.high))
 
 
-def _fits(result: Interval, expr: Expr) -> Interval:
+def _fits(result: Interval, expr: ir.Expr) -> Interval:
     if not result.within(WORD_LOW, WORD_HIGH):
         raise ModelError(
             f"this may reach {max(abs(result.low), abs(result.high))}, which exceeds 64 bits",
@@ -177,7 +130,7 @@ def _fits(result: Interval, expr: Expr) -> Interval:
     return result
 
 
-def _unary(expr: Unary, names: Names) -> Interval:
+def _unary(expr: ir.Unary, names: Names) -> Interval:
     operand = interval(expr.operand, names)
     match expr.op:
         case "-":
@@ -193,7 +146,7 @@ def _corners(left: Interval, right: Interval, op: Callable[[int, int], int]) -> 
     return Interval(min(values), max(values))
 
 
-def _binary(expr: Binary, names: Names) -> Interval:
+def _binary(expr: ir.Binary, names: Names) -> Interval:
     left, right = interval(expr.left, names), interval(expr.right, names)
     match expr.op:
         case "+":
@@ -245,7 +198,7 @@ def _bits(op: str, left: Interval, right: Interval) -> Interval:
     return Interval(-(1 << width), (1 << width) - 1)
 
 
-def check_overflow(network: Network) -> None:
+def check_overflow(network: net.Network) -> None:
     """Raises ModelError at the first expression that might exceed 64 bits."""
     names = names_of(network)
     for function in network.functions:
@@ -265,54 +218,54 @@ def check_overflow(network: Network) -> None:
             _check(expr, names)
 
 
-def _check(expr: Expr | None, names: Names) -> None:
+def _check(expr: ir.Expr | None, names: Names) -> None:
     """Checks every subexpression, including those that do not affect the interval of the whole."""
     if expr is None:
         return
     interval(expr, names)
     match expr:
-        case Load(indices=parts) | Queue(indices=parts):
+        case ir.Load(indices=parts) | ir.Queue(indices=parts):
             for part in parts:
                 _check(part, names)
-        case Local(index=index):
+        case ir.Local(index=index):
             _check(index, names)
-        case Unary(operand=operand) | Primed(operand=operand):
+        case ir.Unary(operand=operand) | ir.Primed(operand=operand):
             _check(operand, names)
-        case Binary(left=left, right=right):
+        case ir.Binary(left=left, right=right):
             _check(left, names)
             _check(right, names)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             for part in (condition, then, otherwise):
                 _check(part, names)
-        case Fold(name=name, low=low, high=high, body=body):
-            _check(body, names.add(name, Type(low, high)))
-        case Call(arguments=arguments):
+        case ir.Fold(name=name, low=low, high=high, body=body):
+            _check(body, names.add(name, ir.Type(low, high)))
+        case ir.Call(arguments=arguments):
             for part in arguments:
                 _check(part, names)
-        case Peek(position=position, indices=parts):
+        case ir.Peek(position=position, indices=parts):
             for part in (position, *parts):
                 _check(part, names)
-        case ClockTest(constraint=constraint):
+        case ir.ClockTest(constraint=constraint):
             _check_constraint(constraint, names)
-        case ClockValue(clock=clock):
+        case ir.ClockValue(clock=clock):
             _check_clock(clock, names)
-        case Const() | AtLocation() | IsDone() | IsIdle() | Deadlocked():
+        case ir.Const() | ir.AtLocation() | ir.IsDone() | ir.IsIdle() | ir.Deadlocked():
             pass
 
 
-def _check_constraint(constraint: ClockConstraint, names: Names) -> None:
+def _check_constraint(constraint: ir.ClockConstraint, names: Names) -> None:
     _check(constraint.when, names)
     for clock in (constraint.left, constraint.right):
         _check_clock(clock, names)
     _check_clock_limit(constraint.bound, names)
 
 
-def _check_clock(clock: ClockRef | None, names: Names) -> None:
+def _check_clock(clock: ir.ClockRef | None, names: Names) -> None:
     for index in () if clock is None else clock.indices:
         _check(index, names)
 
 
-def _check_clock_limit(value: Expr, names: Names) -> None:
+def _check_clock_limit(value: ir.Expr, names: Names) -> None:
     """Limits the value so that sums of a few such numbers fit into the cells of a zone."""
     _check(value, names)
     found = interval(value, names)
@@ -324,7 +277,7 @@ def _check_clock_limit(value: Expr, names: Names) -> None:
         )
 
 
-def _check_edge(edge: Edge, names: Names) -> None:
+def _check_edge(edge: net.Edge, names: Names) -> None:
     _check(edge.guard, names)
     for constraint in edge.clock_guard:
         _check_constraint(constraint, names)
@@ -332,16 +285,16 @@ def _check_edge(edge: Edge, names: Names) -> None:
         for argument in edge.label.arguments:
             _check(argument, names)
     match edge.sync:
-        case Send(indices=indices, values=values):
+        case net.Send(indices=indices, values=values):
             for part in indices + values:
                 _check(part, names)
-        case Receive(indices=indices, patterns=patterns):
+        case net.Receive(indices=indices, patterns=patterns):
             for part in indices:
                 _check(part, names)
             for pattern in patterns:
-                if isinstance(pattern, Match):
+                if isinstance(pattern, net.Match):
                     _check(pattern.value, names)
-        case Meet(indices=indices):
+        case net.Meet(indices=indices):
             for part in indices:
                 _check(part, names)
         case None:
@@ -349,50 +302,52 @@ def _check_edge(edge: Edge, names: Names) -> None:
     _check_block(edge.update, names)
 
 
-def _check_block(block: Block, names: Names) -> None:
+def _check_block(block: ir.Block, names: Names) -> None:
     for statement in block:
         names = _check_statement(statement, names)
 
 
-def _check_statement(statement: Statement, names: Names) -> Names:
+def _check_statement(statement: ir.Statement, names: Names) -> Names:
     """Checks the statement and returns the names visible after it."""
     match statement:
-        case Assign(target=target, value=value):
+        case ir.Assign(target=target, value=value):
             _check(target, names)
             _check(value, names)
-        case Let(name=name, type=type_, value=value):
+        case ir.Let(name=name, type=type_, value=value):
             _check(value, names)
             return names.add(name, type_)
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
             _check(condition, names)
             _check_block(then, names)
             _check_block(otherwise, names)
-        case While(condition=condition, body=body):
+        case ir.While(condition=condition, body=body):
             _check(condition, names)
             _check_block(body, names)
-        case For(name=name, low=low, high=high, body=body):
-            _check_block(body, names.add(name, Type(low, high)))
-        case Return(value=value) | Evaluate(value=value):
+        case ir.For(name=name, low=low, high=high, body=body):
+            _check_block(body, names.add(name, ir.Type(low, high)))
+        case ir.Return(value=value) | ir.Evaluate(value=value):
             _check(value, names)
-        case Reset(clock=clock, value=value):
+        case ir.Reset(clock=clock, value=value):
             _check_clock_limit(value, names)
             _check_clock(clock, names)
-        case Check(condition=condition):
+        case ir.Check(condition=condition):
             _check(condition, names)
     return names
 
 
-def _property_expressions(property_: Property) -> list[Expr]:
+def _property_expressions(property_: prop.Property) -> list[ir.Expr]:
     match property_.claim:
-        case Always(condition=condition) | Transition(condition=condition):
+        case prop.Always(condition=condition) | prop.Transition(condition=condition):
             return [condition]
-        case Inevitable(condition=condition) | PotentiallyAlways(condition=condition):
+        case prop.Inevitable(condition=condition) | prop.PotentiallyAlways(condition=condition):
             return [condition]
-        case Reachable(condition=condition, optimise=optimise):
+        case prop.Reachable(condition=condition, optimise=optimise):
             return [condition] + ([] if optimise is None else [optimise.value])
-        case LeadsTo(cause=cause, effect=effect):
+        case prop.LeadsTo(cause=cause, effect=effect):
             return [cause, effect]
-        case Temporal(formula=formula):
-            return [part.condition for part in propositions_of(formula) if isinstance(part, Holds)]
+        case prop.Temporal(formula=formula):
+            return [
+                part.condition for part in prop.propositions_of(formula) if isinstance(part, prop.Holds)
+            ]
         case _:
             return []

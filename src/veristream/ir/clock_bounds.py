@@ -20,24 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.errors import ModelError
+from veristream.ir import expr as ir
 from veristream.ir.bounds import Names, edge_names, interval, names_of
 from veristream.ir.clocks import Bound, NumberedClock, bounds_of, count_clocks, number_clocks
 from veristream.ir.constant import constant_value
-from veristream.ir.expr import (
-    Assign,
-    Block,
-    Call,
-    ClockConstraint,
-    ClockRef,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Let,
-    Reset,
-    Type,
-    While,
-)
 from veristream.ir.network import Component, Edge, Function, Network
 
 NEVER = -1
@@ -68,7 +54,7 @@ class _Analysis:
     count: int
 
 
-def clock_bounds(network: Network, asked: Sequence[ClockConstraint]) -> ClockBounds:
+def clock_bounds(network: Network, asked: Sequence[ir.ClockConstraint]) -> ClockBounds:
     """Computes the bounds of a network; `asked` are the constraints of its properties."""
     functions = {function.name: function for function in network.functions}
     analysis = _Analysis(network, number_clocks(network), functions, count_clocks(network))
@@ -119,7 +105,7 @@ def _of_component(
 
 def _note(
     analysis: _Analysis,
-    constraint: ClockConstraint,
+    constraint: ir.ClockConstraint,
     names: Names,
     lower: NDArray[np.int32],
     upper: NDArray[np.int32],
@@ -135,7 +121,7 @@ def _note(
             np.maximum(upper[:, number], limit, out=upper[:, number])
 
 
-def _numbers(analysis: _Analysis, ref: ClockRef) -> list[int]:
+def _numbers(analysis: _Analysis, ref: ir.ClockRef) -> list[int]:
     """Returns the numbers of the clocks that the reference can denote."""
     clock = analysis.numbers[ref.clock]
     at = [constant_value(index) for index in ref.indices]
@@ -155,17 +141,17 @@ def _kept(analysis: _Analysis, edge: Edge) -> NDArray[np.bool_]:
     return keeps
 
 
-def _surely_set(analysis: _Analysis, block: Block) -> Iterable[int]:
+def _surely_set(analysis: _Analysis, block: ir.Block) -> Iterable[int]:
     """Yields the clocks that the block sets on every path."""
     for statement in block:
         match statement:
-            case Reset(clock=ref):
+            case ir.Reset(clock=ref):
                 numbers = _numbers(analysis, ref)
                 if len(numbers) == 1:
                     yield numbers[0]
-            case Evaluate(value=Call(function=name)) | Assign(value=Call(function=name)):
+            case ir.Evaluate(value=ir.Call(function=name)) | ir.Assign(value=ir.Call(function=name)):
                 yield from _surely_set(analysis, analysis.functions[name].body)
-            case Assign() | Let() | Evaluate():
+            case ir.Assign() | ir.Let() | ir.Evaluate():
                 pass
             case _:  # the block may end early from here on
                 return
@@ -184,25 +170,25 @@ def _set_values(analysis: _Analysis) -> Iterable[int]:
             yield from _values_in(edge.update, edge_names(names, edge))
 
 
-def _values_in(block: Block, names: Names) -> Iterable[int]:
+def _values_in(block: ir.Block, names: Names) -> Iterable[int]:
     for statement in block:
         match statement:
-            case Reset(value=value):
+            case ir.Reset(value=value):
                 yield interval(value, names).high
-            case Let(name=name, type=type_):
+            case ir.Let(name=name, type=type_):
                 names = names.add(name, type_)
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 yield from _values_in(then, names)
                 yield from _values_in(otherwise, names)
-            case While(body=body):
+            case ir.While(body=body):
                 yield from _values_in(body, names)
-            case For(name=name, low=low, high=high, body=body):
-                yield from _values_in(body, names.add(name, Type(low, high)))
+            case ir.For(name=name, low=low, high=high, body=body):
+                yield from _values_in(body, names.add(name, ir.Type(low, high)))
             case _:
                 pass
 
 
-def _differences(analysis: _Analysis, names: Names, asked: Sequence[ClockConstraint]) -> Iterable[Bound]:
+def _differences(analysis: _Analysis, names: Names, asked: Sequence[ir.ClockConstraint]) -> Iterable[Bound]:
     """Yields every compared difference of two clocks, once for each bound it can have."""
     for constraint in asked:
         yield from _difference(analysis, constraint, names)
@@ -215,7 +201,7 @@ def _differences(analysis: _Analysis, names: Names, asked: Sequence[ClockConstra
                 yield from _difference(analysis, constraint, edge_names(names, edge))
 
 
-def _difference(analysis: _Analysis, constraint: ClockConstraint, names: Names) -> Iterable[Bound]:
+def _difference(analysis: _Analysis, constraint: ir.ClockConstraint, names: Names) -> Iterable[Bound]:
     if constraint.right is None:
         return
     limits = _values(constraint.bound, names)
@@ -225,7 +211,7 @@ def _difference(analysis: _Analysis, constraint: ClockConstraint, names: Names) 
             yield from bounds_of(constraint.op, left, right, limit)
 
 
-def _values(bound: Expr, names: Names) -> range:
+def _values(bound: ir.Expr, names: Names) -> range:
     found = interval(bound, names)
     if found.high - found.low >= VALUES_MAX:
         raise ModelError(

@@ -11,80 +11,67 @@ from itertools import product
 from typing import Any
 
 from veristream.errors import ModelError
-from veristream.ir.expr import (
-    TRUE,
-    Binary,
-    ClockConstraint,
-    ClockOp,
-    ClockTest,
-    Conditional,
-    Const,
-    Deadlocked,
-    Expr,
-    Fold,
-    Local,
-    Unary,
-)
+from veristream.ir import expr as ir
 from veristream.ir.walk import may_fault, mentions
 
 DISJUNCTS_MAX = 512
-_NEGATED: dict[str, ClockOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_NEGATED: dict[str, ir.ClockOp] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
 class Disjunct:
     """A convex part of a condition, a conjunction; `deadlock` is None if it does not test for deadlock."""
 
-    condition: Expr = TRUE
-    clocks: tuple[ClockConstraint, ...] = ()
+    condition: ir.Expr = ir.TRUE
+    clocks: tuple[ir.ClockConstraint, ...] = ()
     deadlock: bool | None = None
 
 
-def split(condition: Expr) -> tuple[Disjunct, ...]:
+def split(condition: ir.Expr) -> tuple[Disjunct, ...]:
     """Splits the condition into a disjunction; raises ModelError if it has too many parts."""
     return _split(condition, True)
 
 
-def negate(condition: Expr) -> tuple[Disjunct, ...]:
+def negate(condition: ir.Expr) -> tuple[Disjunct, ...]:
     """Splits the negation of the condition into a disjunction."""
     return _split(condition, False)
 
 
-def mentions_clocks(expr: Expr) -> bool:
+def mentions_clocks(expr: ir.Expr) -> bool:
     """Returns whether the expression contains a clock test or a test for deadlock."""
-    return mentions(expr, ClockTest | Deadlocked)
+    return mentions(expr, ir.ClockTest | ir.Deadlocked)
 
 
-def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
+def _split(expr: ir.Expr, wanted: bool) -> tuple[Disjunct, ...]:
     if not mentions_clocks(expr):
-        return (Disjunct(expr if wanted else Unary("not", expr)),)
+        return (Disjunct(expr if wanted else ir.Unary("not", expr)),)
     match expr:
-        case ClockTest(constraint=constraint):
+        case ir.ClockTest(constraint=constraint):
             return _of_test(constraint, wanted)
-        case Deadlocked():
+        case ir.Deadlocked():
             return (Disjunct(deadlock=wanted),)
-        case Unary(op="not", operand=operand):
+        case ir.Unary(op="not", operand=operand):
             return _split(operand, not wanted)
-        case Binary(op="and" | "or" as op, left=left, right=right):
+        case ir.Binary(op="and" | "or" as op, left=left, right=right):
             parts = (_split(left, wanted), _split(right, wanted))
             if (op == "and") == wanted:
                 return _both(expr, *parts)
             return parts[0] + _after(left, op == "and", right, parts[1])
-        case Binary(op="implies", left=left, right=right):
-            return _split(Binary("or", Unary("not", left), right, expr.span), wanted)
-        case Binary(op="==" | "!=" as op, left=left, right=right):
+        case ir.Binary(op="implies", left=left, right=right):
+            return _split(ir.Binary("or", ir.Unary("not", left), right, expr.span), wanted)
+        case ir.Binary(op="==" | "!=" as op, left=left, right=right):
             same = (op == "==") == wanted
             alike = _both(expr, _split(left, True), _split(right, same))
             return alike + _both(expr, _split(left, False), _split(right, not same))
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             yes = _both(expr, _split(condition, True), _split(then, wanted))
             return yes + _both(expr, _split(condition, False), _split(otherwise, wanted))
-        case Fold(op="all" | "any" as op, name=name, low=low, high=high, body=body):
+        case ir.Fold(op="all" | "any" as op, name=name, low=low, high=high, body=body):
             cases = [_substitute(body, name, value) for value in range(low, high + 1)]
             join = "and" if op == "all" else "or"
             whole = cases[0]
             for case in cases[1:]:
-                whole = Binary(join, whole, case, expr.span)  # type: ignore[arg-type]
+                whole = ir.Binary(join, whole, case, expr.span)  # type: ignore[arg-type]
             return _split(whole, wanted)
         case _:
             raise ModelError(
@@ -94,36 +81,36 @@ def _split(expr: Expr, wanted: bool) -> tuple[Disjunct, ...]:
             )
 
 
-def _after(left: Expr, truth: bool, right: Expr, parts: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
+def _after(left: ir.Expr, truth: bool, right: ir.Expr, parts: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
     """Guards the parts of the right side, which is evaluated only if the left side has the value `truth`.
 
     The guard is needed only if the right side may fault.
     """
-    known = _known(left, truth) if may_fault(right) else TRUE
+    known = _known(left, truth) if may_fault(right) else ir.TRUE
     return tuple(replace(part, condition=_conjunction(known, part.condition)) for part in parts)
 
 
-def _known(expr: Expr, wanted: bool) -> Expr:
+def _known(expr: ir.Expr, wanted: bool) -> ir.Expr:
     """Returns a condition on variables that is true whenever the expression has the value `wanted`."""
     if not mentions_clocks(expr):
-        return expr if wanted else Unary("not", expr)
+        return expr if wanted else ir.Unary("not", expr)
     match expr:
-        case Unary(op="not", operand=operand):
+        case ir.Unary(op="not", operand=operand):
             return _known(operand, not wanted)
-        case Binary(op="and" | "or" as op, left=left, right=right) if (op == "and") == wanted:
+        case ir.Binary(op="and" | "or" as op, left=left, right=right) if (op == "and") == wanted:
             return _conjunction(_known(left, wanted), _known(right, wanted))
-        case Binary(op="implies", left=left, right=right) if not wanted:
+        case ir.Binary(op="implies", left=left, right=right) if not wanted:
             return _conjunction(_known(left, True), _known(right, False))
         case _:
-            return TRUE
+            return ir.TRUE
 
 
-def _of_test(constraint: ClockConstraint, wanted: bool) -> tuple[Disjunct, ...]:
+def _of_test(constraint: ir.ClockConstraint, wanted: bool) -> tuple[Disjunct, ...]:
     bare = replace(constraint, when=None)
     if constraint.when is not None:
         # A constraint with a condition is an implication.
         if wanted:
-            return (Disjunct(Unary("not", constraint.when)), Disjunct(clocks=(bare,)))
+            return (Disjunct(ir.Unary("not", constraint.when)), Disjunct(clocks=(bare,)))
         return tuple(replace(part, condition=constraint.when) for part in _of_test(bare, False))
     if wanted:
         return (Disjunct(clocks=(bare,)),)
@@ -132,7 +119,7 @@ def _of_test(constraint: ClockConstraint, wanted: bool) -> tuple[Disjunct, ...]:
     return (Disjunct(clocks=(replace(bare, op=_NEGATED[bare.op]),)),)
 
 
-def _both(expr: Expr, left: tuple[Disjunct, ...], right: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
+def _both(expr: ir.Expr, left: tuple[Disjunct, ...], right: tuple[Disjunct, ...]) -> tuple[Disjunct, ...]:
     if len(left) * len(right) > DISJUNCTS_MAX:
         raise ModelError(
             f"the condition has more than {DISJUNCTS_MAX} convex parts",
@@ -152,17 +139,17 @@ def _join(one: Disjunct, other: Disjunct) -> Disjunct | None:
     return Disjunct(condition, one.clocks + other.clocks, deadlock)
 
 
-def _conjunction(one: Expr, other: Expr) -> Expr:
-    if TRUE in (one, other):
-        return other if one == TRUE else one
-    return Binary("and", one, other)
+def _conjunction(one: ir.Expr, other: ir.Expr) -> ir.Expr:
+    if ir.TRUE in (one, other):
+        return other if one == ir.TRUE else one
+    return ir.Binary("and", one, other)
 
 
 def _substitute(node: Any, name: str, value: int) -> Any:
     """Replaces the name by a number."""
-    if isinstance(node, Local) and node.name == name:
-        return Const(value, node.span)
-    if isinstance(node, Fold) and node.name == name:
+    if isinstance(node, ir.Local) and node.name == name:
+        return ir.Const(value, node.span)
+    if isinstance(node, ir.Fold) and node.name == name:
         return node
     if isinstance(node, tuple):
         return tuple(_substitute(part, name, value) for part in node)

@@ -10,16 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
+from veristream.ir import network as net
 from veristream.ir.clocks import NumberedClock, number_clocks
-from veristream.ir.network import (
-    Channel,
-    ChannelKind,
-    Component,
-    Function,
-    Network,
-    Variable,
-    all_variables,
-)
 
 IDLE = -1
 """The location of a component slot that is not running."""
@@ -49,27 +41,27 @@ class Names:
     The position of an unbuffered channel is meaningless.
     """
 
-    network: Network
-    variables: Mapping[str, tuple[int, Variable]]
-    channels: Mapping[str, tuple[int, Channel]]
+    network: net.Network
+    variables: Mapping[str, tuple[int, net.Variable]]
+    channels: Mapping[str, tuple[int, net.Channel]]
     components: Mapping[str, int]
     locations: tuple[Mapping[str, int], ...]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, net.Function]
     clocks: Mapping[str, NumberedClock]
 
 
-def name_parts(network: Network) -> Names:
+def name_parts(network: net.Network) -> Names:
     """Computes the positions of all names."""
-    variables: dict[str, tuple[int, Variable]] = {}
+    variables: dict[str, tuple[int, net.Variable]] = {}
     position = 0
-    for variable in all_variables(network):
+    for variable in net.all_variables(network):
         variables[variable.name] = (position, variable)
         position += prod(variable.shape)
-    channels: dict[str, tuple[int, Channel]] = {}
+    channels: dict[str, tuple[int, net.Channel]] = {}
     position = 0
     for channel in network.channels:
         channels[channel.name] = (position, channel)
-        position += prod(channel.shape) if channel.kind is ChannelKind.BUFFER else 0
+        position += prod(channel.shape) if channel.kind is net.ChannelKind.BUFFER else 0
     return Names(
         network,
         variables,
@@ -84,19 +76,19 @@ def name_parts(network: Network) -> Names:
     )
 
 
-def initial_state(network: Network) -> State:
+def initial_state(network: net.Network) -> State:
     """Returns the initial state."""
     values: list[int] = []
-    for variable in all_variables(network):
+    for variable in net.all_variables(network):
         assert len(variable.initial) == prod(variable.shape), variable.name
         values.extend(variable.initial)
-    queues = sum(prod(c.shape) for c in network.channels if c.kind is ChannelKind.BUFFER)
+    queues = sum(prod(c.shape) for c in network.channels if c.kind is net.ChannelKind.BUFFER)
     locations = tuple(
         IDLE if component.idle else start_location(component) for component in network.components
     )
     return State(tuple(values), ((),) * queues, locations)
 
 
-def start_location(component: Component, location: str | None = None) -> int:
+def start_location(component: net.Component, location: str | None = None) -> int:
     """Returns the position of the named location, or of the initial one."""
     return [place.name for place in component.locations].index(location or component.initial)

@@ -13,66 +13,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from veristream.ir.expr import (
-    Binary,
-    Expr,
-    Fold,
-    Primed,
-    Unary,
-)
-from veristream.ir.property import (
-    Always,
-    DeadlockFree,
-    Deterministic,
-    DivergenceFree,
-    Formula,
-    Holds,
-    Inevitable,
-    LeadsTo,
-    NonTerminating,
-    Occurs,
-    PotentiallyAlways,
-    Property,
-    Reachable,
-    Refines,
-    Silent,
-    Temporal,
-    TemporalBinary,
-    TemporalUnary,
-    Transition,
-)
+from veristream.ir import expr as ir
+from veristream.ir import property as prop
 from veristream.ir.walk import may_fault, mentions
 
 
-def antecedents(property: Property) -> tuple[Expr, ...]:  # noqa: A002
+def antecedents(property: prop.Property) -> tuple[ir.Expr, ...]:  # noqa: A002
     """Returns conditions; if one of them holds in no reachable state, the property is vacuously true."""
     match property.claim:
-        case Always(condition=condition):
+        case prop.Always(condition=condition):
             found = _premises(condition)
-        case Transition(condition=condition):
-            found = (premise for premise in _premises(condition) if not mentions(premise, Primed))
-        case LeadsTo(cause=cause):
+        case prop.Transition(condition=condition):
+            found = (premise for premise in _premises(condition) if not mentions(premise, ir.Primed))
+        case prop.LeadsTo(cause=cause):
             found = iter((cause,))
-        case Temporal(formula=formula):
+        case prop.Temporal(formula=formula):
             found = _premises_of_run(formula)
-        case DeadlockFree() | DivergenceFree() | NonTerminating() | Reachable():
+        case prop.DeadlockFree() | prop.DivergenceFree() | prop.NonTerminating() | prop.Reachable():
             found = iter(())
-        case Deterministic() | Refines() | Inevitable() | PotentiallyAlways():
+        case prop.Deterministic() | prop.Refines() | prop.Inevitable() | prop.PotentiallyAlways():
             found = iter(())
         case _:
             assert_never(property.claim)
     return tuple(dict.fromkeys(found))
 
 
-def initially(property: Property) -> Expr | None:  # noqa: A002
+def initially(property: prop.Property) -> ir.Expr | None:  # noqa: A002
     """Returns a condition that makes the property true if the initial state satisfies it, or None.
 
     A goal with a value to optimise has none, because the optimum may need actions.
     """
     match property.claim:
-        case Reachable(condition=condition, optimise=None) | Inevitable(condition=condition):
+        case prop.Reachable(condition=condition, optimise=None) | prop.Inevitable(condition=condition):
             return condition
-        case Temporal(formula=formula) if as_condition(formula) is None:
+        case prop.Temporal(formula=formula) if as_condition(formula) is None:
             return _at_once(formula)
         case _:
             return None
@@ -88,31 +62,31 @@ def sentence_initial(expr_text: str) -> str:
     return f"`{expr_text}` already holds in the initial state; no action is needed"
 
 
-def as_condition(formula: Formula) -> Expr | None:
+def as_condition(formula: prop.Formula) -> ir.Expr | None:
     """Returns the formula as an expression if it refers only to the present state, else None."""
     match formula:
-        case Holds(condition=condition):
+        case prop.Holds(condition=condition):
             return condition
-        case Occurs() | Silent():
+        case prop.Occurs() | prop.Silent():
             return None
-        case TemporalUnary(op="!", operand=operand, span=span):
+        case prop.TemporalUnary(op="!", operand=operand, span=span):
             inner = as_condition(operand)
-            return None if inner is None else Unary("not", inner, span)
-        case TemporalUnary():
+            return None if inner is None else ir.Unary("not", inner, span)
+        case prop.TemporalUnary():
             return None
-        case TemporalBinary(op=op, left=left, right=right, span=span):
+        case prop.TemporalBinary(op=op, left=left, right=right, span=span):
             one, other = as_condition(left), as_condition(right)
             if one is None or other is None:
                 return None
             match op:
                 case "&&":
-                    return Binary("and", one, other, span)
+                    return ir.Binary("and", one, other, span)
                 case "||":
-                    return Binary("or", one, other, span)
+                    return ir.Binary("or", one, other, span)
                 case "->":
-                    return Binary("implies", one, other, span)
+                    return ir.Binary("implies", one, other, span)
                 case "<->":  # any nonzero number is true, so the numbers themselves may differ
-                    return Binary("==", Unary("not", one, span), Unary("not", other, span), span)
+                    return ir.Binary("==", ir.Unary("not", one, span), ir.Unary("not", other, span), span)
                 case "U" | "R":
                     return None
                 case _:
@@ -121,75 +95,77 @@ def as_condition(formula: Formula) -> Expr | None:
             assert_never(formula)
 
 
-def _premises(condition: Expr) -> Iterator[Expr]:
+def _premises(condition: ir.Expr) -> Iterator[ir.Expr]:
     """Yields the left sides of the implications in a condition."""
     implication = _as_implication(condition)
     if implication is not None:
         left, right = implication
         yield left
         for premise in _premises(right):
-            yield Binary("and", left, premise, premise.span)
+            yield ir.Binary("and", left, premise, premise.span)
         return
     match condition:
-        case Binary(op="and", left=left, right=right):
+        case ir.Binary(op="and", left=left, right=right):
             yield from _premises(left)
             for premise in _premises(right):
                 # if the left side is false, the right one may not be evaluated
-                yield Binary("and", left, premise, premise.span) if may_fault(premise) else premise
-        case Fold(op="all", name=name, low=low, high=high, body=body, span=span):
+                yield ir.Binary("and", left, premise, premise.span) if may_fault(premise) else premise
+        case ir.Fold(op="all", name=name, low=low, high=high, body=body, span=span):
             for premise in _premises(body):
-                yield Fold("any", name, low, high, premise, span)
+                yield ir.Fold("any", name, low, high, premise, span)
         case _:
             return
 
 
-def _as_implication(condition: Expr) -> tuple[Expr, Expr] | None:
+def _as_implication(condition: ir.Expr) -> tuple[ir.Expr, ir.Expr] | None:
     """Returns the two sides of `a implies b`, also if it is written `not a or b`."""
     match condition:
-        case Binary(op="implies", left=left, right=right):
+        case ir.Binary(op="implies", left=left, right=right):
             return left, right
-        case Binary(op="or", left=Unary(op="not", operand=operand), right=right):
+        case ir.Binary(op="or", left=ir.Unary(op="not", operand=operand), right=right):
             return operand, right
-        case Binary(op="or", left=Binary(op="or") as left, right=right, span=span):
+        case ir.Binary(op="or", left=ir.Binary(op="or") as left, right=right, span=span):
             inner = _as_implication(left)
-            return None if inner is None else (inner[0], Binary("or", inner[1], right, span))
+            return None if inner is None else (inner[0], ir.Binary("or", inner[1], right, span))
         case _:
             return None
 
 
-def _premises_of_run(formula: Formula) -> Iterator[Expr]:
+def _premises_of_run(formula: prop.Formula) -> Iterator[ir.Expr]:
     match formula:
-        case TemporalUnary(op="[]", operand=operand):
+        case prop.TemporalUnary(op="[]", operand=operand):
             yield from _premises_at_all_times(operand, None)
-        case TemporalBinary(op="&&", left=left, right=right):
+        case prop.TemporalBinary(op="&&", left=left, right=right):
             yield from _premises_of_run(left)
             yield from _premises_of_run(right)
         case _:
             return
 
 
-def _premises_at_all_times(formula: Formula, given: Expr | None) -> Iterator[Expr]:
+def _premises_at_all_times(formula: prop.Formula, given: ir.Expr | None) -> Iterator[ir.Expr]:
     """Yields the premises of a formula that must hold at every moment where `given` holds."""
     condition = as_condition(formula)
     if condition is not None:
         yield from (_both(given, premise) for premise in _premises(condition))
         return
     match formula:
-        case TemporalBinary(op="->", left=left, right=right):
+        case prop.TemporalBinary(op="->", left=left, right=right):
             yield from _premises_of_implication(left, right, given)
-        case TemporalBinary(op="||", left=TemporalUnary(op="!", operand=left), right=right):
+        case prop.TemporalBinary(op="||", left=prop.TemporalUnary(op="!", operand=left), right=right):
             yield from _premises_of_implication(left, right, given)
-        case TemporalBinary(op="&&", left=left, right=right):
+        case prop.TemporalBinary(op="&&", left=left, right=right):
             yield from _premises_at_all_times(left, given)
             yield from _premises_at_all_times(right, given)
-        case TemporalUnary(op="[]", operand=operand):
+        case prop.TemporalUnary(op="[]", operand=operand):
             # also at later moments, where `given` need not hold
             yield from _premises_at_all_times(operand, None)
         case _:
             return
 
 
-def _premises_of_implication(left: Formula, right: Formula, given: Expr | None) -> Iterator[Expr]:
+def _premises_of_implication(
+    left: prop.Formula, right: prop.Formula, given: ir.Expr | None
+) -> Iterator[ir.Expr]:
     cause = as_condition(left)
     if cause is None:
         return
@@ -197,22 +173,22 @@ def _premises_of_implication(left: Formula, right: Formula, given: Expr | None) 
     yield from _premises_at_all_times(right, _both(given, cause))
 
 
-def _both(given: Expr | None, premise: Expr) -> Expr:
-    return premise if given is None else Binary("and", given, premise, premise.span)
+def _both(given: ir.Expr | None, premise: ir.Expr) -> ir.Expr:
+    return premise if given is None else ir.Binary("and", given, premise, premise.span)
 
 
-def _at_once(formula: Formula) -> Expr | None:
+def _at_once(formula: prop.Formula) -> ir.Expr | None:
     """Returns a condition on the present state that makes the formula true on every run."""
     condition = as_condition(formula)
     if condition is not None:
         return condition
     match formula:
-        case TemporalUnary(op="<>", operand=operand):
+        case prop.TemporalUnary(op="<>", operand=operand):
             return _at_once(operand)
-        case TemporalBinary(op="U", right=right):
+        case prop.TemporalBinary(op="U", right=right):
             return _at_once(right)
-        case TemporalBinary(op="&&", left=left, right=right, span=span):
+        case prop.TemporalBinary(op="&&", left=left, right=right, span=span):
             one, other = _at_once(left), _at_once(right)
-            return None if one is None or other is None else Binary("and", one, other, span)
+            return None if one is None or other is None else ir.Binary("and", one, other, span)
         case _:
             return None

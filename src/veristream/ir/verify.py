@@ -13,45 +13,10 @@ from math import factorial, prod
 from typing import assert_never
 
 from veristream.errors import ModelError, unknown
+from veristream.ir import network as net
+from veristream.ir import property as prop
 from veristream.ir.bounds import check_overflow
 from veristream.ir.expr import Assign, Block, Call, ClockValue, Expr, Load, Reset
-from veristream.ir.network import (
-    Bind,
-    Channel,
-    ChannelKind,
-    Component,
-    Edge,
-    Enumeration,
-    Fork,
-    Function,
-    Meet,
-    Network,
-    Receive,
-    Send,
-    Variable,
-    all_variables,
-    enum_range,
-)
-from veristream.ir.property import (
-    Always,
-    DeadlockFree,
-    Deterministic,
-    DivergenceFree,
-    Formula,
-    Holds,
-    Inevitable,
-    LeadsTo,
-    NonTerminating,
-    Occurs,
-    PotentiallyAlways,
-    Property,
-    Reachable,
-    Refines,
-    Silent,
-    Temporal,
-    Transition,
-    propositions_of,
-)
 from veristream.ir.verify_scope import (
     Declared,
     Known,
@@ -77,20 +42,20 @@ ELEMENTS_MAX = 2**20
 PERMUTATIONS_MAX = 5040
 
 
-def verify(network: Network) -> None:
+def verify(network: net.Network) -> None:
     """Raises ModelError at the first error."""
     _check_names(network)
     check_timed(network)
     declared = Declared(
-        {enum.name: enum_range(enum) for enum in network.enums},
-        {variable.name: variable for variable in all_variables(network)},
+        {enum.name: net.enum_range(enum) for enum in network.enums},
+        {variable.name: variable for variable in net.all_variables(network)},
         {channel.name: channel for channel in network.channels},
         {clock.name: clock for clock in network.clocks},
         {function.name: function for function in network.functions},
         {component.name: component for component in network.components},
         network.timed,
     )
-    for variable in all_variables(network):
+    for variable in net.all_variables(network):
         _check_variable(variable, declared)
     for channel in network.channels:
         _check_channel(channel, declared)
@@ -110,7 +75,7 @@ def verify(network: Network) -> None:
     check_overflow(network)
 
 
-def _check_symmetries(network: Network, declared: Declared) -> None:
+def _check_symmetries(network: net.Network, declared: Declared) -> None:
     shapes = {name: variable.shape for name, variable in declared.variables.items()}
     count = prod(factorial(symmetry.size) for symmetry in network.symmetries)
     if count > PERMUTATIONS_MAX:
@@ -147,12 +112,12 @@ def _check_unique(what: str, names: Iterable[tuple[str, Span]]) -> None:
         seen.add(name)
 
 
-def _check_names(network: Network) -> None:
+def _check_names(network: net.Network) -> None:
     check_name(network.name, "the network's name", network.span)
     _check_unique("enum", ((enum.name, enum.span) for enum in network.enums))
     for enum in network.enums:
         _check_enum(enum)
-    _check_unique("variable", ((part.name, part.span) for part in all_variables(network)))
+    _check_unique("variable", ((part.name, part.span) for part in net.all_variables(network)))
     _check_unique("channel", ((part.name, part.span) for part in network.channels))
     _check_unique("clock", ((part.name, part.span) for part in network.clocks))
     _check_unique("function", ((part.name, part.span) for part in network.functions))
@@ -160,7 +125,7 @@ def _check_names(network: Network) -> None:
     _check_unique("property", ((part.name, part.span) for part in network.properties))
 
 
-def _check_enum(enum: Enumeration) -> None:
+def _check_enum(enum: net.Enumeration) -> None:
     if enum.name == "bool":
         raise ModelError("`bool` is built in", enum.span, "give the enum another name")
     if not enum.members:
@@ -175,7 +140,7 @@ def _check_shape(what: str, shape: tuple[int, ...], span: Span) -> None:
         raise ModelError(f"{what} has {prod(shape)} elements", span, f"the limit is {ELEMENTS_MAX}")
 
 
-def _check_variable(variable: Variable, declared: Declared) -> None:
+def _check_variable(variable: net.Variable, declared: Declared) -> None:
     check_type(variable.type, declared, variable.span)
     _check_shape(f"variable `{variable.name}`", variable.shape, variable.span)
     count = prod(variable.shape)
@@ -195,11 +160,11 @@ def _check_variable(variable: Variable, declared: Declared) -> None:
             )
 
 
-def _check_channel(channel: Channel, declared: Declared) -> None:
+def _check_channel(channel: net.Channel, declared: Declared) -> None:
     for field in channel.fields:
         check_type(field, declared, channel.span)
     _check_shape(f"channel `{channel.name}`", channel.shape, channel.span)
-    is_buffer = channel.kind is ChannelKind.BUFFER
+    is_buffer = channel.kind is net.ChannelKind.BUFFER
     if is_buffer and channel.capacity < 1:
         raise ModelError(
             f"buffer `{channel.name}` has no capacity",
@@ -208,13 +173,13 @@ def _check_channel(channel: Channel, declared: Declared) -> None:
         )
     if not is_buffer and (channel.capacity or channel.overflow_faults):
         raise ModelError(f"only a buffer has a capacity, not `{channel.name}`", channel.span)
-    if channel.kind is ChannelKind.BARRIER:
+    if channel.kind is net.ChannelKind.BARRIER:
         _check_vectors(channel, declared)
     elif channel.vectors:
         raise ModelError(f"only a barrier has vectors, not `{channel.name}`", channel.span)
 
 
-def _check_vectors(channel: Channel, declared: Declared) -> None:
+def _check_vectors(channel: net.Channel, declared: Declared) -> None:
     if channel.fields:
         raise ModelError(f"barrier `{channel.name}` cannot pass values", channel.span)
     for vector in channel.vectors:
@@ -278,7 +243,7 @@ def _impure(declared: Declared) -> frozenset[str]:
         impure |= more
 
 
-def _check_function(function: Function, declared: Declared) -> None:
+def _check_function(function: net.Function, declared: Declared) -> None:
     check_type(function.result, declared, function.span)
     place = Place(declared, pure=False, result=function.result)
     for parameter in function.parameters:
@@ -288,7 +253,7 @@ def _check_function(function: Function, declared: Declared) -> None:
     check_block(function.body, place)
 
 
-def _check_component(component: Component, declared: Declared) -> None:
+def _check_component(component: net.Component, declared: Declared) -> None:
     for variable in component.variables:
         prefix = f"{component.name}."
         if not variable.name.startswith(prefix) or variable.name == prefix:
@@ -316,7 +281,7 @@ def _check_component(component: Component, declared: Declared) -> None:
         _check_edge(edge, component, declared)
 
 
-def _check_edge(edge: Edge, component: Component, declared: Declared) -> None:
+def _check_edge(edge: net.Edge, component: net.Component, declared: Declared) -> None:
     place = Place(declared)
     for select in edge.select:
         known = Known(check_range(select.low, select.high, select.span))
@@ -337,7 +302,7 @@ def _check_edge(edge: Edge, component: Component, declared: Declared) -> None:
         _check_fork(fork, declared.components[fork.component], edge)
 
 
-def _check_fork(fork: Fork, component: Component, edge: Edge) -> None:
+def _check_fork(fork: net.Fork, component: net.Component, edge: net.Edge) -> None:
     span = edge.span if fork.span is NOWHERE else fork.span
     if not component.idle:
         raise ModelError(
@@ -350,7 +315,7 @@ def _check_fork(fork: Fork, component: Component, edge: Edge) -> None:
         raise unknown("location", fork.location, places, span, f"{component.name} has no such location")
 
 
-def _check_slots(names: tuple[str, ...], edge: Edge, declared: Declared) -> None:
+def _check_slots(names: tuple[str, ...], edge: net.Edge, declared: Declared) -> None:
     for name in names:
         find_component(name, declared, edge.span)
     for first, second in pairwise(sorted(names)):
@@ -358,15 +323,15 @@ def _check_slots(names: tuple[str, ...], edge: Edge, declared: Declared) -> None
             raise ModelError(f"`{first}` is named twice", edge.span, "name it once")
 
 
-def _check_sync(edge: Edge, component: Component, place: Place) -> Place:
+def _check_sync(edge: net.Edge, component: net.Component, place: Place) -> Place:
     """Checks the synchronisation and returns the place with the received fields."""
     sync = edge.sync
     if sync is None:
         return place
     channel = find_channel(sync.channel, sync.indices, place, sync.span)
-    is_barrier = channel.kind is ChannelKind.BARRIER
+    is_barrier = channel.kind is net.ChannelKind.BARRIER
     match sync:
-        case Meet(span=span):
+        case net.Meet(span=span):
             if not is_barrier:
                 raise ModelError(
                     f"`{channel.name}` is not a barrier", span, "use `send` and `receive` on it"
@@ -378,20 +343,20 @@ def _check_sync(edge: Edge, component: Component, place: Place) -> Place:
                     "add the component to a vector, or remove the edge",
                 )
             return place
-        case Send() | Receive() if is_barrier:
+        case net.Send() | net.Receive() if is_barrier:
             raise ModelError(f"`{channel.name}` is a barrier", sync.span, "synchronise on it with `meet`")
-        case Send(values=values, span=span):
+        case net.Send(values=values, span=span):
             _check_count(channel, len(values), span)
             for field, value in zip(channel.fields, values, strict=True):
                 check_value(value, field, f"a field of `{channel.name}`", place, span)
             return place
-        case Receive():
+        case net.Receive():
             return _check_receive(sync, channel, place)
         case _:
             assert_never(sync)
 
 
-def _check_count(channel: Channel, count: int, span: Span) -> None:
+def _check_count(channel: net.Channel, count: int, span: Span) -> None:
     if count != len(channel.fields):
         raise ModelError(
             f"a message of `{channel.name}` has {len(channel.fields)} field(s), not {count}",
@@ -400,62 +365,62 @@ def _check_count(channel: Channel, count: int, span: Span) -> None:
         )
 
 
-def _check_receive(receive: Receive, channel: Channel, place: Place) -> Place:
+def _check_receive(receive: net.Receive, channel: net.Channel, place: Place) -> Place:
     _check_count(channel, len(receive.patterns), receive.span)
     after = place
     for field, pattern in zip(channel.fields, receive.patterns, strict=True):
-        if isinstance(pattern, Bind):
+        if isinstance(pattern, net.Bind):
             after = after.declare(pattern.name, Known(field), pattern.span)
         else:
             check_expr(pattern.value, place)
     return after
 
 
-def _check_property(property_: Property, declared: Declared) -> None:
+def _check_property(property_: prop.Property, declared: Declared) -> None:
     place = Place(declared, clocks=declared.timed)
     match property_.claim:
-        case DeadlockFree() | DivergenceFree() | NonTerminating() | Deterministic():
+        case prop.DeadlockFree() | prop.DivergenceFree() | prop.NonTerminating() | prop.Deterministic():
             pass
-        case Refines(specification=specification):
+        case prop.Refines(specification=specification):
             verify(specification)
-        case Always(condition=condition) | Inevitable(condition=condition):
+        case prop.Always(condition=condition) | prop.Inevitable(condition=condition):
             check_expr(condition, place)
-        case PotentiallyAlways(condition=condition):
+        case prop.PotentiallyAlways(condition=condition):
             check_expr(condition, place)
-        case Transition(condition=condition):
+        case prop.Transition(condition=condition):
             check_expr(condition, replace(place, primes=True))
-        case Reachable(condition=condition, optimise=optimise):
+        case prop.Reachable(condition=condition, optimise=optimise):
             check_expr(condition, place)
             if optimise is not None:
                 _check_extreme(optimise.value, property_, place)
-        case LeadsTo(cause=cause, effect=effect):
+        case prop.LeadsTo(cause=cause, effect=effect):
             check_expr(cause, place)
             check_expr(effect, place)
-        case Temporal(formula=formula):
+        case prop.Temporal(formula=formula):
             _check_formula(formula, property_, place)
         case _:
             assert_never(property_.claim)
 
 
-def _check_extreme(value: Expr, property_: Property, place: Place) -> None:
+def _check_extreme(value: Expr, property_: prop.Property, place: Place) -> None:
     if isinstance(value, ClockValue):
         check_clock(value.clock, place, property_.span)
     else:
         check_expr(value, place)
 
 
-def _check_formula(formula: Formula, property_: Property, place: Place) -> None:
+def _check_formula(formula: prop.Formula, property_: prop.Property, place: Place) -> None:
     states: set[Expr] = set()
-    actions: set[Occurs | Silent] = set()
-    for proposition in propositions_of(formula):
+    actions: set[prop.Occurs | prop.Silent] = set()
+    for proposition in prop.propositions_of(formula):
         match proposition:
-            case Holds(condition=condition):
+            case prop.Holds(condition=condition):
                 check_expr(condition, place)
                 states.add(condition)
-            case Occurs(name=name, span=span):
+            case prop.Occurs(name=name, span=span):
                 check_name(name, "the action's name", span)
                 actions.add(proposition)
-            case Silent():
+            case prop.Silent():
                 actions.add(proposition)
     for kind, count, most in (
         ("action", len(actions), ACTION_PROPOSITIONS_MAX),

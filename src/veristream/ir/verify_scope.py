@@ -11,42 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from veristream.errors import ModelError, unknown
+from veristream.ir import expr as ir
 from veristream.ir.bounds import CLOCK_MAX
 from veristream.ir.constant import constant_value
-from veristream.ir.expr import (
-    Assign,
-    AtLocation,
-    Binary,
-    Block,
-    Call,
-    Check,
-    ClockConstraint,
-    ClockRef,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
-    Evaluate,
-    Expr,
-    Fold,
-    For,
-    If,
-    IsDone,
-    IsIdle,
-    Let,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    Reset,
-    Return,
-    Statement,
-    Type,
-    Unary,
-    While,
-)
 from veristream.ir.network import Channel, ChannelKind, Clock, Component, Function, Variable
 from veristream.source import NOWHERE, Span
 
@@ -72,7 +39,7 @@ class Declared:
 class Known:
     """A local name: its type, its size if it is an array, and whether it can be assigned."""
 
-    type: Type
+    type: ir.Type
     size: int | None = None
     assignable: bool = False
 
@@ -86,7 +53,7 @@ class Place:
     pure: bool = True  # functions that assign state cannot be called
     primes: bool = False  # `Primed` is allowed
     clocks: bool = False  # `ClockTest` and `Deadlocked` are allowed
-    result: Type | None = None  # of the function; None outside of functions
+    result: ir.Type | None = None  # of the function; None outside of functions
 
     def declare(self, name: str, known: Known, span: Span) -> Place:
         """Returns the place with one more local name."""
@@ -102,7 +69,7 @@ def check_name(name: str, what: str, span: Span) -> None:
         raise ModelError(f"{what} is empty", span, "give it a name")
 
 
-def check_type(type_: Type, declared: Declared, span: Span) -> None:
+def check_type(type_: ir.Type, declared: Declared, span: Span) -> None:
     """Checks that the range is not empty, not too large and within its enum."""
     if type_.low > type_.high:
         raise ModelError(
@@ -125,9 +92,9 @@ def check_type(type_: Type, declared: Declared, span: Span) -> None:
         )
 
 
-def check_range(low: int, high: int, span: Span) -> Type:
+def check_range(low: int, high: int, span: Span) -> ir.Type:
     """Checks a range and returns the type of a counter over it."""
-    type_ = Type(low, high)
+    type_ = ir.Type(low, high)
     if low > high:
         raise ModelError(f"the range {low}..{high} is empty", span, "write the lower bound first")
     if low < -BOUND_MAX or high > BOUND_MAX:
@@ -135,7 +102,7 @@ def check_range(low: int, high: int, span: Span) -> Type:
     return type_
 
 
-def check_value(expr: Expr, type_: Type, owner: str, place: Place, span: Span | None = None) -> None:
+def check_value(expr: ir.Expr, type_: ir.Type, owner: str, place: Place, span: Span | None = None) -> None:
     """Checks the expression, and that it is not a constant outside the owner's type."""
     check_expr(expr, place)
     value = constant_value(expr)
@@ -149,7 +116,7 @@ def check_value(expr: Expr, type_: Type, owner: str, place: Place, span: Span | 
 
 
 def check_indices(
-    owner: str, shape: tuple[int, ...], indices: tuple[Expr, ...], place: Place, span: Span
+    owner: str, shape: tuple[int, ...], indices: tuple[ir.Expr, ...], place: Place, span: Span
 ) -> None:
     """Checks the number of indices, and that no constant index is out of bounds."""
     if len(indices) != len(shape):
@@ -169,7 +136,7 @@ def check_indices(
             )
 
 
-def find_channel(name: str, indices: tuple[Expr, ...], place: Place, span: Span) -> Channel:
+def find_channel(name: str, indices: tuple[ir.Expr, ...], place: Place, span: Span) -> Channel:
     """Returns the channel after checking its indices."""
     channel = place.declared.channels.get(name)
     if channel is None:
@@ -189,38 +156,38 @@ def find_component(name: str, declared: Declared, span: Span) -> Component:
     return component
 
 
-def check_expr(expr: Expr, place: Place) -> None:
+def check_expr(expr: ir.Expr, place: Place) -> None:
     """Checks that all names in the expression are known and used correctly."""
     match expr:
-        case Const(value=value, span=span):
+        case ir.Const(value=value, span=span):
             check_range(value, value, span)
-        case Load(variable=name, indices=indices, span=span):
+        case ir.Load(variable=name, indices=indices, span=span):
             check_indices(name, _find_variable(name, place, span).shape, indices, place, span)
-        case Local():
+        case ir.Local():
             _check_local(expr, place)
-        case Unary(operand=operand):
+        case ir.Unary(operand=operand):
             check_expr(operand, place)
-        case Binary(left=left, right=right):
+        case ir.Binary(left=left, right=right):
             check_expr(left, place)
             check_expr(right, place)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             for part in (condition, then, otherwise):
                 check_expr(part, place)
-        case Fold(name=name, low=low, high=high, body=body, span=span):
+        case ir.Fold(name=name, low=low, high=high, body=body, span=span):
             known = Known(check_range(low, high, span))
             check_expr(body, place.declare(name, known, span))
-        case Call():
+        case ir.Call():
             _check_call(expr, place)
-        case AtLocation(component=name, location=location, span=span):
+        case ir.AtLocation(component=name, location=location, span=span):
             locations = [part.name for part in find_component(name, place.declared, span).locations]
             if location not in locations:
                 hint = f"`{name}` has {', '.join(locations)}"
                 raise unknown("location", location, locations, span, hint)
-        case IsDone(component=name, span=span) | IsIdle(component=name, span=span):
+        case ir.IsDone(component=name, span=span) | ir.IsIdle(component=name, span=span):
             find_component(name, place.declared, span)
-        case Queue() | Peek():
+        case ir.Queue() | ir.Peek():
             _check_queue(expr, place)
-        case Primed(operand=operand, span=span):
+        case ir.Primed(operand=operand, span=span):
             if not place.primes:
                 raise ModelError(
                     "primes are not allowed here",
@@ -228,12 +195,12 @@ def check_expr(expr: Expr, place: Place) -> None:
                     "use them only in `transition` properties, not nested",
                 )
             check_expr(operand, replace(place, primes=False))
-        case ClockTest(constraint=constraint, span=span):
+        case ir.ClockTest(constraint=constraint, span=span):
             _check_timed_context("clock tests are not allowed here", place, span)
             check_constraint(constraint, replace(place, clocks=False))
-        case Deadlocked(span=span):
+        case ir.Deadlocked(span=span):
             _check_timed_context("`deadlock` is not allowed here", place, span)
-        case ClockValue(span=span):
+        case ir.ClockValue(span=span):
             raise ModelError(
                 "clock values cannot be used in arithmetic",
                 span,
@@ -251,7 +218,7 @@ def _check_timed_context(message: str, place: Place, span: Span) -> None:
 _COMPARISONS = ("<", "<=", "==", ">=", ">")
 
 
-def check_constraint(constraint: ClockConstraint, place: Place) -> None:
+def check_constraint(constraint: ir.ClockConstraint, place: Place) -> None:
     """Checks the clocks and the bound of a constraint."""
     for clock in (constraint.left, constraint.right):
         if clock is not None:
@@ -267,7 +234,7 @@ def check_constraint(constraint: ClockConstraint, place: Place) -> None:
             check_expr(part, place)
 
 
-def check_clock(ref: ClockRef, place: Place, around: Span) -> None:
+def check_clock(ref: ir.ClockRef, place: Place, around: Span) -> None:
     """Checks that the clock is known and its indices are valid."""
     span = around if ref.span is NOWHERE else ref.span
     clock = place.declared.clocks.get(ref.clock)
@@ -283,7 +250,7 @@ def _find_variable(name: str, place: Place, span: Span) -> Variable:
     return variable
 
 
-def _check_local(local: Local, place: Place) -> Known:
+def _check_local(local: ir.Local, place: Place) -> Known:
     known = place.locals.get(local.name)
     if known is None:
         raise unknown("local name", local.name, place.locals, local.span, "declare it before this place")
@@ -293,7 +260,7 @@ def _check_local(local: Local, place: Place) -> Known:
     return known
 
 
-def _check_call(call: Call, place: Place) -> None:
+def _check_call(call: ir.Call, place: Place) -> None:
     function = place.declared.functions.get(call.function)
     if function is None:
         raise unknown("function", call.function, place.declared.functions, call.span, "declare it first")
@@ -314,7 +281,7 @@ def _check_call(call: Call, place: Place) -> None:
         check_value(argument, parameter.type, f"`{parameter.name}`", place, call.span)
 
 
-def _check_queue(expr: Queue | Peek, place: Place) -> None:
+def _check_queue(expr: ir.Queue | ir.Peek, place: Place) -> None:
     channel = find_channel(expr.channel, expr.indices, place, expr.span)
     if channel.kind is not ChannelKind.BUFFER:
         raise ModelError(
@@ -322,7 +289,7 @@ def _check_queue(expr: Queue | Peek, place: Place) -> None:
             expr.span,
             "only a `buffer` has a length and stored messages",
         )
-    if isinstance(expr, Peek):
+    if isinstance(expr, ir.Peek):
         check_expr(expr.position, place)
         if not 0 <= expr.part < len(channel.fields):
             raise ModelError(
@@ -332,56 +299,56 @@ def _check_queue(expr: Queue | Peek, place: Place) -> None:
             )
 
 
-def check_block(block: Block, place: Place) -> None:
+def check_block(block: ir.Block, place: Place) -> None:
     for statement in block:
         place = _check_statement(statement, place)
 
 
-def _check_statement(statement: Statement, place: Place) -> Place:
+def _check_statement(statement: ir.Statement, place: Place) -> Place:
     """Checks the statement and returns the place after it."""
     match statement:
-        case Assign():
+        case ir.Assign():
             _check_assign(statement, place)
-        case Let():
+        case ir.Let():
             return _check_let(statement, place)
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
             check_expr(condition, place)
             check_block(then, place)
             check_block(otherwise, place)
-        case While(condition=condition, body=body, limit=limit, span=span):
+        case ir.While(condition=condition, body=body, limit=limit, span=span):
             check_expr(condition, place)
             if not 0 <= limit <= BOUND_MAX:
                 raise ModelError(f"the loop limit {limit} is too small", span, "it must be at least 1")
             check_block(body, place)
-        case For(name=name, low=low, high=high, body=body, span=span):
+        case ir.For(name=name, low=low, high=high, body=body, span=span):
             known = Known(check_range(low, high, span))
             check_block(body, place.declare(name, known, span))
-        case Return(value=value, span=span):
+        case ir.Return(value=value, span=span):
             if place.result is None:
                 raise ModelError("`return` is allowed only in functions", span, "remove it")
             check_value(value, place.result, "the result", place, span)
-        case Evaluate(value=value, span=span):
-            if not isinstance(value, Call):
+        case ir.Evaluate(value=value, span=span):
+            if not isinstance(value, ir.Call):
                 raise ModelError("the value is not used", span, "call a function, or assign it")
             check_expr(value, place)
-        case Check(condition=condition):
+        case ir.Check(condition=condition):
             check_expr(condition, place)
-        case Reset(clock=clock, value=value, span=span):
+        case ir.Reset(clock=clock, value=value, span=span):
             check_clock(clock, place, span)
-            check_value(value, Type(0, CLOCK_MAX), f"the clock `{clock.clock}`", place, span)
+            check_value(value, ir.Type(0, CLOCK_MAX), f"the clock `{clock.clock}`", place, span)
         case _:
             assert_never(statement)
     return place
 
 
-def _check_assign(statement: Assign, place: Place) -> None:
+def _check_assign(statement: ir.Assign, place: Place) -> None:
     target = statement.target
     match target:
-        case Load(variable=name, indices=indices, span=span):
+        case ir.Load(variable=name, indices=indices, span=span):
             variable = _find_variable(name, place, span)
             check_indices(name, variable.shape, indices, place, span)
             type_ = variable.type
-        case Local(name=name, span=span):
+        case ir.Local(name=name, span=span):
             known = _check_local(target, place)
             if not known.assignable:
                 raise ModelError(
@@ -393,7 +360,7 @@ def _check_assign(statement: Assign, place: Place) -> None:
     check_value(statement.value, type_, f"`{name}`", place, statement.span)
 
 
-def _check_let(statement: Let, place: Place) -> Place:
+def _check_let(statement: ir.Let, place: Place) -> Place:
     check_type(statement.type, place.declared, statement.span)
     if statement.size is not None and statement.size < 1:
         raise ModelError(

@@ -5,53 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from veristream.errors import ModelError
-from veristream.ir.network import (
-    Channel,
-    ChannelKind,
-    Component,
-    Edge,
-    FairnessMark,
-    LocationKind,
-    Network,
-    Sorted,
-    Symmetry,
-)
-from veristream.ir.property import (
-    Deterministic,
-    DivergenceFree,
-    Fairness,
-    Inevitable,
-    NonTerminating,
-    PotentiallyAlways,
-    Property,
-    Refines,
-    Temporal,
-    Transition,
-)
+from veristream.ir import network as net
+from veristream.ir import property as prop
 from veristream.source import NOWHERE, Span
 
 _SAY_TIMED = "write `timed` after the network's name"
 _UNTIMED_ONLY = {
-    Temporal: "linear temporal logic",
-    Refines: "refinement",
-    Deterministic: "determinism checks",
-    DivergenceFree: "divergence checks",
-    Transition: "transition properties",
-    NonTerminating: "termination checks",
+    prop.Temporal: "linear temporal logic",
+    prop.Refines: "refinement",
+    prop.Deterministic: "determinism checks",
+    prop.DivergenceFree: "divergence checks",
+    prop.Transition: "transition properties",
+    prop.NonTerminating: "termination checks",
 }
 _TIMED_CLAIMS = "use `always`, `reachable`, `inevitable`, `potentially`, `leadsto` or `deadlockfree`"
 
 
-def check_timed(network: Network) -> None:
+def check_timed(network: net.Network) -> None:
     """Raises ModelError for timed constructs in an untimed network, or unsupported ones in a timed one."""
     if not network.timed:
         _check_untimed(network)
         return
-    alike: tuple[Symmetry | Sorted, ...] = network.symmetries + network.bags
+    alike: tuple[net.Symmetry | net.Sorted, ...] = network.symmetries + network.bags
     for part in alike:
         raise ModelError("a timed network cannot have symmetries or bags", part.span, "remove it")
     for channel in network.channels:
-        if channel.kind is ChannelKind.BARRIER:
+        if channel.kind is net.ChannelKind.BARRIER:
             raise ModelError(
                 f"`{channel.name}` is a barrier, which a timed network cannot have",
                 channel.span,
@@ -65,33 +44,33 @@ def check_timed(network: Network) -> None:
         _check_property(property_)
 
 
-def _check_untimed(network: Network) -> None:
+def _check_untimed(network: net.Network) -> None:
     for what, span in _parts_of_time(network):
         raise ModelError(f"{what}, but the network is not timed", span, _SAY_TIMED)
     for property_ in network.properties:
         claim = property_.claim
-        if isinstance(claim, Inevitable | PotentiallyAlways):
-            word = "inevitable" if isinstance(claim, Inevitable) else "potentially"
+        if isinstance(claim, prop.Inevitable | prop.PotentiallyAlways):
+            word = "inevitable" if isinstance(claim, prop.Inevitable) else "potentially"
             raise ModelError(
                 f"`{word}` applies only to timed networks", property_.span, f"{_SAY_TIMED}, or use `ltl`"
             )
-        if isinstance(claim, Refines) and claim.specification.timed:
+        if isinstance(claim, prop.Refines) and claim.specification.timed:
             raise ModelError(
                 "a specification cannot be timed", property_.span, "refinement compares untimed networks"
             )
 
 
-def _parts_of_time(network: Network) -> Iterator[tuple[str, Span]]:
+def _parts_of_time(network: net.Network) -> Iterator[tuple[str, Span]]:
     """Yields the constructs that require a timed network; urgency is harmless elsewhere."""
     for clock in network.clocks:
         yield f"`{clock.name}` is a clock", clock.span
-    parts: tuple[Channel | Component, ...] = network.channels + network.components
+    parts: tuple[net.Channel | net.Component, ...] = network.channels + network.components
     for part in parts:
         if part.priority:
             yield f"`{part.name}` has a priority", part.span
 
 
-def _check_component(component: Component, urgent: frozenset[str]) -> None:
+def _check_component(component: net.Component, urgent: frozenset[str]) -> None:
     if component.idle:
         raise ModelError(
             f"`{component.name}` is idle, but a timed network cannot start components",
@@ -99,7 +78,7 @@ def _check_component(component: Component, urgent: frozenset[str]) -> None:
             "let it wait at an extra location instead",
         )
     for location in component.locations:
-        if location.kind is LocationKind.ATOMIC:
+        if location.kind is net.LocationKind.ATOMIC:
             raise ModelError(
                 f"`{location.name}` is atomic, which a timed network does not support",
                 location.span,
@@ -109,12 +88,12 @@ def _check_component(component: Component, urgent: frozenset[str]) -> None:
         _check_edge(edge, urgent)
 
 
-def _check_edge(edge: Edge, urgent: frozenset[str]) -> None:
+def _check_edge(edge: net.Edge, urgent: frozenset[str]) -> None:
     if edge.fork or edge.join or edge.kill:
         raise ModelError(
             "a timed network cannot start or end components", edge.span, "synchronise over a channel"
         )
-    if edge.fairness is not FairnessMark.NONE:
+    if edge.fairness is not net.FairnessMark.NONE:
         raise ModelError(
             "timed networks do not support fairness", edge.span, "bound its delays by clock invariants"
         )
@@ -127,8 +106,8 @@ def _check_edge(edge: Edge, urgent: frozenset[str]) -> None:
         )
 
 
-def _check_priorities(network: Network) -> None:
-    casts = any(channel.kind is ChannelKind.BROADCAST for channel in network.channels)
+def _check_priorities(network: net.Network) -> None:
+    casts = any(channel.kind is net.ChannelKind.BROADCAST for channel in network.channels)
     for component in network.components:
         if component.priority and casts:
             raise ModelError(
@@ -138,8 +117,8 @@ def _check_priorities(network: Network) -> None:
             )
 
 
-def _check_property(property_: Property) -> None:
-    if property_.fairness is not Fairness.NONE:
+def _check_property(property_: prop.Property) -> None:
+    if property_.fairness is not prop.Fairness.NONE:
         raise ModelError("timed networks do not support fairness", property_.span, "remove `under`")
     what = _UNTIMED_ONLY.get(type(property_.claim))
     if what is not None:

@@ -7,22 +7,7 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
-from veristream.ir.expr import (
-    Assign,
-    Block,
-    Check,
-    Evaluate,
-    For,
-    If,
-    Let,
-    Load,
-    Local,
-    Reset,
-    Return,
-    Statement,
-    Type,
-    While,
-)
+from veristream.ir import expr as ir
 from veristream.ir.network import Function
 from veristream.kernel.clocks import write_reset
 from veristream.kernel.values import (
@@ -50,49 +35,49 @@ class Exit:
     """Where `return` leads in a function: the result slot, its type and the last block."""
 
     result: Value
-    type: Type
+    type: ir.Type
     block: Any
 
 
-def run_block(place: Place, block: Block, leave: Exit | None = None) -> Place:
+def run_block(place: Place, block: ir.Block, leave: Exit | None = None) -> Place:
     """Emits the statements in order; returns the place with the locals that they declare."""
     for statement in block:
         place = _statement(place, statement, leave)
     return place
 
 
-def _statement(place: Place, statement: Statement, leave: Exit | None) -> Place:
+def _statement(place: Place, statement: ir.Statement, leave: Exit | None) -> Place:
     match statement:
-        case Assign(target=target):
+        case ir.Assign(target=target):
             _assign(place, target, statement)
-        case Let(name=name):
+        case ir.Let(name=name):
             return place.with_local(name, _declare(place, statement))
-        case If():
+        case ir.If():
             _if(place, statement, leave)
-        case While():
+        case ir.While():
             _while(place, statement, leave)
-        case For(name=name, low=low, high=high, body=body):
+        case ir.For(name=name, low=low, high=high, body=body):
             with counting(place, low, high) as (inside, counter):
-                run_block(inside.with_local(name, Stored(counter, Type(low, high))), body, leave)
-        case Return(value=expr):
+                run_block(inside.with_local(name, Stored(counter, ir.Type(low, high))), body, leave)
+        case ir.Return(value=expr):
             assert leave is not None, "verify lets no return through outside functions"
             result = value(place, expr)
             require_range(place, result, expr, leave.type.low, leave.type.high)
             place.builder.store(result, leave.result)
             place.builder.branch(leave.block)
             place.builder.position_at_end(place.builder.append_basic_block("unreachable"))
-        case Evaluate(value=expr):
+        case ir.Evaluate(value=expr):
             value(place, expr)
-        case Check(condition=condition):
+        case ir.Check(condition=condition):
             fault_if(place, place.builder.not_(truth(place, condition)))
-        case Reset():
+        case ir.Reset():
             write_reset(place, statement)
     return place
 
 
-def _assign(place: Place, target: Load | Local, statement: Assign) -> None:
+def _assign(place: Place, target: ir.Load | ir.Local, statement: ir.Assign) -> None:
     result = value(place, statement.value)
-    if isinstance(target, Local):
+    if isinstance(target, ir.Local):
         pointer = local_pointer(place, target)
         type_ = place.locals[target.name].type
         require_range(place, result, statement.value, type_.low, type_.high)
@@ -105,7 +90,7 @@ def _assign(place: Place, target: Load | Local, statement: Assign) -> None:
     store_slot(place, slot, place.builder.sub(result, constant(slot.low)), index)
 
 
-def _declare(place: Place, statement: Let) -> Stored:
+def _declare(place: Place, statement: ir.Let) -> Stored:
     result = value(place, statement.value)
     require_range(place, result, statement.value, statement.type.low, statement.type.high)
     pointer = new_slot(place, statement.size)
@@ -118,7 +103,7 @@ def _declare(place: Place, statement: Let) -> Stored:
     return Stored(pointer, statement.type, statement.size)
 
 
-def _if(place: Place, statement: If, leave: Exit | None) -> None:
+def _if(place: Place, statement: ir.If, leave: Exit | None) -> None:
     builder = place.builder
     then, otherwise = builder.append_basic_block("then"), builder.append_basic_block("else")
     after = builder.append_basic_block("endif")
@@ -130,7 +115,7 @@ def _if(place: Place, statement: If, leave: Exit | None) -> None:
     builder.position_at_end(after)
 
 
-def _while(place: Place, statement: While, leave: Exit | None) -> None:
+def _while(place: Place, statement: ir.While, leave: Exit | None) -> None:
     builder = place.builder
     rounds = new_slot(place)
     builder.store(constant(0), rounds)

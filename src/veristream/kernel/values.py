@@ -14,28 +14,8 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
+from veristream.ir import expr as ir
 from veristream.ir.bounds import SHIFT_MAX, Names, interval
-from veristream.ir.expr import (
-    AtLocation,
-    Binary,
-    Call,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
-    Expr,
-    Fold,
-    IsDone,
-    IsIdle,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    Type,
-    Unary,
-)
 from veristream.ir.network import Network, all_variables
 from veristream.kernel.layout import Layout, QueuePart, Slot, lay_out
 
@@ -73,7 +53,7 @@ class Stored:
     """A local: its stack slot, its type, and its size if it is an array."""
 
     pointer: Value
-    type: Type
+    type: ir.Type
     size: int | None = None
 
 
@@ -113,7 +93,7 @@ def fault_if(place: Place, bad: Value) -> None:
     place.builder.position_at_end(go_on)
 
 
-def require_range(place: Place, value: Value, expr: Expr, low: int, high: int) -> None:
+def require_range(place: Place, value: Value, expr: ir.Expr, low: int, high: int) -> None:
     """Faults unless low <= value <= high; emits no code if that is certain."""
     if not interval(expr, place.names()).within(low, high):
         outside(place, value, low, high)
@@ -179,12 +159,12 @@ def _element(place: Place, slot: Slot, index: Value | None) -> tuple[Value, Valu
     return word_pointer(place, word), builder.and_(bit, constant(63))
 
 
-def flat_index(place: Place, name: str, indices: tuple[Expr, ...]) -> Value | None:
+def flat_index(place: Place, name: str, indices: tuple[ir.Expr, ...]) -> Value | None:
     """Returns the element's number in an array of variables or channels; None for a scalar."""
     return flatten(place, name, checked_indices(place, name, indices))
 
 
-def checked_indices(place: Place, name: str, indices: tuple[Expr, ...]) -> tuple[Value, ...]:
+def checked_indices(place: Place, name: str, indices: tuple[ir.Expr, ...]) -> tuple[Value, ...]:
     """Evaluates the indices; faults if one is out of bounds."""
     values = []
     for expr, size in zip(indices, place.model.shapes[name], strict=True):
@@ -206,40 +186,40 @@ def _row_major(place: Place, flat: Value, size: int, index: Value) -> Value:
     return place.builder.add(place.builder.mul(flat, constant(size)), index)
 
 
-def truth(place: Place, expr: Expr) -> Value:
+def truth(place: Place, expr: ir.Expr) -> Value:
     """Evaluates the expression as one bit."""
     builder = place.builder
     match expr:
-        case Binary(op="and" | "or" | "implies"):
+        case ir.Binary(op="and" | "or" | "implies"):
             return _connective(place, expr)
-        case Binary(op="==" | "!=" | "<" | "<=" | ">" | ">=", left=left, right=right):
+        case ir.Binary(op="==" | "!=" | "<" | "<=" | ">" | ">=", left=left, right=right):
             a = value(place, left)
             return builder.icmp_signed(expr.op, a, value(place, right))
-        case Unary(op="not", operand=operand):
+        case ir.Unary(op="not", operand=operand):
             return builder.not_(truth(place, operand))
-        case Const(value=number):
+        case ir.Const(value=number):
             return llvm.Constant(I1, number != 0)
-        case AtLocation(component=name, location=location):
+        case ir.AtLocation(component=name, location=location):
             component = place.model.components[name]
             places = place.model.network.components[component].locations
             numbers = [i for i, where in enumerate(places) if where.name == location]
             return at_any(place, component, numbers)
-        case IsDone(component=name):
+        case ir.IsDone(component=name):
             component = place.model.components[name]
             places = place.model.network.components[component].locations
             return at_any(place, component, [i for i, where in enumerate(places) if where.final])
-        case IsIdle(component=name):
+        case ir.IsIdle(component=name):
             component = place.model.components[name]
             return at_any(place, component, [place.model.layout.idle[component]])
-        case Queue(op="empty" | "full"):
+        case ir.Queue(op="empty" | "full"):
             slots = place.model.layout.queues[expr.channel]
             index = flat_index(place, expr.channel, expr.indices)
             length = load_slot(place, slots.length, index)
             limit = 0 if expr.op == "empty" else slots.capacity
             return builder.icmp_unsigned("==", length, constant(limit))
-        case Fold(op="all" | "any"):
+        case ir.Fold(op="all" | "any"):
             return _quantifier(place, expr)
-        case Primed(operand=operand):
+        case ir.Primed(operand=operand):
             return truth(_primed(place), operand)
         case _:
             return builder.icmp_signed("!=", value(place, expr), constant(0))
@@ -263,7 +243,7 @@ def _primed(place: Place) -> Place:
     return replace(place, state=place.primed)
 
 
-def _connective(place: Place, expr: Binary) -> Value:
+def _connective(place: Place, expr: ir.Binary) -> Value:
     builder = place.builder
     left = truth(place, expr.left)
     if expr.op == "implies":
@@ -288,14 +268,14 @@ def _connective(place: Place, expr: Binary) -> Value:
     return result
 
 
-def _quantifier(place: Place, expr: Fold) -> Value:
+def _quantifier(place: Place, expr: ir.Fold) -> Value:
     builder = place.builder
     result = new_slot(place)
     stop = expr.op == "any"
     builder.store(constant(int(stop)), result)
     done = builder.append_basic_block("decided")
     with counting(place, expr.low, expr.high) as (inside, counter):
-        bound = inside.with_local(expr.name, Stored(counter, Type(expr.low, expr.high)))
+        bound = inside.with_local(expr.name, Stored(counter, ir.Type(expr.low, expr.high)))
         holds = truth(bound, expr.body)
         more = builder.append_basic_block("more")
         if stop:
@@ -312,48 +292,48 @@ def _quantifier(place: Place, expr: Fold) -> Value:
     return builder.icmp_unsigned("!=", builder.load(result), constant(0))
 
 
-def value(place: Place, expr: Expr) -> Value:
+def value(place: Place, expr: ir.Expr) -> Value:
     """Evaluates the expression as a 64-bit number."""
     builder = place.builder
     match expr:
-        case Const(value=number):
+        case ir.Const(value=number):
             return constant(number)
-        case Load(variable=name, indices=indices):
+        case ir.Load(variable=name, indices=indices):
             slot = place.model.layout.variables[name]
             stored = load_slot(place, slot, flat_index(place, name, indices))
             return builder.add(stored, constant(slot.low)) if slot.low else stored
-        case Local():
+        case ir.Local():
             return builder.load(local_pointer(place, expr))
-        case Unary(op="-", operand=operand):
+        case ir.Unary(op="-", operand=operand):
             return builder.neg(value(place, operand))
-        case Unary(op="~", operand=operand):
+        case ir.Unary(op="~", operand=operand):
             return builder.not_(value(place, operand))
-        case Binary(op="+" | "-" | "*" | "&" | "|" | "^" | "min" | "max"):
+        case ir.Binary(op="+" | "-" | "*" | "&" | "|" | "^" | "min" | "max"):
             return _arithmetic(place, expr)
-        case Binary(op="div" | "rem" | "mod"):
+        case ir.Binary(op="div" | "rem" | "mod"):
             return _division(place, expr)
-        case Binary(op="<<" | ">>", left=left, right=right):
+        case ir.Binary(op="<<" | ">>", left=left, right=right):
             a, b = value(place, left), value(place, right)
             require_range(place, b, right, 0, SHIFT_MAX)
             return builder.shl(a, b) if expr.op == "<<" else builder.ashr(a, b)
-        case Conditional():
+        case ir.Conditional():
             return _conditional(place, expr)
-        case Fold(op="sum"):
+        case ir.Fold(op="sum"):
             return _sum(place, expr)
-        case Call():
+        case ir.Call():
             return call(place, expr)
-        case Queue(op="len", channel=name, indices=indices):
+        case ir.Queue(op="len", channel=name, indices=indices):
             slot = place.model.layout.queues[name].length
             return load_slot(place, slot, flat_index(place, name, indices))
-        case Peek():
+        case ir.Peek():
             return _peek(place, expr)
-        case Primed(operand=operand):
+        case ir.Primed(operand=operand):
             return value(_primed(place), operand)
         case _:
             return builder.zext(truth(place, expr), I64)
 
 
-def local_pointer(place: Place, local: Local) -> Value:
+def local_pointer(place: Place, local: ir.Local) -> Value:
     """Returns the stack slot of a local, or of an element of a local array."""
     stored = place.locals[local.name]
     if local.index is None:
@@ -364,7 +344,7 @@ def local_pointer(place: Place, local: Local) -> Value:
     return place.builder.gep(stored.pointer, [constant(0), index])
 
 
-def _arithmetic(place: Place, expr: Binary) -> Value:
+def _arithmetic(place: Place, expr: ir.Binary) -> Value:
     builder = place.builder
     a, b = value(place, expr.left), value(place, expr.right)
     match expr.op:
@@ -386,7 +366,7 @@ def _arithmetic(place: Place, expr: Binary) -> Value:
             return builder.select(builder.icmp_signed(">", a, b), a, b)
 
 
-def _division(place: Place, expr: Binary) -> Value:
+def _division(place: Place, expr: ir.Binary) -> Value:
     builder = place.builder
     a, b = value(place, expr.left), value(place, expr.right)
     divisor = interval(expr.right, place.names())
@@ -403,7 +383,7 @@ def _division(place: Place, expr: Binary) -> Value:
     return builder.sdiv(a, b) if expr.op == "div" else builder.srem(a, b)
 
 
-def _conditional(place: Place, expr: Conditional) -> Value:
+def _conditional(place: Place, expr: ir.Conditional) -> Value:
     builder = place.builder
     condition = truth(place, expr.condition)
     then, otherwise = builder.append_basic_block("then"), builder.append_basic_block("else")
@@ -422,18 +402,18 @@ def _conditional(place: Place, expr: Conditional) -> Value:
     return phi
 
 
-def _sum(place: Place, expr: Fold) -> Value:
+def _sum(place: Place, expr: ir.Fold) -> Value:
     builder = place.builder
     total = new_slot(place)
     builder.store(constant(0), total)
     with counting(place, expr.low, expr.high) as (inside, counter):
-        bound = inside.with_local(expr.name, Stored(counter, Type(expr.low, expr.high)))
+        bound = inside.with_local(expr.name, Stored(counter, ir.Type(expr.low, expr.high)))
         part = value(bound, expr.body)
         builder.store(builder.add(builder.load(total), part), total)
     return builder.load(total)
 
 
-def call(place: Place, expr: Call) -> Value:
+def call(place: Place, expr: ir.Call) -> Value:
     """Calls an emitted function; faults if it does."""
     builder = place.builder
     failed = new_slot(place)
@@ -450,7 +430,7 @@ def call(place: Place, expr: Call) -> Value:
     return result
 
 
-def _peek(place: Place, expr: Peek) -> Value:
+def _peek(place: Place, expr: ir.Peek) -> Value:
     slots = place.model.layout.queues[expr.channel]
     index = flat_index(place, expr.channel, expr.indices)
     position = value(place, expr.position)
@@ -479,20 +459,28 @@ def message_part(place: Place, part: QueuePart, index: Value | None, position: V
     return builder.add(stored, constant(part.low)) if part.low else stored
 
 
-def may_fault(expr: Expr) -> bool:
+def may_fault(expr: ir.Expr) -> bool:
     """Whether evaluating the expression may fault or run long, so that it must not be speculated."""
     match expr:
-        case Const() | AtLocation() | IsDone() | IsIdle():
+        case ir.Const() | ir.AtLocation() | ir.IsDone() | ir.IsIdle():
             return False
-        case Load(indices=indices) | Queue(indices=indices):
-            return bool(indices) and not all(isinstance(index, Const) for index in indices)
-        case Local(index=index):
+        case ir.Load(indices=indices) | ir.Queue(indices=indices):
+            return bool(indices) and not all(isinstance(index, ir.Const) for index in indices)
+        case ir.Local(index=index):
             return index is not None
-        case Unary(operand=operand) | Primed(operand=operand):
+        case ir.Unary(operand=operand) | ir.Primed(operand=operand):
             return may_fault(operand)
-        case Binary(op="div" | "rem" | "mod" | "<<" | ">>"):
+        case ir.Binary(op="div" | "rem" | "mod" | "<<" | ">>"):
             return True
-        case Binary(left=left, right=right):
+        case ir.Binary(left=left, right=right):
             return may_fault(left) or may_fault(right)
-        case Conditional() | Fold() | Call() | Peek() | ClockTest() | ClockValue() | Deadlocked():
+        case (
+            ir.Conditional()
+            | ir.Fold()
+            | ir.Call()
+            | ir.Peek()
+            | ir.ClockTest()
+            | ir.ClockValue()
+            | ir.Deadlocked()
+        ):
             return True

@@ -6,54 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from veristream.ir import network as net
+from veristream.ir import property as prop
 from veristream.ir.expr import ClockConstraint
-from veristream.ir.network import (
-    Bind,
-    Channel,
-    ChannelKind,
-    Clock,
-    Component,
-    Edge,
-    Enumeration,
-    FairnessMark,
-    Fork,
-    Function,
-    Location,
-    LocationKind,
-    Meet,
-    Network,
-    Receive,
-    Send,
-    SymmetricValues,
-    Symmetry,
-    Sync,
-    Variable,
-)
-from veristream.ir.property import (
-    Always,
-    Claim,
-    DeadlockFree,
-    Deterministic,
-    DivergenceFree,
-    Fairness,
-    Formula,
-    Holds,
-    Inevitable,
-    LeadsTo,
-    NonTerminating,
-    Occurs,
-    Optimise,
-    PotentiallyAlways,
-    Property,
-    Reachable,
-    Refines,
-    Silent,
-    Temporal,
-    TemporalBinary,
-    TemporalUnary,
-    Transition,
-    kind_of,
-)
 from veristream.ir.text.printer_expr import (
     Spelling,
     print_block,
@@ -81,7 +36,7 @@ from veristream.ir.text.spelling import (
 __all__ = ["print_expr", "print_network", "print_property"]
 
 
-def print_network(network: Network) -> str:
+def print_network(network: net.Network) -> str:
     """Returns the text form of the network, one declaration per line or paragraph."""
     spelling = spelling_of(network)
     lines = [f"network {spell_name(network.name)}"]
@@ -107,25 +62,25 @@ def print_network(network: Network) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _print_symmetry(symmetry: Symmetry) -> str:
+def _print_symmetry(symmetry: net.Symmetry) -> str:
     parts = []
     for variable in symmetry.variables:
         by = f" by {', '.join(map(str, variable.dimensions))}" if variable.dimensions else ""
-        is_other = variable.values is SymmetricValues.OTHER
+        is_other = variable.values is net.SymmetricValues.OTHER
         values = "" if is_other else f" {variable.values.value} from {variable.low}"
         parts.append(spell_path(variable.variable) + by + values)
     return f"symmetry {spell_name(symmetry.name)} {symmetry.size} {{ {'; '.join(parts)} }}"
 
 
-def print_property(property_: Property, spelling: Spelling | None = None) -> str:
+def print_property(property_: prop.Property, spelling: Spelling | None = None) -> str:
     """Returns the declaration of the property."""
     claim = _print_claim(property_.claim, Spelling() if spelling is None else spelling)
     fairness = property_.fairness
-    under = "" if fairness is Fairness.NONE else f" under {fairness.value}"
+    under = "" if fairness is prop.Fairness.NONE else f" under {fairness.value}"
     return f"property {spell_name(property_.name)}: {claim}{under}"
 
 
-def _print_enum(enum: Enumeration) -> str:
+def _print_enum(enum: net.Enumeration) -> str:
     kind = " set" if enum.of_set else f" from {enum.low}" if enum.low else ""
     return f"enum {spell_name(enum.name)}{kind} {{ {', '.join(map(spell_name, enum.members))} }}"
 
@@ -134,7 +89,7 @@ def _print_shape(shape: tuple[int, ...]) -> str:
     return "".join(f"[{size}]" for size in shape)
 
 
-def _print_variable(variable: Variable, name: str, spelling: Spelling) -> str:
+def _print_variable(variable: net.Variable, name: str, spelling: Spelling) -> str:
     """Returns the declaration of the variable under `name`, the short one for a component's own."""
     values = [str(value) for value in variable.initial]
     initial = values[0] if len(set(values)) == 1 else f"[{', '.join(values)}]"
@@ -144,7 +99,7 @@ def _print_variable(variable: Variable, name: str, spelling: Spelling) -> str:
     return f"var {written}{_print_shape(variable.shape)}: {type_} = {initial}"
 
 
-def _print_clock(clock: Clock) -> str:
+def _print_clock(clock: net.Clock) -> str:
     return f"clock {spell_path(clock.name)}{_print_shape(clock.shape)}"
 
 
@@ -152,23 +107,23 @@ def _print_priority(priority: int) -> str:
     return f" priority {priority}" if priority else ""
 
 
-def _print_channel(channel: Channel, spelling: Spelling) -> str:
+def _print_channel(channel: net.Channel, spelling: Spelling) -> str:
     return _print_plain_channel(channel, spelling) + _print_priority(channel.priority)
 
 
-def _print_plain_channel(channel: Channel, spelling: Spelling) -> str:
+def _print_plain_channel(channel: net.Channel, spelling: Spelling) -> str:
     urgent = "urgent " if channel.urgent else ""
     head = f"{urgent}channel {spell_name(channel.name)}{_print_shape(channel.shape)}: "
     types = ", ".join(print_type(field, spelling) for field in channel.fields)
     fields = f" ({types})" if channel.fields else ""
     match channel.kind:
-        case ChannelKind.BARRIER:
+        case net.ChannelKind.BARRIER:
             vectors = (f"({_print_components(vector)})" for vector in channel.vectors)
             return f"{head}barrier {{ {', '.join(vectors)} }}"
-        case ChannelKind.BUFFER:
+        case net.ChannelKind.BUFFER:
             faults = " faults" if channel.overflow_faults else ""
             return f"{head}buffer {channel.capacity}{fields}{faults}"
-        case ChannelKind.RENDEZVOUS | ChannelKind.BROADCAST:
+        case net.ChannelKind.RENDEZVOUS | net.ChannelKind.BROADCAST:
             return f"{head}{channel.kind.value}{fields}"
         case _:
             assert_never(channel.kind)
@@ -178,7 +133,7 @@ def _print_components(names: Iterable[str]) -> str:
     return ", ".join(map(spell_component, names))
 
 
-def _print_function(function: Function, spelling: Spelling) -> Iterator[str]:
+def _print_function(function: net.Function, spelling: Spelling) -> Iterator[str]:
     parameters = ", ".join(
         f"{spell_name(parameter.name)}: {print_type(parameter.type, spelling)}"
         for parameter in function.parameters
@@ -189,7 +144,7 @@ def _print_function(function: Function, spelling: Spelling) -> Iterator[str]:
     yield "}"
 
 
-def _print_component(component: Component, spelling: Spelling) -> Iterator[str]:
+def _print_component(component: net.Component, spelling: Spelling) -> Iterator[str]:
     idle = "idle " if component.idle else ""
     priority = _print_priority(component.priority)
     yield f"{idle}component {spell_component(component.name)}{priority} {{"
@@ -203,8 +158,8 @@ def _print_component(component: Component, spelling: Spelling) -> Iterator[str]:
     yield "}"
 
 
-def _print_location(location: Location, initial: bool, spelling: Spelling) -> str:
-    parts = [] if location.kind is LocationKind.NORMAL else [location.kind.value]
+def _print_location(location: net.Location, initial: bool, spelling: Spelling) -> str:
+    parts = [] if location.kind is net.LocationKind.NORMAL else [location.kind.value]
     parts += ["location", spell_name(location.name)]
     if initial:
         parts.append("initial")
@@ -221,7 +176,7 @@ def _print_clock_constraints(constraints: Iterable[ClockConstraint], spelling: S
     return "clock " + ", ".join(print_constraint(constraint, spelling) for constraint in constraints)
 
 
-def _print_edge(edge: Edge, spelling: Spelling) -> Iterator[str]:
+def _print_edge(edge: net.Edge, spelling: Spelling) -> Iterator[str]:
     head = f"  edge {spell_name(edge.source)} -> {spell_name(edge.target)}"
     clauses = list(_print_clauses(edge, spelling))
     if not clauses:
@@ -232,7 +187,7 @@ def _print_edge(edge: Edge, spelling: Spelling) -> Iterator[str]:
     yield "  }"
 
 
-def _print_clauses(edge: Edge, spelling: Spelling) -> Iterator[str]:
+def _print_clauses(edge: net.Edge, spelling: Spelling) -> Iterator[str]:
     for select in edge.select:
         yield f"select {spell_name(select.name)}: {select.low}..{select.high}"
     word = "action" if edge.visible else "tau"
@@ -258,75 +213,81 @@ def _print_clauses(edge: Edge, spelling: Spelling) -> Iterator[str]:
             yield f"{slots_word} {_print_components(slots)}"
     if edge.late:
         yield "late"
-    if edge.fairness is not FairnessMark.NONE:
+    if edge.fairness is not net.FairnessMark.NONE:
         yield f"fair {edge.fairness.value}"
 
 
-def _print_fork(fork: Fork) -> str:
+def _print_fork(fork: net.Fork) -> str:
     at = "" if fork.location is None else f"@{spell_name(fork.location)}"
     return _print_components((fork.component,)) + at
 
 
-def _print_sync(sync: Sync, spelling: Spelling) -> str:
+def _print_sync(sync: net.Sync, spelling: Spelling) -> str:
     channel = spell_name(sync.channel) + print_indices(sync.indices, spelling)
     match sync:
-        case Send(values=values):
+        case net.Send(values=values):
             return f"send {channel}" + (f"({print_list(values, spelling)})" if values else "")
-        case Receive(patterns=patterns):
+        case net.Receive(patterns=patterns):
             parts = ", ".join(
                 f"?{spell_name(pattern.name)}"
-                if isinstance(pattern, Bind)
+                if isinstance(pattern, net.Bind)
                 else print_expr(pattern.value, spelling)
                 for pattern in patterns
             )
             return f"receive {channel}" + (f"({parts})" if patterns else "")
-        case Meet():
+        case net.Meet():
             return f"meet {channel}"
         case _:
             assert_never(sync)
 
 
-def _print_claim(claim: Claim, spelling: Spelling) -> str:
-    kind = kind_of(claim)
+def _print_claim(claim: prop.Claim, spelling: Spelling) -> str:
+    kind = prop.kind_of(claim)
     match claim:
-        case DeadlockFree() | DivergenceFree() | NonTerminating() | Deterministic():
+        case prop.DeadlockFree() | prop.DivergenceFree() | prop.NonTerminating() | prop.Deterministic():
             return kind
-        case Refines(specification=specification):
+        case prop.Refines(specification=specification):
             lines = print_network(specification).rstrip("\n").split("\n")
             return "\n".join([f"{kind} {{", *("  " + line for line in lines), "}"])
-        case Reachable(condition=condition, optimise=Optimise(direction=direction, value=value)):
+        case prop.Reachable(condition=condition, optimise=prop.Optimise(direction=direction, value=value)):
             goal = f"{kind} {print_expr(condition, spelling)}"
             return f"{goal} {direction}imise {print_expr(value, spelling)}"
-        case Always() | Reachable() | Transition() | Inevitable() | PotentiallyAlways():
+        case (
+            prop.Always()
+            | prop.Reachable()
+            | prop.Transition()
+            | prop.Inevitable()
+            | prop.PotentiallyAlways()
+        ):
             return f"{kind} {print_expr(claim.condition, spelling)}"
-        case Temporal(formula=formula):
+        case prop.Temporal(formula=formula):
             return f"{kind} {_print_formula(formula, LOOSEST, spelling)}"
-        case LeadsTo(cause=cause, effect=effect):
+        case prop.LeadsTo(cause=cause, effect=effect):
             return f"{print_expr(cause, spelling)} {kind} {print_expr(effect, spelling)}"
         case _:
             assert_never(claim)
 
 
-def _print_formula(formula: Formula, level: int, spelling: Spelling) -> str:
+def _print_formula(formula: prop.Formula, level: int, spelling: Spelling) -> str:
     own, text = _formula_and_level(formula, spelling)
     return text if own >= level else f"({text})"
 
 
-def _formula_and_level(formula: Formula, spelling: Spelling) -> tuple[int, str]:
+def _formula_and_level(formula: prop.Formula, spelling: Spelling) -> tuple[int, str]:
     match formula:
-        case Holds(condition=condition):
+        case prop.Holds(condition=condition):
             return TIGHTEST, f"{{{print_expr(condition, spelling)}}}"
-        case Occurs(name=name, arguments=arguments):
+        case prop.Occurs(name=name, arguments=arguments):
             if arguments is None:
                 return TIGHTEST, spell_occurrence(name)
             shown = ", ".join("_" if value is None else str(value) for value in arguments)
             return TIGHTEST, f"{spell_occurrence(name)}({shown})"
-        case Silent():
+        case prop.Silent():
             return TIGHTEST, "tau"
-        case TemporalUnary(op=op, operand=operand):
+        case prop.TemporalUnary(op=op, operand=operand):
             level = TEMPORAL_PREFIX_LEVELS[op]
             return level, f"{op} {_print_formula(operand, level, spelling)}"
-        case TemporalBinary(op=binary_op, left=left, right=right):
+        case prop.TemporalBinary(op=binary_op, left=left, right=right):
             level = TEMPORAL_LEVELS[binary_op]
             rightward = binary_op in TEMPORAL_RIGHTWARD
             left_text = _print_formula(left, level + rightward, spelling)

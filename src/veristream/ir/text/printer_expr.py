@@ -7,42 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from veristream.ir.expr import (
-    BOOL,
-    INT,
-    Assign,
-    AtLocation,
-    Binary,
-    Block,
-    Call,
-    Check,
-    ClockConstraint,
-    ClockRef,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
-    Evaluate,
-    Expr,
-    Fold,
-    For,
-    If,
-    IsDone,
-    IsIdle,
-    Let,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    Reset,
-    Return,
-    Statement,
-    Type,
-    Unary,
-    While,
-)
+from veristream.ir import expr as ir
 from veristream.ir.network import Bind, Network, Parameter, Select, enum_range
 from veristream.ir.text.spelling import (
     COMPARISONS,
@@ -82,34 +47,34 @@ def spelling_of(network: Network) -> Spelling:
 def _declared_names(node: object) -> Iterator[str]:
     """Yields every local name that the node declares."""
     for part in walk(node):
-        if isinstance(part, Let | For | Fold | Parameter | Select | Bind):
+        if isinstance(part, ir.Let | ir.For | ir.Fold | Parameter | Select | Bind):
             yield part.name
 
 
-def print_expr(expr: Expr, spelling: Spelling | None = None) -> str:
+def print_expr(expr: ir.Expr, spelling: Spelling | None = None) -> str:
     """Returns the expression with the fewest parentheses."""
     return print_at(expr, LOOSEST, Spelling() if spelling is None else spelling)
 
 
-def print_at(expr: Expr, level: int, spelling: Spelling) -> str:
+def print_at(expr: ir.Expr, level: int, spelling: Spelling) -> str:
     """Returns the expression, in parentheses if its operator is below the level."""
     own, text = _print(expr, spelling)
     return text if own >= level else f"({text})"
 
 
-def print_list(exprs: Iterable[Expr], spelling: Spelling) -> str:
+def print_list(exprs: Iterable[ir.Expr], spelling: Spelling) -> str:
     """Returns the expressions separated by commas."""
     return ", ".join(print_expr(expr, spelling) for expr in exprs)
 
 
-def print_indices(indices: Iterable[Expr], spelling: Spelling) -> str:
+def print_indices(indices: Iterable[ir.Expr], spelling: Spelling) -> str:
     """Returns the indices, each in brackets."""
     return "".join(f"[{print_expr(index, spelling)}]" for index in indices)
 
 
-def print_type(type_: Type, spelling: Spelling) -> str:
+def print_type(type_: ir.Type, spelling: Spelling) -> str:
     """Returns the type by its name, or as a range."""
-    if type_ == BOOL:
+    if type_ == ir.BOOL:
         return "bool"
     if type_.enum is None:
         return f"{type_.low}..{type_.high}"
@@ -119,57 +84,57 @@ def print_type(type_: Type, spelling: Spelling) -> str:
     return f"{type_.low}..{type_.high} as {name}"
 
 
-def _print(expr: Expr, spelling: Spelling) -> tuple[int, str]:
+def _print(expr: ir.Expr, spelling: Spelling) -> tuple[int, str]:
     """Returns the precedence of the outermost operator, and the text."""
     match expr:
-        case Const(value=value):
+        case ir.Const(value=value):
             return TIGHTEST if value >= 0 else PREFIX_LEVELS["-"], str(value)
-        case Load(variable=name, indices=indices):
+        case ir.Load(variable=name, indices=indices):
             return TIGHTEST, _spell_variable(name, spelling) + print_indices(indices, spelling)
-        case Local(name=name, index=index):
+        case ir.Local(name=name, index=index):
             return TIGHTEST, spell_name(name) + ("" if index is None else print_indices([index], spelling))
-        case Unary():
+        case ir.Unary():
             return PREFIX_LEVELS[expr.op], _print_unary(expr, spelling)
-        case Binary():
+        case ir.Binary():
             return _print_binary(expr, spelling)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             test = print_at(condition, LOOSEST + 1, spelling)
             return LOOSEST, f"{test} ? {print_expr(then, spelling)} : {print_expr(otherwise, spelling)}"
-        case Fold(op=op, name=name, low=low, high=high, body=body):
+        case ir.Fold(op=op, name=name, low=low, high=high, body=body):
             inner = print_expr(body, spelling)
             return TIGHTEST, f"({FOLDS[op]} {spell_name(name)} in {low}..{high}: {inner})"
-        case Call(function=name, arguments=arguments):
+        case ir.Call(function=name, arguments=arguments):
             return TIGHTEST, f"{spell_function(name)}({print_list(arguments, spelling)})"
-        case AtLocation(component=component, location=location):
+        case ir.AtLocation(component=component, location=location):
             return TIGHTEST, f"{spell_component(component)}@{spell_name(location)}"
-        case IsDone(component=component):
+        case ir.IsDone(component=component):
             return TIGHTEST, f"done({spell_component(component)})"
-        case IsIdle(component=component):
+        case ir.IsIdle(component=component):
             return TIGHTEST, f"idle({spell_component(component)})"
-        case Queue(op=queue_op, channel=channel, indices=indices):
+        case ir.Queue(op=queue_op, channel=channel, indices=indices):
             return TIGHTEST, f"{queue_op}({spell_name(channel)}{print_indices(indices, spelling)})"
-        case Peek(channel=channel, position=position, part=part, indices=indices):
+        case ir.Peek(channel=channel, position=position, part=part, indices=indices):
             place = spell_name(channel) + print_indices(indices, spelling)
             return TIGHTEST, f"peek({place}, {print_expr(position, spelling)}, {part})"
-        case Primed(operand=operand):
+        case ir.Primed(operand=operand):
             text = print_expr(operand, spelling)
-            return TIGHTEST, f"{text}'" if isinstance(operand, Load) else f"next({text})"
-        case ClockTest(constraint=constraint):
+            return TIGHTEST, f"{text}'" if isinstance(operand, ir.Load) else f"next({text})"
+        case ir.ClockTest(constraint=constraint):
             return TIGHTEST, f"clock({print_constraint(constraint, spelling)})"
-        case ClockValue(clock=clock):
+        case ir.ClockValue(clock=clock):
             return TIGHTEST, f"clock({print_clock(clock, spelling)})"
-        case Deadlocked():
+        case ir.Deadlocked():
             return TIGHTEST, "deadlock"
         case _:
             assert_never(expr)
 
 
-def print_clock(clock: ClockRef, spelling: Spelling) -> str:
+def print_clock(clock: ir.ClockRef, spelling: Spelling) -> str:
     """Returns the clock by its full name."""
     return spell_path(clock.clock) + print_indices(clock.indices, spelling)
 
 
-def print_constraint(constraint: ClockConstraint, spelling: Spelling) -> str:
+def print_constraint(constraint: ir.ClockConstraint, spelling: Spelling) -> str:
     """Returns a constraint such as `x - y < 3 if b`."""
     left = print_clock(constraint.left, spelling)
     right = "" if constraint.right is None else f" - {print_clock(constraint.right, spelling)}"
@@ -183,15 +148,15 @@ def _spell_variable(name: str, spelling: Spelling) -> str:
     return "::" + (spell_name(name) if "(" in name else spell_path(name))
 
 
-def _print_unary(expr: Unary, spelling: Spelling) -> str:
+def _print_unary(expr: ir.Unary, spelling: Spelling) -> str:
     if expr.op == "not":
         return f"not {print_at(expr.operand, PREFIX_LEVELS['not'], spelling)}"
     # A number right after the sign would be read as a negative literal.
-    level = TIGHTEST + 1 if isinstance(expr.operand, Const) else PREFIX_LEVELS[expr.op]
+    level = TIGHTEST + 1 if isinstance(expr.operand, ir.Const) else PREFIX_LEVELS[expr.op]
     return expr.op + print_at(expr.operand, level, spelling)
 
 
-def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
+def _print_binary(expr: ir.Binary, spelling: Spelling) -> tuple[int, str]:
     if expr.op in ("min", "max"):
         return TIGHTEST, f"{expr.op}({print_list((expr.left, expr.right), spelling)})"
     level = LEVELS[expr.op]
@@ -200,7 +165,7 @@ def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
         return level, f"{left} {expr.op} {print_at(expr.right, level, spelling)}"
     first, rest = expr.left, [expr.right]
     # Expanded quantifiers produce long chains, too long for recursion.
-    while isinstance(first, Binary) and first.op == expr.op and expr.op not in COMPARISONS:
+    while isinstance(first, ir.Binary) and first.op == expr.op and expr.op not in COMPARISONS:
         rest.append(first.right)
         first = first.left
     texts = [print_at(first, level + (expr.op in COMPARISONS), spelling)]
@@ -208,47 +173,47 @@ def _print_binary(expr: Binary, spelling: Spelling) -> tuple[int, str]:
     return level, f" {expr.op} ".join(texts)
 
 
-def print_block(block: Block, indent: str, spelling: Spelling) -> Iterator[str]:
+def print_block(block: ir.Block, indent: str, spelling: Spelling) -> Iterator[str]:
     """Yields the statements, one per line."""
     for statement in block:
         yield from _print_statement(statement, indent, spelling)
 
 
-def _print_statement(statement: Statement, indent: str, spelling: Spelling) -> Iterator[str]:
+def _print_statement(statement: ir.Statement, indent: str, spelling: Spelling) -> Iterator[str]:
     match statement:
-        case Assign(target=target, value=value):
+        case ir.Assign(target=target, value=value):
             yield f"{indent}{print_expr(target, spelling)} := {print_expr(value, spelling)};"
-        case Let():
+        case ir.Let():
             yield indent + _print_let(statement, spelling)
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
             yield f"{indent}if ({print_expr(condition, spelling)}) {{"
             yield from print_block(then, indent + "  ", spelling)
             if otherwise:
                 yield f"{indent}}} else {{"
                 yield from print_block(otherwise, indent + "  ", spelling)
             yield f"{indent}}}"
-        case While(condition=condition, body=body, limit=limit):
+        case ir.While(condition=condition, body=body, limit=limit):
             yield f"{indent}while ({print_expr(condition, spelling)}) limit {limit} {{"
             yield from print_block(body, indent + "  ", spelling)
             yield f"{indent}}}"
-        case For(name=name, low=low, high=high, body=body):
+        case ir.For(name=name, low=low, high=high, body=body):
             yield f"{indent}for {spell_name(name)} in {low}..{high} {{"
             yield from print_block(body, indent + "  ", spelling)
             yield f"{indent}}}"
-        case Return(value=value):
+        case ir.Return(value=value):
             yield f"{indent}return {print_expr(value, spelling)};"
-        case Evaluate(value=value):
+        case ir.Evaluate(value=value):
             yield f"{indent}{print_expr(value, spelling)};"
-        case Check(condition=condition, message=message):
+        case ir.Check(condition=condition, message=message):
             text = json.dumps(message, ensure_ascii=False)
             yield f"{indent}check ({print_expr(condition, spelling)}) {text};"
-        case Reset(clock=clock, value=value):
+        case ir.Reset(clock=clock, value=value):
             yield f"{indent}reset {print_clock(clock, spelling)} := {print_expr(value, spelling)};"
         case _:
             assert_never(statement)
 
 
-def _print_let(let: Let, spelling: Spelling) -> str:
+def _print_let(let: ir.Let, spelling: Spelling) -> str:
     size = "" if let.size is None else f"[{let.size}]"
-    type_ = "" if let.type == INT else f": {print_type(let.type, spelling)}"
+    type_ = "" if let.type == ir.INT else f": {print_type(let.type, spelling)}"
     return f"let {spell_name(let.name)}{size}{type_} = {print_expr(let.value, spelling)};"

@@ -17,20 +17,8 @@ from typing import cast
 from lark import Token
 
 from veristream.errors import ModelError, suggest
+from veristream.ir import network as net
 from veristream.ir.expr import INT, Binary, Expr, Type
-from veristream.ir.network import (
-    Channel,
-    ChannelKind,
-    Clock,
-    Component,
-    Edge,
-    Enumeration,
-    Function,
-    Location,
-    Network,
-    Parameter,
-    Variable,
-)
 from veristream.ir.text.parse import name_of, parse
 from veristream.ir.text.read_body import read_block, read_edge, read_location
 from veristream.ir.text.read_expr import (
@@ -61,7 +49,7 @@ class _Instance:
     constants: Mapping[str, int]
 
 
-def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) -> Network:
+def read_network(source: Source, constants: Mapping[str, int] = NO_CONSTANTS) -> net.Network:
     """Reads and verifies a network; `constants` replace those of the same name."""
     network = _network(parse(source), _Around(source, constants, NO_CONSTANTS))
     verify(network)
@@ -77,7 +65,7 @@ class _Around:
     visible: Mapping[str, int]
 
 
-def _network(root: Node, around: _Around) -> Network:
+def _network(root: Node, around: _Around) -> net.Network:
     """Reads a network, or a network block inside another, without verifying it."""
     source = around.source
     names = _read_names(root, around)
@@ -94,7 +82,7 @@ def _network(root: Node, around: _Around) -> Network:
     }
     every = [v.name for v in variables] + [v.name for part in own.values() for v in part]
     scope = Scope(replace(names, variables=frozenset(every)))
-    return Network(
+    return net.Network(
         name_of(token(root, 0)),
         tuple(names.enums.values()),
         variables,
@@ -112,7 +100,7 @@ def _network(root: Node, around: _Around) -> Network:
     )
 
 
-def _specification(root: Node, scope: Scope) -> Network:
+def _specification(root: Node, scope: Scope) -> net.Network:
     """Reads a network in a property; it sees only the constants of the enclosing network."""
     return _network(root, _Around(scope.names.source, NO_CONSTANTS, scope.names.constants))
 
@@ -140,7 +128,7 @@ def _declared_twice(name: str, source: Source, branch: Branch) -> ModelError:
 def _read_names(root: Node, around: _Around) -> Names:
     """Reads the names that declarations can refer to: enums, constants, structs and functions."""
     source = around.source
-    enums: dict[str, Enumeration] = {}
+    enums: dict[str, net.Enumeration] = {}
     for node in _all(root, "enum"):
         name, *members = (name_of(part) for part in node.children if isinstance(part, Token))
         if name in enums:
@@ -148,7 +136,7 @@ def _read_names(root: Node, around: _Around) -> Names:
         of_set = bool(_all(node, "enum_set"))
         lows = [read_constant(child(part, 0), Scope(Names(source, {}))) for part in _all(node, "enum_from")]
         low = lows[0] if lows else 0
-        enums[name] = Enumeration(name, tuple(members), low, of_set, span_of(source, node))
+        enums[name] = net.Enumeration(name, tuple(members), low, of_set, span_of(source, node))
     functions = {name_of(token(node, 0)) for node in _all(root, "function")}
     later = {name_of(cast(Token, child(node, 0).children[0])) for node in _all(root, "var")}
     names = Names(source, enums, functions=frozenset(functions), later=frozenset(later))
@@ -200,7 +188,7 @@ def _shape(node: Node, scope: Scope) -> tuple[int, ...]:
     return tuple(read_constant(part, scope) for part in children(node))
 
 
-def _variables(node: Node, scope: Scope) -> Iterator[Variable]:
+def _variables(node: Node, scope: Scope) -> Iterator[net.Variable]:
     """Yields the declared variable, or one for each member of its struct."""
     name = ".".join(name_of(cast(Token, part)) for part in child(node, 0).children)
     if scope.component is not None:
@@ -213,9 +201,9 @@ def _variables(node: Node, scope: Scope) -> Iterator[Variable]:
 
 def _unfold(
     name: str, shape: tuple[int, ...], type_: Type | Struct, initial: Node | None, scope: Scope
-) -> Iterator[Variable]:
+) -> Iterator[net.Variable]:
     if isinstance(type_, Type):
-        yield Variable(name, type_, shape, _initial(shape, type_, initial, scope))
+        yield net.Variable(name, type_, shape, _initial(shape, type_, initial, scope))
         return
     given: dict[str, Node] = {}
     if initial is not None:
@@ -271,21 +259,21 @@ def _listed(shape: tuple[int, ...], node: Node, scope: Scope) -> Iterator[int]:
         yield from _initial(shape[1:], INT, part, scope) if nested else (read_constant(part, scope),)
 
 
-def _clock(node: Node, scope: Scope) -> Clock:
+def _clock(node: Node, scope: Scope) -> net.Clock:
     fields = [name_of(part) for part in node.children if isinstance(part, Token)]
     name = ".".join([read_component(child(node, 0), scope), *fields])
-    return Clock(name, _shape(child(node, -1), scope), span_of(scope.names.source, node))
+    return net.Clock(name, _shape(child(node, -1), scope), span_of(scope.names.source, node))
 
 
 def _priority(node: Node | None, scope: Scope) -> int:
     return 0 if node is None else read_constant(child(node, 0), scope)
 
 
-def _channel(node: Node, scope: Scope) -> Channel:
+def _channel(node: Node, scope: Scope) -> net.Channel:
     name, shape, body = name_of(token(node, 1)), _shape(child(node, 2), scope), child(node, 3)
-    channel = Channel(
+    channel = net.Channel(
         name,
-        ChannelKind(str(token(body, 0)) if body.data == "passing" else str(body.data)),
+        net.ChannelKind(str(token(body, 0)) if body.data == "passing" else str(body.data)),
         shape=shape,
         urgent=maybe(node, 0) is not None,
         priority=_priority(optional(node, 4), scope),
@@ -312,14 +300,14 @@ def _fields(node: Node | None, scope: Scope) -> tuple[Type, ...]:
     return () if node is None else tuple(read_type(part, scope) for part in children(node))
 
 
-def _function(node: Node, scope: Scope) -> Function:
+def _function(node: Node, scope: Scope) -> net.Function:
     written = token(node, 0)
     if str(written) in BUILT_IN:
         raise ModelError(
             f"`{written}` is built in", span_of(scope.names.source, written), "use another name"
         )
     parameters = tuple(
-        Parameter(
+        net.Parameter(
             name_of(token(part, 0)),
             read_type(child(part, 1), scope),
             span_of(scope.names.source, part),
@@ -327,7 +315,7 @@ def _function(node: Node, scope: Scope) -> Function:
         for part in _all(node, "parameter")
     )
     result, body = optional(node, -2), child(node, -1)
-    return Function(
+    return net.Function(
         name_of(written),
         parameters,
         INT if result is None else read_type(result, scope),
@@ -360,9 +348,9 @@ def _instances(node: Node, scope: Scope) -> Iterator[_Instance]:
         yield _Instance(node, instance_name(name, chosen), constants)
 
 
-def _component(instance: _Instance, variables: tuple[Variable, ...], scope: Scope) -> Component:
+def _component(instance: _Instance, variables: tuple[net.Variable, ...], scope: Scope) -> net.Component:
     node, inside = instance.node, _inside(instance, scope)
-    locations: list[Location] = []
+    locations: list[net.Location] = []
     initial: list[str] = []
     for part in _all(node, "location"):
         location, is_initial = read_location(part, inside)
@@ -378,7 +366,9 @@ def _component(instance: _Instance, variables: tuple[Variable, ...], scope: Scop
             "write `initial` after one location's name",
         )
     read = (read_edge(part, inside) for part in _all(node, "edge"))
-    edges: tuple[Edge, ...] = tuple(edge for edge in read if edge is not None)
+    edges: tuple[net.Edge, ...] = tuple(edge for edge in read if edge is not None)
     is_idle = maybe(node, 0) is not None
     priority = _priority(optional(node, 3), inside)
-    return Component(instance.name, tuple(locations), edges, initial[0], is_idle, variables, priority, span)
+    return net.Component(
+        instance.name, tuple(locations), edges, initial[0], is_idle, variables, priority, span
+    )

@@ -9,41 +9,8 @@ from typing import cast
 from lark import Token, Tree
 
 from veristream.errors import ModelError
-from veristream.ir.expr import (
-    INT,
-    Assign,
-    Block,
-    Call,
-    Check,
-    ClockConstraint,
-    Const,
-    Evaluate,
-    Expr,
-    For,
-    If,
-    Let,
-    Load,
-    Local,
-    Reset,
-    Return,
-    Statement,
-    While,
-)
-from veristream.ir.network import (
-    Bind,
-    Edge,
-    FairnessMark,
-    Fork,
-    Label,
-    Location,
-    LocationKind,
-    Match,
-    Meet,
-    Receive,
-    Select,
-    Send,
-    Sync,
-)
+from veristream.ir import expr as ir
+from veristream.ir import network as net
 from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_expr import (
     read_clock,
@@ -61,22 +28,22 @@ from veristream.ir.text.read_tree import Node, child, children, maybe, optional,
 from veristream.source import Span
 
 
-def read_block(node: Node, scope: Scope) -> Block:
+def read_block(node: Node, scope: Scope) -> ir.Block:
     """Reads statements; a declaration is visible to the statements after it."""
-    statements: list[Statement] = []
+    statements: list[ir.Statement] = []
     for inner in children(node):
         statement = _statement(inner, scope)
         statements.append(statement)
-        if isinstance(statement, Let):
+        if isinstance(statement, ir.Let):
             scope = scope.declare(statement.name)
     return tuple(statements)
 
 
-def _statement(node: Node, scope: Scope) -> Statement:
+def _statement(node: Node, scope: Scope) -> ir.Statement:
     span = span_of(scope.names.source, node)
     match node.data:
         case "assign":
-            return Assign(_target(child(node, 0), scope), read_expr(child(node, 1), scope), span)
+            return ir.Assign(_target(child(node, 0), scope), read_expr(child(node, 1), scope), span)
         case "evaluate":
             return _evaluate(node, scope, span)
         case "let":
@@ -86,72 +53,72 @@ def _statement(node: Node, scope: Scope) -> Statement:
         case "while":
             limit = read_constant(child(node, 1), scope)
             condition = read_expr(child(node, 0), scope)
-            return While(condition, read_block(child(node, 2), scope), limit, span)
+            return ir.While(condition, read_block(child(node, 2), scope), limit, span)
         case "for":
             name = name_of(token(node, 0))
             low, high = read_range(child(node, 1), scope)
-            return For(name, low, high, read_block(child(node, 2), scope.declare(name)), span)
+            return ir.For(name, low, high, read_block(child(node, 2), scope.declare(name)), span)
         case "check":
             written = maybe(node, 1)
             message = "a check failed" if written is None else json.loads(str(written), strict=False)
-            return Check(read_expr(child(node, 0), scope), message, span)
+            return ir.Check(read_expr(child(node, 0), scope), message, span)
         case "reset":
-            return Reset(read_clock(child(node, 0), scope), read_expr(child(node, 1), scope), span)
+            return ir.Reset(read_clock(child(node, 0), scope), read_expr(child(node, 1), scope), span)
         case _:
-            return Return(read_expr(child(node, 0), scope), span)
+            return ir.Return(read_expr(child(node, 0), scope), span)
 
 
-def _target(node: Node, scope: Scope) -> Load | Local:
+def _target(node: Node, scope: Scope) -> ir.Load | ir.Local:
     target = read_expr(node, scope)
-    if not isinstance(target, Load | Local):
+    if not isinstance(target, ir.Load | ir.Local):
         raise ModelError(
             "only a variable can be assigned", span_of(scope.names.source, node), "write `x := value`"
         )
     return target
 
 
-def _evaluate(node: Node, scope: Scope, span: Span) -> Evaluate:
+def _evaluate(node: Node, scope: Scope, span: Span) -> ir.Evaluate:
     value = read_expr(child(node, 0), scope)
-    if not isinstance(value, Call):
+    if not isinstance(value, ir.Call):
         raise ModelError("the value is not used", span, "call a function, or assign with `:=`")
-    return Evaluate(value, span)
+    return ir.Evaluate(value, span)
 
 
-def _let(node: Node, scope: Scope, span: Span) -> Let:
+def _let(node: Node, scope: Scope, span: Span) -> ir.Let:
     size, type_ = optional(node, 1), optional(node, 2)
-    return Let(
+    return ir.Let(
         name_of(token(node, 0)),
-        INT if type_ is None else read_type(type_, scope),
+        ir.INT if type_ is None else read_type(type_, scope),
         read_expr(child(node, 3), scope),
         None if size is None else read_constant(size, scope),
         span,
     )
 
 
-def _if(node: Node, scope: Scope, span: Span) -> If:
+def _if(node: Node, scope: Scope, span: Span) -> ir.If:
     condition = read_value(child(node, 0), scope)
     then = read_block(child(node, 1), scope)
     last = optional(node, 2)
-    otherwise: Block = ()
+    otherwise: ir.Block = ()
     if last is not None:
         otherwise = (_statement(last, scope),) if last.data == "if" else read_block(last, scope)
-    if condition.named and isinstance(condition.expr, Const):
+    if condition.named and isinstance(condition.expr, ir.Const):
         # Code that a parameter excludes may be invalid, such as a[i - 1] for i = 0.
         then, otherwise = (then, ()) if condition.expr.value else ((), otherwise)
-    return If(condition.expr, then, otherwise, span)
+    return ir.If(condition.expr, then, otherwise, span)
 
 
-def read_location(node: Node, scope: Scope) -> tuple[Location, bool]:
+def read_location(node: Node, scope: Scope) -> tuple[net.Location, bool]:
     """Reads a location; also returns whether it is the initial one."""
-    kinds = {"committed": LocationKind.COMMITTED, "atomic": LocationKind.ATOMIC}
+    kinds = {"committed": net.LocationKind.COMMITTED, "atomic": net.LocationKind.ATOMIC}
     written = maybe(node, 0)
-    kind = LocationKind.NORMAL
+    kind = net.LocationKind.NORMAL
     if written is not None:
-        kind = LocationKind.URGENT if isinstance(written, Tree) else kinds[str(written)]
+        kind = net.LocationKind.URGENT if isinstance(written, Tree) else kinds[str(written)]
     parts = _parts_by_kind(children(node), scope)
     invariant = parts.get("invariant")
     clocks = parts.get("clock_guard")
-    location = Location(
+    location = net.Location(
         name_of(token(node, 1)),
         kind,
         "final_mark" in parts,
@@ -175,11 +142,11 @@ def _parts_by_kind(nodes: Sequence[Node], scope: Scope) -> dict[str, Node]:
     return parts
 
 
-def _clock_constraints(node: Node, scope: Scope) -> tuple[ClockConstraint, ...]:
+def _clock_constraints(node: Node, scope: Scope) -> tuple[ir.ClockConstraint, ...]:
     return tuple(read_constraint(part, scope) for part in children(node))
 
 
-def read_edge(node: Node, scope: Scope) -> Edge | None:
+def read_edge(node: Node, scope: Scope) -> net.Edge | None:
     """Reads an edge; returns None if the template's parameters exclude it."""
     every = [part for part in children(node) if part.data not in ("select", "slots")]
     clauses = _parts_by_kind(every, scope)
@@ -189,15 +156,15 @@ def read_edge(node: Node, scope: Scope) -> Edge | None:
     _only_one(labels, "an edge has at most one name", scope)
     selects = tuple(_selections(node, scope))
     chosen = scope.declare(*(select.name for select in selects))
-    guard: Expr | None = None
+    guard: ir.Expr | None = None
     sync = _sync(syncs[0], chosen) if syncs else None
     known = chosen.declare(*_bound_names(sync))
     if "when" in clauses:
         test = read_value(child(clauses["when"], 0), known)
-        if test.named and isinstance(test.expr, Const) and test.expr.value == 0:
+        if test.named and isinstance(test.expr, ir.Const) and test.expr.value == 0:
             return None
         guard = test.expr
-    return Edge(
+    return net.Edge(
         name_of(token(node, 0)),
         name_of(token(node, 1)),
         _label(labels[0], known) if labels else None,
@@ -210,7 +177,7 @@ def read_edge(node: Node, scope: Scope) -> Edge | None:
         _slots(node, "join", scope),
         _slots(node, "kill", scope),
         "tau" not in clauses,
-        FairnessMark(str(token(clauses["fair"], 0))) if "fair" in clauses else FairnessMark.NONE,
+        net.FairnessMark(str(token(clauses["fair"], 0))) if "fair" in clauses else net.FairnessMark.NONE,
         _slots(node, "actors", scope),
         "late" in clauses,
         span_of(scope.names.source, node),
@@ -222,54 +189,54 @@ def _only_one(nodes: list[Node], message: str, scope: Scope) -> None:
         raise ModelError(message, span_of(scope.names.source, nodes[1]), "use two edges")
 
 
-def _selections(node: Node, scope: Scope) -> Iterator[Select]:
+def _selections(node: Node, scope: Scope) -> Iterator[net.Select]:
     for clause in children(node):
         for part in children(clause) if clause.data == "select" else ():
             type_ = read_type(child(part, 1), scope)
             span = span_of(scope.names.source, part)
-            yield Select(name_of(token(part, 0)), type_.low, type_.high, span)
+            yield net.Select(name_of(token(part, 0)), type_.low, type_.high, span)
 
 
-def _bound_names(sync: Sync | None) -> list[str]:
-    patterns = sync.patterns if isinstance(sync, Receive) else ()
-    return [pattern.name for pattern in patterns if isinstance(pattern, Bind)]
+def _bound_names(sync: net.Sync | None) -> list[str]:
+    patterns = sync.patterns if isinstance(sync, net.Receive) else ()
+    return [pattern.name for pattern in patterns if isinstance(pattern, net.Bind)]
 
 
-def _sync(node: Node, scope: Scope) -> Sync:
+def _sync(node: Node, scope: Scope) -> net.Sync:
     span = span_of(scope.names.source, node)
     channel = name_of(token(node, 0))
     indices = read_exprs(children(child(node, 1)), scope)
     if node.data == "meet":
-        return Meet(channel, indices, span)
+        return net.Meet(channel, indices, span)
     last = optional(node, 2)
     parts = [] if last is None else children(last)
     if node.data == "send":
-        return Send(channel, indices, read_exprs(parts, scope), span)
-    return Receive(channel, indices, tuple(_pattern(part, scope) for part in parts), span)
+        return net.Send(channel, indices, read_exprs(parts, scope), span)
+    return net.Receive(channel, indices, tuple(_pattern(part, scope) for part in parts), span)
 
 
-def _pattern(node: Node, scope: Scope) -> Bind | Match:
+def _pattern(node: Node, scope: Scope) -> net.Bind | net.Match:
     span = span_of(scope.names.source, node)
     if node.data == "bind":
-        return Bind(name_of(token(node, 0)), span)
-    return Match(read_expr(child(node, 0), scope), span)
+        return net.Bind(name_of(token(node, 0)), span)
+    return net.Match(read_expr(child(node, 0), scope), span)
 
 
-def _label(node: Node, scope: Scope) -> Label | None:
+def _label(node: Node, scope: Scope) -> net.Label | None:
     label = optional(node, 0)
     if label is None:
         return None
     arguments = optional(label, 1)
-    return Label(
+    return net.Label(
         name_of(cast(Token, label.children[0])),
         () if arguments is None else read_exprs(children(arguments), scope),
         span_of(scope.names.source, label),
     )
 
 
-def _forks(node: Node, scope: Scope) -> tuple[Fork, ...]:
+def _forks(node: Node, scope: Scope) -> tuple[net.Fork, ...]:
     return tuple(
-        Fork(
+        net.Fork(
             read_component(child(part, 0), scope),
             name_of(token(part, 1)) if maybe(part, 1) else None,
             span_of(scope.names.source, part),

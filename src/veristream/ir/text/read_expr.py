@@ -15,37 +15,8 @@ from typing import cast
 from lark import Token, Tree
 
 from veristream.errors import ModelError, suggest
+from veristream.ir import expr as ir
 from veristream.ir.constant import constant_value
-from veristream.ir.expr import (
-    BOOL,
-    INT,
-    AtLocation,
-    Binary,
-    BinaryOp,
-    Call,
-    ClockConstraint,
-    ClockOp,
-    ClockRef,
-    ClockTest,
-    ClockValue,
-    Conditional,
-    Const,
-    Deadlocked,
-    Expr,
-    Fold,
-    FoldOp,
-    IsDone,
-    IsIdle,
-    Load,
-    Local,
-    Peek,
-    Primed,
-    Queue,
-    QueueOp,
-    Type,
-    Unary,
-    UnaryOp,
-)
 from veristream.ir.network import enum_range
 from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_names import Scope, Struct, find_constant, find_variable, unknown_name
@@ -55,7 +26,7 @@ from veristream.ir.text.spelling import BUILT_IN, COMPARISONS, LEVELS, PREFIX_LE
 from veristream.source import Span
 
 _SYNONYMS = {"->": "implies", "||": "or", "&&": "and", "!": "not"}
-_FOLDS: dict[str, tuple[FoldOp, BinaryOp]] = {
+_FOLDS: dict[str, tuple[ir.FoldOp, ir.BinaryOp]] = {
     "forall": ("all", "and"),
     "exists": ("any", "or"),
     "sum": ("sum", "+"),
@@ -66,16 +37,16 @@ _FOLDS: dict[str, tuple[FoldOp, BinaryOp]] = {
 class Value:
     """An expression; `named` if it is a number from a name, `literal` if it is a number in the text."""
 
-    expr: Expr
+    expr: ir.Expr
     named: bool = False
     literal: bool = False
 
 
-def read_expr(node: Node, scope: Scope) -> Expr:
+def read_expr(node: Node, scope: Scope) -> ir.Expr:
     return read_value(node, scope).expr
 
 
-def read_exprs(nodes: Sequence[Node], scope: Scope) -> tuple[Expr, ...]:
+def read_exprs(nodes: Sequence[Node], scope: Scope) -> tuple[ir.Expr, ...]:
     return tuple(read_expr(node, scope) for node in nodes)
 
 
@@ -103,7 +74,7 @@ def read_range(node: Node, scope: Scope) -> tuple[int, int]:
     return low, high
 
 
-def read_type(node: Node, scope: Scope) -> Type:
+def read_type(node: Node, scope: Scope) -> ir.Type:
     """Reads the type of a single value."""
     found = read_type_or_struct(node, scope)
     if isinstance(found, Struct):
@@ -115,22 +86,22 @@ def read_type(node: Node, scope: Scope) -> Type:
     return found
 
 
-def read_type_or_struct(node: Node, scope: Scope) -> Type | Struct:
+def read_type_or_struct(node: Node, scope: Scope) -> ir.Type | Struct:
     """Reads a type: a range, `bool`, an enum or a struct."""
     low, enum = child(node, 0), maybe(node, 2)
     if maybe(node, 1) is not None:
         shown = name_of(enum) if isinstance(enum, Token) else None
-        return Type(*read_range(node, scope), shown)
+        return ir.Type(*read_range(node, scope), shown)
     span = span_of(scope.names.source, node)
     if low.data != "reference":
         raise ModelError("expected a type", span, "write `low..high`, `bool` or an enum")
     name = str(token(low, 0))
-    built_in = {"bool": BOOL, "int": INT}.get(name)
+    built_in = {"bool": ir.BOOL, "int": ir.INT}.get(name)
     if built_in is not None:
         return built_in
     name = name_of(token(low, 0))
     if name in scope.names.enums:
-        return Type(*enum_range(scope.names.enums[name]), name)
+        return ir.Type(*enum_range(scope.names.enums[name]), name)
     if name in scope.names.structs:
         return scope.names.structs[name]
     known = ["bool", "int", *scope.names.enums, *scope.names.structs]
@@ -161,7 +132,7 @@ def read_value(node: Node, scope: Scope) -> Value:
     span = span_of(scope.names.source, node)
     match node.data:
         case "number":
-            return Value(Const(int(token(node, 0)), span), literal=True)
+            return Value(ir.Const(int(token(node, 0)), span), literal=True)
         case "paren":
             inner = read_value(child(node, 0), scope)
             return Value(inner.expr, inner.named)
@@ -175,13 +146,13 @@ def read_value(node: Node, scope: Scope) -> Value:
             return Value(_call(node, scope))
         case "at":
             component = read_component(child(node, 0), scope)
-            return Value(AtLocation(component, name_of(token(node, 1)), span))
+            return Value(ir.AtLocation(component, name_of(token(node, 1)), span))
         case "primed":
             return Value(_primed(node, scope))
         case "clock_test":
             return Value(_clock_test(child(node, 0), scope, span))
         case "reference" if str(token(node, 0)) == "deadlock":
-            return Value(Deadlocked(span))
+            return Value(ir.Deadlocked(span))
         case _:
             return _path(node, scope)
 
@@ -203,34 +174,34 @@ def _row(node: Node, scope: Scope) -> Value:
 def _prefix(scope: Scope, written: Token, op: str, operand: Value) -> Value:
     start = span_of(scope.names.source, written)
     span = Span(start.source, start.start, operand.expr.span.end)
-    if op == "-" and operand.literal and isinstance(operand.expr, Const):
-        return Value(Const(-operand.expr.value, span))
-    return _fold_constant(Unary(cast(UnaryOp, op), operand.expr, span), operand.named)
+    if op == "-" and operand.literal and isinstance(operand.expr, ir.Const):
+        return Value(ir.Const(-operand.expr.value, span))
+    return _fold_constant(ir.Unary(cast(ir.UnaryOp, op), operand.expr, span), operand.named)
 
 
 def _infix(op: str, left: Value, right: Value) -> Value:
     start = left.expr.span
     span = Span(start.source, start.start, max(start.end, right.expr.span.end))
-    binary = Binary(cast(BinaryOp, op), left.expr, right.expr, span)
-    if left.named and isinstance(left.expr, Const):
+    binary = ir.Binary(cast(ir.BinaryOp, op), left.expr, right.expr, span)
+    if left.named and isinstance(left.expr, ir.Const):
         # Code that a parameter excludes may be invalid, such as a[i - 1] for i = 0.
         truth = left.expr.value != 0
         if (op == "and" and not truth) or (op == "or" and truth) or (op == "implies" and not truth):
-            return Value(Const(int(op != "and"), span), named=True)
+            return Value(ir.Const(int(op != "and"), span), named=True)
     return _fold_constant(binary, left.named or right.named)
 
 
-def _fold_constant(expr: Unary | Binary, named: bool) -> Value:
+def _fold_constant(expr: ir.Unary | ir.Binary, named: bool) -> Value:
     value = constant_value(expr) if named else None
-    return Value(expr) if value is None else Value(Const(value, expr.span), named=True)
+    return Value(expr) if value is None else Value(ir.Const(value, expr.span), named=True)
 
 
 def _conditional(node: Node, scope: Scope) -> Value:
     condition, then, otherwise = (read_value(inner, scope) for inner in children(node))
-    if condition.named and isinstance(condition.expr, Const):
+    if condition.named and isinstance(condition.expr, ir.Const):
         return then if condition.expr.value else otherwise
     span = span_of(scope.names.source, node)
-    return Value(Conditional(condition.expr, then.expr, otherwise.expr, span))
+    return Value(ir.Conditional(condition.expr, then.expr, otherwise.expr, span))
 
 
 def _fold(node: Node, scope: Scope) -> Value:
@@ -239,13 +210,13 @@ def _fold(node: Node, scope: Scope) -> Value:
     low, high = read_range(child(node, 2), scope)
     span = span_of(scope.names.source, node)
     if not _chooses_component(body, str(token(node, 1))):
-        return Value(Fold(op, name, low, high, read_expr(body, scope.declare(name)), span))
+        return Value(ir.Fold(op, name, low, high, read_expr(body, scope.declare(name)), span))
     # Expressions of a Network name components by constants, so substitute the counter.
     parts = [read_expr(body, scope.define(name, number)) for number in range(low, high + 1)]
-    neutral = Const(int(op == "all"), span)
-    result = Binary(connective, neutral, parts[0], span) if len(parts) == 1 else parts[0]
+    neutral = ir.Const(int(op == "all"), span)
+    result = ir.Binary(connective, neutral, parts[0], span) if len(parts) == 1 else parts[0]
     for value in parts[1:]:
-        result = Binary(connective, result, value, span)
+        result = ir.Binary(connective, result, value, span)
     return Value(result)
 
 
@@ -269,22 +240,22 @@ def _component_parts(node: Node) -> list[Node]:
     return [node] if is_test else []
 
 
-def _primed(node: Node, scope: Scope) -> Expr:
+def _primed(node: Node, scope: Scope) -> ir.Expr:
     operand = read_expr(child(node, 0), scope)
     span = span_of(scope.names.source, node)
-    if not isinstance(operand, Load):
+    if not isinstance(operand, ir.Load):
         raise ModelError("`'` must follow a variable", span, "write `next(...)` for an expression")
-    return Primed(operand, span)
+    return ir.Primed(operand, span)
 
 
-def _clock_test(node: Node, scope: Scope, span: Span) -> Expr:
+def _clock_test(node: Node, scope: Scope, span: Span) -> ir.Expr:
     """Reads the value of a clock, or a test of a clock constraint."""
     if child(node, 0).data != "row" and maybe(node, 1) is None:
-        return ClockValue(read_clock(child(node, 0), scope), span)
-    return ClockTest(read_constraint(node, scope), span)
+        return ir.ClockValue(read_clock(child(node, 0), scope), span)
+    return ir.ClockTest(read_constraint(node, scope), span)
 
 
-def read_constraint(node: Node, scope: Scope) -> ClockConstraint:
+def read_constraint(node: Node, scope: Scope) -> ir.ClockConstraint:
     """Reads `x < 3` or `x - y < 3`, a row that begins with clocks, with an optional `if` condition."""
     written, when = child(node, 0), optional(node, 1)
     clocks, rest = _clock_operands(list(written.children) if written.data == "row" else [])
@@ -297,10 +268,10 @@ def read_constraint(node: Node, scope: Scope) -> ClockConstraint:
     bound = rest[1:]
     # The bound is the rest of the row; it keeps the positions of its parts.
     row = bound[0] if len(bound) == 1 and isinstance(bound[0], Tree) else Tree("row", bound, written.meta)
-    return ClockConstraint(
+    return ir.ClockConstraint(
         read_clock(clocks[0], scope),
         read_clock(clocks[1], scope) if len(clocks) > 1 else None,
-        cast(ClockOp, str(rest[0])),
+        cast(ir.ClockOp, str(rest[0])),
         read_expr(row, scope),
         None if when is None else read_expr(when, scope),
         span_of(scope.names.source, node),
@@ -327,7 +298,7 @@ def _clock_operands(items: list[Branch]) -> tuple[list[Node], list[Branch]]:
     return operands, items
 
 
-def read_clock(node: Node, scope: Scope) -> ClockRef:
+def read_clock(node: Node, scope: Scope) -> ir.ClockRef:
     """Reads a clock by its full name, with its indices."""
     head, steps = _steps(node)
     span = span_of(scope.names.source, node)
@@ -335,12 +306,12 @@ def read_clock(node: Node, scope: Scope) -> ClockRef:
         raise ModelError("expected a clock", span, "write `x`, `x[i]` or `P(0).x`")
     name = read_component(head, scope) if head.data == "call" else name_of(token(head, 0))
     name = ".".join([name, *(name_of(token(step, 1)) for step in steps if step.data == "field")])
-    return ClockRef(
+    return ir.ClockRef(
         name, read_exprs([child(step, 1) for step in steps if step.data == "index"], scope), span
     )
 
 
-def _call(node: Node, scope: Scope) -> Expr:
+def _call(node: Node, scope: Scope) -> ir.Expr:
     base, arguments = child(node, 0), children(child(node, 1))
     span = span_of(scope.names.source, node)
     if base.data != "reference":
@@ -353,10 +324,10 @@ def _call(node: Node, scope: Scope) -> Expr:
         raise ModelError(
             f"unknown function `{name}`", span, suggest(name, known, "declare it with `function`")
         )
-    return Call(name, read_exprs(arguments, scope), span)
+    return ir.Call(name, read_exprs(arguments, scope), span)
 
 
-def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> Expr:
+def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> ir.Expr:
     counts = {"min": (2,), "max": (2,), "peek": (2, 3)}.get(name, (1,))
     if len(arguments) not in counts:
         wanted = " or ".join(map(str, counts))
@@ -364,23 +335,23 @@ def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> Exp
     match name:
         case "min" | "max":
             left, right = read_exprs(arguments, scope)
-            return Binary(cast(BinaryOp, name), left, right, span)
+            return ir.Binary(cast(ir.BinaryOp, name), left, right, span)
         case "done":
-            return IsDone(read_component(arguments[0], scope), span)
+            return ir.IsDone(read_component(arguments[0], scope), span)
         case "idle":
-            return IsIdle(read_component(arguments[0], scope), span)
+            return ir.IsIdle(read_component(arguments[0], scope), span)
         case "next":
-            return Primed(read_expr(arguments[0], scope), span)
+            return ir.Primed(read_expr(arguments[0], scope), span)
         case "peek":
             channel, indices = _channel(arguments[0], scope)
             which = read_constant(arguments[2], scope) if len(arguments) > 2 else 0
-            return Peek(channel, read_expr(arguments[1], scope), which, indices, span)
+            return ir.Peek(channel, read_expr(arguments[1], scope), which, indices, span)
         case _:
             channel, indices = _channel(arguments[0], scope)
-            return Queue(cast(QueueOp, name), channel, indices, span)
+            return ir.Queue(cast(ir.QueueOp, name), channel, indices, span)
 
 
-def _channel(node: Node, scope: Scope) -> tuple[str, tuple[Expr, ...]]:
+def _channel(node: Node, scope: Scope) -> tuple[str, tuple[ir.Expr, ...]]:
     head, steps = _steps(node)
     if head.data != "reference" or any(step.data != "index" for step in steps):
         raise ModelError("expected a channel", span_of(scope.names.source, node), "write `c` or `c[i]`")
@@ -415,18 +386,18 @@ def _path(node: Node, scope: Scope) -> Value:
     if name not in scope.constants or outermost:
         variable = find_variable(name, scope, outermost or head.data == "call")
     if variable is not None:
-        return Value(Load(variable, indices, span))
+        return Value(ir.Load(variable, indices, span))
     if node.data == "reference" and str(token(node, 0)) in ("true", "false"):
-        return Value(Const(int(token(node, 0) == "true"), span))
+        return Value(ir.Const(int(token(node, 0) == "true"), span))
     constant = find_constant(name, scope, span)
     if constant is None:
         raise unknown_name(name, scope, span)
     if indices:
         raise ModelError(f"`{name}` is a constant and cannot be indexed", span)
-    return Value(Const(constant, span), named=True)
+    return Value(ir.Const(constant, span), named=True)
 
 
-def _local(name: str, indices: tuple[Expr, ...], span: Span) -> Local:
+def _local(name: str, indices: tuple[ir.Expr, ...], span: Span) -> ir.Local:
     if len(indices) > 1:
         raise ModelError(f"`{name}` is a local array and takes one index", span)
-    return Local(name, indices[0] if indices else None, span)
+    return ir.Local(name, indices[0] if indices else None, span)

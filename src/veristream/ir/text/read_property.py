@@ -8,35 +8,9 @@ from typing import cast
 
 from lark import Token
 
+from veristream.ir import property as prop
 from veristream.ir.expr import Const, Expr
 from veristream.ir.network import Network
-from veristream.ir.property import (
-    Always,
-    BinaryTemporal,
-    Claim,
-    DeadlockFree,
-    Deterministic,
-    DivergenceFree,
-    Fairness,
-    Formula,
-    Holds,
-    Inevitable,
-    LeadsTo,
-    NonTerminating,
-    Occurs,
-    Optimise,
-    PotentiallyAlways,
-    Property,
-    Reachable,
-    RefinementModel,
-    Refines,
-    Silent,
-    Temporal,
-    TemporalBinary,
-    TemporalUnary,
-    Transition,
-    UnaryTemporal,
-)
 from veristream.ir.text.parse import name_of
 from veristream.ir.text.read_expr import read_constant, read_expr
 from veristream.ir.text.read_names import Scope
@@ -46,59 +20,59 @@ from veristream.ir.text.spelling import TEMPORAL_LEVELS, TEMPORAL_PREFIX_LEVELS,
 from veristream.source import Span
 
 _SYNONYMS = {"implies": "->", "or": "||", "and": "&&", "not": "!", "V": "R"}
-_PLAIN: dict[str, Claim] = {
-    "deadlockfree": DeadlockFree(),
-    "divergencefree": DivergenceFree(),
-    "nonterminating": NonTerminating(),
-    "deterministic": Deterministic(),
+_PLAIN: dict[str, prop.Claim] = {
+    "deadlockfree": prop.DeadlockFree(),
+    "divergencefree": prop.DivergenceFree(),
+    "nonterminating": prop.NonTerminating(),
+    "deterministic": prop.Deterministic(),
 }
-_STATE_CLAIMS: dict[str, Callable[[Expr], Claim]] = {
-    "always": Always,
-    "transition": Transition,
-    "inevitable": Inevitable,
-    "potentially": PotentiallyAlways,
+_STATE_CLAIMS: dict[str, Callable[[Expr], prop.Claim]] = {
+    "always": prop.Always,
+    "transition": prop.Transition,
+    "inevitable": prop.Inevitable,
+    "potentially": prop.PotentiallyAlways,
 }
 
 ReadNetwork = Callable[[Node, Scope], Network]
 
 
-def read_property(node: Node, scope: Scope, read_network: ReadNetwork) -> Property:
+def read_property(node: Node, scope: Scope, read_network: ReadNetwork) -> prop.Property:
     """Reads a property; `read_network` reads the specification of a refinement."""
     fairness = maybe(node, 2)
-    return Property(
+    return prop.Property(
         name_of(token(node, 0)),
         _claim(child(node, 1), scope, read_network),
-        Fairness.NONE if fairness is None else Fairness(str(fairness)),
+        prop.Fairness.NONE if fairness is None else prop.Fairness(str(fairness)),
         span_of(scope.names.source, node),
     )
 
 
-def _claim(node: Node, scope: Scope, read_network: ReadNetwork) -> Claim:
+def _claim(node: Node, scope: Scope, read_network: ReadNetwork) -> prop.Claim:
     match node.data:
         case "plain_claim":
             return _PLAIN[str(token(node, 0))]
         case "state_claim":
             return _STATE_CLAIMS[str(token(node, 0))](read_expr(child(node, 1), scope))
         case "reachable":
-            return Reachable(read_expr(child(node, 0), scope), _optimise(node, scope))
+            return prop.Reachable(read_expr(child(node, 0), scope), _optimise(node, scope))
         case "refines":
             model = str(token(node, 0)).removeprefix("refines").strip("<>") or "T"
-            return Refines(read_network(child(node, 1), scope), cast(RefinementModel, model))
+            return prop.Refines(read_network(child(node, 1), scope), cast(prop.RefinementModel, model))
         case "ltl":
-            return Temporal(_formula(child(node, 0), scope))
+            return prop.Temporal(_formula(child(node, 0), scope))
         case _:
-            return LeadsTo(read_expr(child(node, 0), scope), read_expr(child(node, 1), scope))
+            return prop.LeadsTo(read_expr(child(node, 0), scope), read_expr(child(node, 1), scope))
 
 
-def _optimise(node: Node, scope: Scope) -> Optimise | None:
+def _optimise(node: Node, scope: Scope) -> prop.Optimise | None:
     direction = maybe(node, 1)
     if direction is None:
         return None
-    return Optimise("max" if direction == "maximise" else "min", read_expr(child(node, 2), scope))
+    return prop.Optimise("max" if direction == "maximise" else "min", read_expr(child(node, 2), scope))
 
 
-def _formula(node: Node, scope: Scope) -> Formula:
-    grouping: Grouping[tuple[Formula, Span]] = Grouping(
+def _formula(node: Node, scope: Scope) -> prop.Formula:
+    grouping: Grouping[tuple[prop.Formula, Span]] = Grouping(
         TEMPORAL_LEVELS,
         TEMPORAL_PREFIX_LEVELS,
         TEMPORAL_RIGHTWARD,
@@ -111,38 +85,42 @@ def _formula(node: Node, scope: Scope) -> Formula:
     return group(scope.names.source, node.children, grouping)[0]
 
 
-def _prefix(scope: Scope, written: Token, op: str, operand: tuple[Formula, Span]) -> tuple[Formula, Span]:
+def _prefix(
+    scope: Scope, written: Token, op: str, operand: tuple[prop.Formula, Span]
+) -> tuple[prop.Formula, Span]:
     start = span_of(scope.names.source, written)
     span = Span(start.source, start.start, operand[1].end)
-    return TemporalUnary(cast(UnaryTemporal, op), operand[0], span), span
+    return prop.TemporalUnary(cast(prop.UnaryTemporal, op), operand[0], span), span
 
 
-def _infix(op: str, left: tuple[Formula, Span], right: tuple[Formula, Span]) -> tuple[Formula, Span]:
+def _infix(
+    op: str, left: tuple[prop.Formula, Span], right: tuple[prop.Formula, Span]
+) -> tuple[prop.Formula, Span]:
     span = Span(left[1].source, left[1].start, right[1].end)
-    return TemporalBinary(cast(BinaryTemporal, op), left[0], right[0], span), span
+    return prop.TemporalBinary(cast(prop.BinaryTemporal, op), left[0], right[0], span), span
 
 
-def _proposition(node: Node, scope: Scope) -> Formula:
+def _proposition(node: Node, scope: Scope) -> prop.Formula:
     span = span_of(scope.names.source, node)
     match node.data:
         case "formula":
             return _formula(node, scope)
         case "holds":
-            return Holds(read_expr(child(node, 0), scope), span)
+            return prop.Holds(read_expr(child(node, 0), scope), span)
         case "silent":
-            return Silent()
+            return prop.Silent()
         case _:
             return _occurs(node, scope, span)
 
 
-def _occurs(node: Node, scope: Scope, span: Span) -> Formula:
+def _occurs(node: Node, scope: Scope, span: Span) -> prop.Formula:
     written, arguments = token(node, 0), optional(node, 1)
     if arguments is None and str(written) in ("true", "false"):
-        return Holds(Const(int(str(written) == "true"), span), span)
+        return prop.Holds(Const(int(str(written) == "true"), span), span)
     name = str(written)[1:-1] if str(written).startswith("'") else name_of(written)
     if arguments is None:
-        return Occurs(name, None, span)
-    return Occurs(name, tuple(_argument(value, scope) for value in children(arguments)), span)
+        return prop.Occurs(name, None, span)
+    return prop.Occurs(name, tuple(_argument(value, scope) for value in children(arguments)), span)
 
 
 def _argument(node: Node, scope: Scope) -> int | None:

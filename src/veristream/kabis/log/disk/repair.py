@@ -12,28 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from veristream.kabis.log.disk import segment
 from veristream.kabis.log.disk.files import flush_folder, lock, write_all
 from veristream.kabis.log.disk.opening import Scan, scan, segment_path, segment_paths
-from veristream.kabis.log.disk.segment import (
-    FRAME_BYTES,
-    FRAME_MAGIC,
-    HEADER_BYTES,
-    Damaged,
-    Frame,
-    Header,
-    Mark,
-    Window,
-    decode_header,
-    decode_marks,
-    encode_gap,
-    encode_header,
-    encode_mark,
-    find_frame,
-    mark_offset,
-    positions_of,
-    read_at,
-    read_payload,
-)
 
 _SEARCH_BYTES = 1 << 20
 
@@ -46,7 +27,7 @@ class LostRange:
     end: int
 
 
-def check(folder: Path) -> list[Damaged]:
+def check(folder: Path) -> list[segment.Damaged]:
     """Reads every byte of a log and returns the first damage in each segment."""
     descriptor = lock(folder)
     try:
@@ -67,12 +48,12 @@ def repair(folder: Path) -> list[LostRange]:
         os.close(descriptor)
 
 
-def _damages(folder: Path) -> Iterator[Damaged]:
+def _damages(folder: Path) -> Iterator[segment.Damaged]:
     paths = segment_paths(folder)
     for path, following in zip(paths, [*paths[1:], None], strict=True):
         try:
             found = scan(path)
-        except Damaged as damage:
+        except segment.Damaged as damage:
             yield damage
             continue
         end = None if following is None else _position_of(following)
@@ -81,14 +62,16 @@ def _damages(folder: Path) -> Iterator[Damaged]:
             yield damage_found
         elif end is not None and found.end_position < end:
             missing = segment_path(folder, found.end_position)
-            yield Damaged(str(missing), 0, found.end_position, "the segment is missing")
+            yield segment.Damaged(str(missing), 0, found.end_position, "the segment is missing")
 
 
-def _damage_of(path: Path, found: Scan, end: int | None) -> Damaged | None:
+def _damage_of(path: Path, found: Scan, end: int | None) -> segment.Damaged | None:
     if found.header.first_position != _position_of(path):
-        return Damaged(str(path), 0, _position_of(path), "the segment is not named after its first record")
+        return segment.Damaged(
+            str(path), 0, _position_of(path), "the segment is not named after its first record"
+        )
     if end is not None and found.fault is not None:  # only the last segment may be torn
-        return Damaged(str(path), found.end_offset, found.end_position, found.fault.reason)
+        return segment.Damaged(str(path), found.end_offset, found.end_position, found.fault.reason)
     return found.damage(str(path))
 
 
@@ -104,7 +87,7 @@ def _repair_segment(folder: Path, path: Path) -> list[LostRange]:
     fresh = path.with_name(path.name + ".new")
     output = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        write_all(output, encode_header(Header(first, created_ms)))
+        write_all(output, segment.encode_header(segment.Header(first, created_ms)))
         lost = _copy(path, output, first, later[0] if later else durable)
         os.fsync(output)
     finally:
@@ -121,18 +104,18 @@ def _copy(path: Path, output: int, first: int, end: int | None) -> list[LostRang
         if frame.position > position:
             lost.append(LostRange(position, frame.position))
         write_all(output, _gap(position, frame.position) + data)
-        position = frame.position + positions_of(frame, data[FRAME_BYTES:])
+        position = frame.position + segment.positions_of(frame, data[segment.FRAME_BYTES :])
     if end is not None and position < end:
         lost.append(LostRange(position, end))
         write_all(output, _gap(position, end))
         position = end
-    mark = Mark(2, position, os.lseek(output, 0, os.SEEK_CUR))
-    os.pwrite(output, encode_mark(mark), mark_offset(mark))
+    mark = segment.Mark(2, position, os.lseek(output, 0, os.SEEK_CUR))
+    os.pwrite(output, segment.encode_mark(mark), segment.mark_offset(mark))
     return lost
 
 
 def _gap(position: int, end: int) -> bytes:
-    return encode_gap(position, end - position) if position < end else b""
+    return segment.encode_gap(position, end - position) if position < end else b""
 
 
 def _claims(path: Path) -> tuple[int, int | None]:
@@ -140,12 +123,12 @@ def _claims(path: Path) -> tuple[int, int | None]:
     if not path.exists():
         return 0, None
     with path.open("rb") as file:
-        head = file.read(HEADER_BYTES)
+        head = file.read(segment.HEADER_BYTES)
     created_ms, durable = int(path.stat().st_mtime * 1000), None
-    with suppress(Damaged):
-        created_ms = decode_header(str(path), head).created_ms
-    with suppress(Damaged):
-        durable = decode_marks(str(path), head)[0].position
+    with suppress(segment.Damaged):
+        created_ms = segment.decode_header(str(path), head).created_ms
+    with suppress(segment.Damaged):
+        durable = segment.decode_marks(str(path), head)[0].position
     return created_ms, durable
 
 
@@ -162,22 +145,26 @@ def _put_in_place(path: Path, fresh: Path) -> None:
     flush_folder(path.parent)
 
 
-def _whole_frames(path: Path, first: int) -> Iterator[tuple[Frame, bytes]]:
+def _whole_frames(path: Path, first: int) -> Iterator[tuple[segment.Frame, bytes]]:
     """Yields every complete frame of the file that follows the one before, with its bytes."""
     if not path.exists():
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        window = Window(descriptor)
+        window = segment.Window(descriptor)
         size = os.fstat(descriptor).st_size
-        offset: int | None = HEADER_BYTES
+        offset: int | None = segment.HEADER_BYTES
         position = first
         while offset is not None:
-            frame = find_frame(window, offset)
-            payload = read_payload(window, frame) if isinstance(frame, Frame) else None
-            if isinstance(frame, Frame) and isinstance(payload, bytes) and frame.position >= position:
-                yield frame, window.get(offset, FRAME_BYTES) + payload
-                position, offset = frame.position + positions_of(frame, payload), frame.end
+            frame = segment.find_frame(window, offset)
+            payload = segment.read_payload(window, frame) if isinstance(frame, segment.Frame) else None
+            if (
+                isinstance(frame, segment.Frame)
+                and isinstance(payload, bytes)
+                and frame.position >= position
+            ):
+                yield frame, window.get(offset, segment.FRAME_BYTES) + payload
+                position, offset = frame.position + segment.positions_of(frame, payload), frame.end
             else:
                 offset = _next_magic(descriptor, offset + 1, size)
     finally:
@@ -187,9 +174,9 @@ def _whole_frames(path: Path, first: int) -> Iterator[tuple[Frame, bytes]]:
 def _next_magic(descriptor: int, offset: int, size: int) -> int | None:
     """Returns the offset of the next bytes that could begin a frame."""
     while offset < size:
-        data = read_at(descriptor, offset, _SEARCH_BYTES)
-        found = data.find(FRAME_MAGIC)
+        data = segment.read_at(descriptor, offset, _SEARCH_BYTES)
+        found = data.find(segment.FRAME_MAGIC)
         if found >= 0:
             return offset + found
-        offset += max(len(data) - len(FRAME_MAGIC) + 1, 1)
+        offset += max(len(data) - len(segment.FRAME_MAGIC) + 1, 1)
     return None

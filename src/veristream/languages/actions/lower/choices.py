@@ -7,23 +7,13 @@ from dataclasses import dataclass, field
 
 from veristream.ir.expr import Binary, Const, Expr, Local, Statement, Unary
 from veristream.ir.network import Edge, FairnessMark, Label, Select
+from veristream.languages.actions.lower import values
 from veristream.languages.actions.lower.collections import domain_of
 from veristream.languages.actions.lower.convert import compile_condition, compile_open, compile_value
 from veristream.languages.actions.lower.expressions import new_scope
 from veristream.languages.actions.lower.functions import merge_chosen
 from veristream.languages.actions.lower.names import Body, assigned_names, hold_all, used_names
 from veristream.languages.actions.lower.statements import compile_block
-from veristream.languages.actions.lower.values import (
-    Listed,
-    Plain,
-    Scope,
-    Stored,
-    Value,
-    conjunction,
-    equal,
-    item_at,
-    reads_state,
-)
 from veristream.languages.actions.read.annotations import parameter_type
 from veristream.languages.actions.read.module import Module, Routine
 from veristream.languages.actions.read.types import SeqOf
@@ -41,7 +31,7 @@ class Top:
     globals: list[ast.stmt] = field(default_factory=list)
 
 
-def compile_action(module: Module, routine: Routine, instance: Value | None) -> Edge:
+def compile_action(module: Module, routine: Routine, instance: values.Value | None) -> Edge:
     """Compiles an action to an edge; `instance` is the instance of its role, if it has one."""
     top = Top()
     scope = new_scope(module)
@@ -62,23 +52,25 @@ def compile_action(module: Module, routine: Routine, instance: Value | None) -> 
         HERE,
         Label(routine.name, tuple(arguments)),
         tuple(top.selects),
-        conjunction(top.guards) if top.guards else None,
+        values.conjunction(top.guards) if top.guards else None,
         update=(*body.declared, *copies, *block),
         fairness=FairnessMark(routine.options.get("fair", "none")),
         span=module.text.span(routine.node),
     )
 
 
-def _parameter(module: Module, node: ast.arg, scope: Scope, top: Top) -> Plain:
+def _parameter(module: Module, node: ast.arg, scope: values.Scope, top: Top) -> values.Plain:
     """Compiles a parameter of an action: a nondeterministic choice of a value of its type."""
     instead = "choose from a collection with `x = any_of(...)`"
     shape = parameter_type(module, node, "an action", "the action is tried for each value", instead)
     name = scope.fresh.name(node.arg)
     top.selects.append(Select(name, shape.low, shape.high, module.text.span(node)))
-    return Plain(shape, Local(name))
+    return values.Plain(shape, Local(name))
 
 
-def _read_top(statements: list[ast.stmt], scope: Scope, top: Top) -> tuple[Scope, list[ast.stmt]]:
+def _read_top(
+    statements: list[ast.stmt], scope: values.Scope, top: Top
+) -> tuple[values.Scope, list[ast.stmt]]:
     """Compiles the leading requirements, choices and names; returns the remaining statements."""
     module = scope.module
     for position, statement in enumerate(statements):
@@ -112,19 +104,19 @@ def _takes(value: ast.expr) -> bool:
     )
 
 
-def _named(name: str, value: ast.expr, scope: Scope, top: Top) -> Value:
+def _named(name: str, value: ast.expr, scope: values.Scope, top: Top) -> values.Value:
     match value:
         case ast.Call(func=ast.Name(id="any_of" | "one_of")):
             return _choose(value, scope, top)
     found = compile_open(value, scope)
-    if isinstance(found, Listed):
+    if isinstance(found, values.Listed):
         raise scope.module.text.error(
             value, f"the type of {name} is unknown", "build collections in the state"
         )
     return found
 
 
-def _choose(node: ast.Call, scope: Scope, top: Top) -> Value:
+def _choose(node: ast.Call, scope: values.Scope, top: Top) -> values.Value:
     assert isinstance(node.func, ast.Name)
     text, word = scope.module.text, node.func.id
     if node.keywords or not node.args:
@@ -146,12 +138,12 @@ def _choose(node: ast.Call, scope: Scope, top: Top) -> Value:
         top.guards.append(domain.counts(counter))
     if domain.repeats:
         bag = compile_value(node.args[0], scope)
-        if isinstance(bag, Stored) and isinstance(bag.shape, SeqOf) and bag.shape.is_bag:
+        if isinstance(bag, values.Stored) and isinstance(bag.shape, SeqOf) and bag.shape.is_bag:
             top.guards.append(_first_of_its_kind(bag, counter, scope))
     return domain.element(counter)
 
 
-def _one_of(nodes: list[ast.expr], scope: Scope, counter: Expr) -> Value:
+def _one_of(nodes: list[ast.expr], scope: values.Scope, counter: Expr) -> values.Value:
     *others, last = [(node, compile_value(node, scope)) for node in nodes]
     result = last[1]
     for number, (node, value) in reversed(list(enumerate(others))):
@@ -159,19 +151,21 @@ def _one_of(nodes: list[ast.expr], scope: Scope, counter: Expr) -> Value:
     return result
 
 
-def _first_of_its_kind(bag: Stored, counter: Expr, scope: Scope) -> Expr:
+def _first_of_its_kind(bag: values.Stored, counter: Expr, scope: values.Scope) -> Expr:
     """Returns a guard that chooses only the first of equal items, which are adjacent in a bag."""
-    before = item_at(bag, Binary("max", Binary("-", counter, Const(1)), Const(0)))
-    same = equal(item_at(bag, counter), before, scope.fresh)
+    before = values.item_at(bag, Binary("max", Binary("-", counter, Const(1)), Const(0)))
+    same = values.equal(values.item_at(bag, counter), before, scope.fresh)
     return Binary("or", Binary("==", counter, Const(0)), Unary("not", same))
 
 
-def _remember(rest: list[ast.stmt], scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
+def _remember(
+    rest: list[ast.stmt], scope: values.Scope, body: Body
+) -> tuple[list[Statement], values.Scope]:
     """Copies the named values that the rest of the action uses, before the first update."""
     used, assigned = used_names(rest), assigned_names(rest)
     names = [
         name
         for name, value in scope.locals.items()
-        if name in used and (name in assigned or reads_state(value))
+        if name in used and (name in assigned or values.reads_state(value))
     ]
     return hold_all(rest[0], names, scope, body) if rest else ([], scope)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, FoldOp, Local
+from veristream.languages.actions.lower import values
 from veristream.languages.actions.lower.convert import (
     compile_condition,
     compile_number,
@@ -16,28 +17,8 @@ from veristream.languages.actions.lower.convert import (
     element_of,
     shifted,
 )
-from veristream.languages.actions.lower.values import (
-    Listed,
-    Plain,
-    Scope,
-    Stored,
-    Value,
-    item_at,
-    length_of,
-    scalar,
-)
+from veristream.languages.actions.read import types
 from veristream.languages.actions.read.constants import constant_value, is_constant
-from veristream.languages.actions.read.types import (
-    BOOLEAN,
-    INTEGER,
-    SET_SIZE_MAX,
-    MapOf,
-    Scalar,
-    SeqOf,
-    SetOf,
-    Shape,
-    describe,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +27,12 @@ class Domain:
 
     low: int
     high: int
-    element: Callable[[Expr], Value]
+    element: Callable[[Expr], values.Value]
     counts: Callable[[Expr], Expr] | None = None  # the filter; None accepts all counters
     repeats: bool = False  # whether an element may occur twice
 
 
-def static_domain(node: ast.expr, scope: Scope) -> Domain | None:
+def static_domain(node: ast.expr, scope: values.Scope) -> Domain | None:
     """Returns the domain of a role, an enum or a range of constants; None for other expressions."""
     module = scope.module
     match node:
@@ -67,15 +48,15 @@ def static_domain(node: ast.expr, scope: Scope) -> Domain | None:
             return _numbers(low, end)
         case ast.Name(id=name) if name in module.roles:
             role = module.roles[name].scalar
-            return Domain(0, role.high, lambda counter: Plain(role, counter))
+            return Domain(0, role.high, lambda counter: values.Plain(role, counter))
         case ast.Name(id=name) if name in module.enums:
             enum = module.enum(name)
-            return Domain(0, enum.high, lambda counter: Plain(enum, counter))
+            return Domain(0, enum.high, lambda counter: values.Plain(enum, counter))
         case _:
             return None
 
 
-def _bound(node: ast.expr, scope: Scope) -> int:
+def _bound(node: ast.expr, scope: values.Scope) -> int:
     if not is_constant(node, scope.module):
         raise scope.module.text.error(
             node, "this loop has no fixed bound", "range(...) takes constants, or len(...) of a sequence"
@@ -85,40 +66,42 @@ def _bound(node: ast.expr, scope: Scope) -> int:
 
 def _numbers(low: int, end: int) -> Domain:
     if low >= end:
-        return Domain(low, low, lambda counter: Plain(Scalar(low, low), counter), lambda _: Const(0))
-    return Domain(low, end - 1, lambda counter: Plain(Scalar(low, end - 1), counter))
+        return Domain(
+            low, low, lambda counter: values.Plain(types.Scalar(low, low), counter), lambda _: Const(0)
+        )
+    return Domain(low, end - 1, lambda counter: values.Plain(types.Scalar(low, end - 1), counter))
 
 
-def _length_argument(node: ast.expr, scope: Scope) -> Value | None:
+def _length_argument(node: ast.expr, scope: values.Scope) -> values.Value | None:
     """Returns the sequence of `len(queue)`; None for other expressions."""
     match node:
         case ast.Call(func=ast.Name(id="len"), args=[inner], keywords=[]):
             if is_constant(node, scope.module):
                 return None
             value = compile_open(inner, scope)
-            if not isinstance(value, Listed) and isinstance(value.shape, SeqOf):
+            if not isinstance(value, values.Listed) and isinstance(value.shape, types.SeqOf):
                 return value
     return None
 
 
-def range_of_length(node: ast.expr, scope: Scope) -> tuple[int, Expr] | None:
+def range_of_length(node: ast.expr, scope: values.Scope) -> tuple[int, Expr] | None:
     """Returns the sequence's bound and length of `range(len(queue))`; None for other expressions."""
     match node:
         case ast.Call(func=ast.Name(id="range"), args=[argument], keywords=[]):
             sequence = _length_argument(argument, scope)
             if sequence is not None:
-                assert isinstance(sequence.shape, SeqOf)
-                return sequence.shape.bound, length_of(sequence)
+                assert isinstance(sequence.shape, types.SeqOf)
+                return sequence.shape.bound, values.length_of(sequence)
     return None
 
 
 def numbers_below(bound: int, length: Expr) -> Domain:
     """Returns the domain of the numbers below a length, which is at most the bound."""
-    numbers = Scalar(0, bound - 1)
-    return Domain(0, bound - 1, lambda c: Plain(numbers, c), lambda c: Binary("<", c, length))
+    numbers = types.Scalar(0, bound - 1)
+    return Domain(0, bound - 1, lambda c: values.Plain(numbers, c), lambda c: Binary("<", c, length))
 
 
-def domain_of(node: ast.expr, scope: Scope) -> Domain:
+def domain_of(node: ast.expr, scope: values.Scope) -> Domain:
     """Returns the domain of an expression after `in`."""
     static = static_domain(node, scope)
     if static is not None:
@@ -129,10 +112,12 @@ def domain_of(node: ast.expr, scope: Scope) -> Domain:
     return domain_of_value(collection_in(node, scope))
 
 
-def collection_in(node: ast.expr, scope: Scope) -> Value:
+def collection_in(node: ast.expr, scope: values.Scope) -> values.Value:
     """Compiles an expression to a set, sequence, bag or map."""
     value = compile_open(node, scope)
-    if not isinstance(value, Listed) and isinstance(value.shape, SetOf | SeqOf | MapOf):
+    if not isinstance(value, values.Listed) and isinstance(
+        value.shape, types.SetOf | types.SeqOf | types.MapOf
+    ):
         return value
     raise scope.module.text.error(
         node,
@@ -141,24 +126,30 @@ def collection_in(node: ast.expr, scope: Scope) -> Value:
     )
 
 
-def domain_of_value(value: Value) -> Domain:
+def domain_of_value(value: values.Value) -> Domain:
     """Returns the domain of a set, sequence, bag or map."""
     match value.shape:
-        case SetOf(item=item):
-            mask = scalar(value)
-            return Domain(item.low, item.high, lambda c: Plain(item, c), lambda c: has_bit(mask, item, c))
-        case SeqOf(bound=bound) if isinstance(value, Stored):
-            stored, length = value, length_of(value)
+        case types.SetOf(item=item):
+            mask = values.scalar(value)
             return Domain(
-                0, bound - 1, lambda c: item_at(stored, c), lambda c: Binary("<", c, length), repeats=True
+                item.low, item.high, lambda c: values.Plain(item, c), lambda c: has_bit(mask, item, c)
             )
-        case MapOf(key=key):
-            return Domain(key.low, key.high, lambda c: Plain(key, c))
+        case types.SeqOf(bound=bound) if isinstance(value, values.Stored):
+            stored, length = value, values.length_of(value)
+            return Domain(
+                0,
+                bound - 1,
+                lambda c: values.item_at(stored, c),
+                lambda c: Binary("<", c, length),
+                repeats=True,
+            )
+        case types.MapOf(key=key):
+            return Domain(key.low, key.high, lambda c: values.Plain(key, c))
         case _:
             raise AssertionError(f"{value.shape} is not an iterable part of the state")
 
 
-def has_bit(mask: Expr, item: Scalar, element: Expr) -> Expr:
+def has_bit(mask: Expr, item: types.Scalar, element: Expr) -> Expr:
     """Tests membership of an element that lies within the set's type."""
     if isinstance(element, Const):
         bit: Expr = Const(1 << (element.value - item.low))
@@ -167,7 +158,7 @@ def has_bit(mask: Expr, item: Scalar, element: Expr) -> Expr:
     return Binary("!=", Binary("&", mask, bit), Const(0))
 
 
-def fold(op: FoldOp, domain: Domain, scope: Scope, body: Callable[[Value], Expr]) -> Expr:
+def fold(op: FoldOp, domain: Domain, scope: values.Scope, body: Callable[[values.Value], Expr]) -> Expr:
     """Builds a fold over a domain; skips the counters that the domain filters out."""
     name = scope.fresh.name("k")
     counter = Local(name)
@@ -188,22 +179,22 @@ def _filtered(op: FoldOp, condition: Expr, inner: Expr) -> Expr:
             return Conditional(condition, inner, Const(0))
 
 
-def compile_length(call: ast.Call, scope: Scope) -> Value:
+def compile_length(call: ast.Call, scope: values.Scope) -> values.Value:
     """Compiles `len(...)` of a collection, a role or an enum."""
     if is_constant(call, scope.module):
         number = constant_value(call, scope.module)
-        return Plain(Scalar(number, number), Const(number))
+        return values.Plain(types.Scalar(number, number), Const(number))
     node = call.args[0]
     value = compile_open(node, scope)
-    if not isinstance(value, Listed):
+    if not isinstance(value, values.Listed):
         match value.shape:
-            case SeqOf(bound=bound):
-                return Plain(Scalar(0, bound), length_of(value))
-            case SetOf(item=item):
+            case types.SeqOf(bound=bound):
+                return values.Plain(types.Scalar(0, bound), values.length_of(value))
+            case types.SetOf(item=item):
                 count = fold("sum", domain_of_value(value), scope, lambda _: Const(1))
-                return Plain(Scalar(0, item.size), count)
-            case MapOf(key=key):
-                return Plain(Scalar(key.size, key.size), Const(key.size))
+                return values.Plain(types.Scalar(0, item.size), count)
+            case types.MapOf(key=key):
+                return values.Plain(types.Scalar(key.size, key.size), Const(key.size))
     raise scope.module.text.error(
         node,
         f"{describe_value(value)} has no length",
@@ -211,24 +202,27 @@ def compile_length(call: ast.Call, scope: Scope) -> Value:
     )
 
 
-def compile_fold(op: FoldOp, generator: ast.GeneratorExp, scope: Scope) -> Value:
+def compile_fold(op: FoldOp, generator: ast.GeneratorExp, scope: values.Scope) -> values.Value:
     """Compiles `all`, `any` or `sum` of a generator."""
 
-    def innermost(inside: Scope) -> Expr:
+    def innermost(inside: values.Scope) -> Expr:
         if op != "sum":
             return compile_condition(generator.elt, inside)
         value = compile_open(generator.elt, inside)
         # Python counts True as 1, so a sum of conditions counts those that hold.
-        if not isinstance(value, Listed) and value.shape == BOOLEAN:
-            return scalar(value)
+        if not isinstance(value, values.Listed) and value.shape == types.BOOLEAN:
+            return values.scalar(value)
         return compile_number(generator.elt, inside).expr
 
     result = _generators(op, generator.generators, scope, innermost)
-    return Plain(INTEGER if op == "sum" else BOOLEAN, result)
+    return values.Plain(types.INTEGER if op == "sum" else types.BOOLEAN, result)
 
 
 def _generators(
-    op: FoldOp, generators: list[ast.comprehension], scope: Scope, innermost: Callable[[Scope], Expr]
+    op: FoldOp,
+    generators: list[ast.comprehension],
+    scope: values.Scope,
+    innermost: Callable[[values.Scope], Expr],
 ) -> Expr:
     if not generators:
         return innermost(scope)
@@ -236,7 +230,7 @@ def _generators(
     name = loop_name(first, scope)
     domain = domain_of(first.iter, scope)
 
-    def body(value: Value) -> Expr:
+    def body(value: values.Value) -> Expr:
         inside = scope.bind(name, value)
         inner = _generators(op, rest, inside, innermost)
         for condition in reversed(first.ifs):
@@ -246,7 +240,7 @@ def _generators(
     return fold(op, domain, scope, body)
 
 
-def loop_name(loop: ast.comprehension | ast.For, scope: Scope) -> str:
+def loop_name(loop: ast.comprehension | ast.For, scope: values.Scope) -> str:
     """Returns the loop variable's name."""
     target = loop.target
     if isinstance(loop, ast.comprehension) and loop.is_async:
@@ -257,7 +251,9 @@ def loop_name(loop: ast.comprehension | ast.For, scope: Scope) -> str:
     return target.id
 
 
-def compile_set_comprehension(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Value:
+def compile_set_comprehension(
+    node: ast.SetComp, scope: values.Scope, wanted: types.Shape | None
+) -> values.Value:
     """Compiles `{... for x in xs if ...}`: sums the bits of all values that occur at least once."""
     item = _item_of(node, scope, wanted)
     generator = node.generators[0]
@@ -266,50 +262,52 @@ def compile_set_comprehension(node: ast.SetComp, scope: Scope, wanted: Shape | N
         assert isinstance(generator.target, ast.Name) and isinstance(node.elt, ast.Name)
         if generator.target.id == node.elt.id:
             bits = _generators("sum", node.generators, scope, lambda inside: _bit(node.elt, item, inside))
-            return Plain(SetOf(item), bits)
+            return values.Plain(types.SetOf(item), bits)
 
-    def comes(value: Value) -> Expr:
-        def same(inside: Scope) -> Expr:
-            return Binary("==", scalar(value), _element(node.elt, item, inside))
+    def comes(value: values.Value) -> Expr:
+        def same(inside: values.Scope) -> Expr:
+            return Binary("==", values.scalar(value), _element(node.elt, item, inside))
 
-        bit = Binary("<<", Const(1), shifted(scalar(value), item.low))
+        bit = Binary("<<", Const(1), shifted(values.scalar(value), item.low))
         return Conditional(_generators("any", node.generators, scope, same), bit, Const(0))
 
-    every = Domain(item.low, item.high, lambda counter: Plain(item, counter))
-    return Plain(SetOf(item), fold("sum", every, scope, comes))
+    every = Domain(item.low, item.high, lambda counter: values.Plain(item, counter))
+    return values.Plain(types.SetOf(item), fold("sum", every, scope, comes))
 
 
-def _bit(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
+def _bit(node: ast.expr, item: types.Scalar, scope: values.Scope) -> Expr:
     return Binary("<<", Const(1), shifted(_element(node, item, scope), item.low))
 
 
-def _element(node: ast.expr, item: Scalar, scope: Scope) -> Expr:
+def _element(node: ast.expr, item: types.Scalar, scope: values.Scope) -> Expr:
     """Compiles an element of a set; a value outside the set's type is a run-time error."""
-    return scalar(element_of(item, compile_value(node, scope, item), node, scope))
+    return values.scalar(element_of(item, compile_value(node, scope, item), node, scope))
 
 
-def _item_of(node: ast.SetComp, scope: Scope, wanted: Shape | None) -> Scalar:
+def _item_of(node: ast.SetComp, scope: values.Scope, wanted: types.Shape | None) -> types.Scalar:
     """Returns the type of a comprehension's elements: the expected one, or their own."""
-    found: list[Shape] = []
+    found: list[types.Shape] = []
 
-    def look(inside: Scope) -> Expr:
+    def look(inside: values.Scope) -> Expr:
         found.append(compile_value(node.elt, inside).shape)
         return Const(1)
 
     _generators("any", node.generators, scope, look)
     shape = found[0]
-    if not isinstance(shape, Scalar) or shape.kind == "none":
+    if not isinstance(shape, types.Scalar) or shape.kind == "none":
         raise scope.module.text.error(
-            node.elt, f"a set cannot hold {describe(shape)}", "it holds numbers, bools, enums and roles"
+            node.elt,
+            f"a set cannot hold {types.describe(shape)}",
+            "it holds numbers, bools, enums and roles",
         )
-    if isinstance(wanted, SetOf):
+    if isinstance(wanted, types.SetOf):
         item = wanted.item
         if (item.kind, item.name, item.maybe) == (shape.kind, shape.name, shape.maybe):
             return item
-    if shape.size > SET_SIZE_MAX:
+    if shape.size > types.SET_SIZE_MAX:
         raise scope.module.text.error(
             node.elt,
             f"a set over {shape.size} values is too large",
-            f"a set ranges over at most {SET_SIZE_MAX} values; build it from a smaller range",
+            f"a set ranges over at most {types.SET_SIZE_MAX} values; build it from a smaller range",
         )
     return shape

@@ -13,28 +13,17 @@ from veristream.ir.constant import constant_value
 from veristream.ir.expr import Binary, Call, Conditional, Const, Expr, Local, Return, Type
 from veristream.ir.network import Function, Parameter
 from veristream.languages.actions.lower.values import Items, Listed, Plain, Scope, Value, scalar
+from veristream.languages.actions.read import types
 from veristream.languages.actions.read.module import Module
-from veristream.languages.actions.read.types import (
-    BOOLEAN,
-    INTEGER,
-    MapOf,
-    Scalar,
-    SeqOf,
-    SetOf,
-    Shape,
-    describe,
-    is_compatible,
-    without_none,
-)
 from veristream.source import Span
 
 
-def compile_open(node: ast.expr, scope: Scope, wanted: Shape | None = None) -> Value | Listed:
+def compile_open(node: ast.expr, scope: Scope, wanted: types.Shape | None = None) -> Value | Listed:
     """Compiles an expression to a value, or to a literal whose type is still open."""
     return scope.compile(node, scope, wanted)
 
 
-def compile_value(node: ast.expr, scope: Scope, wanted: Shape | None = None) -> Value:
+def compile_value(node: ast.expr, scope: Scope, wanted: types.Shape | None = None) -> Value:
     """Compiles an expression and converts it to the type `wanted`, if given."""
     value = compile_open(node, scope, wanted)
     if wanted is not None:
@@ -46,21 +35,21 @@ def compile_value(node: ast.expr, scope: Scope, wanted: Shape | None = None) -> 
     return value
 
 
-def compile_scalar(node: ast.expr, scope: Scope, wanted: Scalar) -> Expr:
+def compile_scalar(node: ast.expr, scope: Scope, wanted: types.Scalar) -> Expr:
     """Compiles a number, enum member, role or bool."""
     return scalar(compile_value(node, scope, wanted))
 
 
 def compile_number(node: ast.expr, scope: Scope) -> Plain:
     """Compiles a whole number; its type is a range that contains it."""
-    value = compile_value(node, scope, INTEGER)
-    assert isinstance(value.shape, Scalar)
+    value = compile_value(node, scope, types.INTEGER)
+    assert isinstance(value.shape, types.Scalar)
     return Plain(value.shape, scalar(value))
 
 
 def compile_condition(node: ast.expr, scope: Scope) -> Expr:
     value = compile_open(node, scope)
-    if isinstance(value, Listed) or value.shape != BOOLEAN:
+    if isinstance(value, Listed) or value.shape != types.BOOLEAN:
         raise scope.module.text.error(
             node,
             f"expected a condition, found {describe_value(value)}",
@@ -73,31 +62,33 @@ def describe_value(value: Value | Listed) -> str:
     """Returns the value's type for messages."""
     if isinstance(value, Listed):
         return "a literal"
-    if isinstance(value, Plain) and isinstance(value.shape, Scalar) and value.shape.kind == "int":
+    if isinstance(value, Plain) and isinstance(value.shape, types.Scalar) and value.shape.kind == "int":
         return "a number"
-    return describe(value.shape)
+    return types.describe(value.shape)
 
 
-def convert(value: Value | Listed, wanted: Shape, node: ast.expr, scope: Scope) -> Value:
+def convert(value: Value | Listed, wanted: types.Shape, node: ast.expr, scope: Scope) -> Value:
     """Converts the value to the type `wanted`; raises ModelError if the types do not match."""
     if isinstance(value, Listed):
         return _typed_literal(value, wanted, scope)
-    if not is_compatible(wanted, value.shape):
+    if not types.is_compatible(wanted, value.shape):
         raise scope.module.text.error(
             node,
-            f"expected {describe(wanted)}, found {describe_value(value)}",
+            f"expected {types.describe(wanted)}, found {describe_value(value)}",
             _hint(value.shape, wanted, scope),
         )
     match wanted, value.shape:
-        case Scalar(), Scalar():
+        case types.Scalar(), types.Scalar():
             return _convert_scalar(value, value.shape, wanted, scope.span(node), scope)
-        case SetOf(item=whole), SetOf(item=item) if whole != item:
+        case types.SetOf(item=whole), types.SetOf(item=item) if whole != item:
             return Plain(wanted, Binary("<<", scalar(value), Const(item.low - whole.low)))
         case _:
             return value
 
 
-def _convert_scalar(value: Value, given: Scalar, wanted: Scalar, span: Span, scope: Scope) -> Value:
+def _convert_scalar(
+    value: Value, given: types.Scalar, wanted: types.Scalar, span: Span, scope: Scope
+) -> Value:
     if given.kind == "none":
         return Plain(wanted, Const(wanted.low, span))
     expr = scalar(value)
@@ -115,17 +106,17 @@ def _convert_scalar(value: Value, given: Scalar, wanted: Scalar, span: Span, sco
     return Plain(wanted, inner)
 
 
-def _not_none(expr: Expr, given: Scalar, span: Span, scope: Scope) -> Plain:
+def _not_none(expr: Expr, given: types.Scalar, span: Span, scope: Scope) -> Plain:
     """Returns the value of a Maybe; None, or the number that encodes it, is a run-time error."""
-    found = without_none(given)
+    found = types.without_none(given)
     name = f"Maybe_{given.name or given.kind}_{found.low}_{found.high}".replace("-", "m")
     return Plain(found, checked(expr, found, name, "the_value", span, scope))
 
 
-def comparable(value: Value, wanted: Scalar, node: ast.expr, scope: Scope) -> Value:
+def comparable(value: Value, wanted: types.Scalar, node: ast.expr, scope: Scope) -> Value:
     """Converts a number for comparison with a Maybe: it never equals None and never fails."""
     given = value.shape
-    if not isinstance(given, Scalar) or given.kind != "int" or wanted.kind != "int":
+    if not isinstance(given, types.Scalar) or given.kind != "int" or wanted.kind != "int":
         return convert(value, wanted, node, scope)
     expr = scalar(value)
     same: Expr = expr
@@ -136,26 +127,26 @@ def comparable(value: Value, wanted: Scalar, node: ast.expr, scope: Scope) -> Va
     return Plain(wanted, same)
 
 
-def _hint(given: Shape, wanted: Shape, scope: Scope) -> str:
+def _hint(given: types.Shape, wanted: types.Shape, scope: Scope) -> str:
     """Returns a hint for a type mismatch."""
     match given, wanted:
-        case Scalar(kind="none"), _:
-            return f"declare it as Maybe[{describe(wanted)}] if it may be None"
-        case Scalar(kind="bool"), Scalar(kind="int"):
+        case types.Scalar(kind="none"), _:
+            return f"declare it as Maybe[{types.describe(wanted)}] if it may be None"
+        case types.Scalar(kind="bool"), types.Scalar(kind="int"):
             return "count conditions with sum(...), or write `1 if condition else 0`"
-        case Scalar(kind="role"), Scalar(kind="int"):
+        case types.Scalar(kind="role"), types.Scalar(kind="int"):
             return "use `.id` for the number of an instance"
-        case Scalar(kind="enum"), Scalar(kind="int"):
+        case types.Scalar(kind="enum"), types.Scalar(kind="int"):
             return "enum members have neither an order nor a number; compare them with =="
-        case _, Scalar(kind="role", name=name):
+        case _, types.Scalar(kind="role", name=name):
             return f"write an instance, such as {name}[0]"
-        case _, Scalar(kind="enum", name=name):
+        case _, types.Scalar(kind="enum", name=name):
             return f"write a member, such as {name}.{scope.module.enums[name][0]}"
         case _:
             return "both sides must have the same type"
 
 
-def checked(expr: Expr, wanted: Scalar, name: str, what: str, span: Span, scope: Scope) -> Expr:
+def checked(expr: Expr, wanted: types.Scalar, name: str, what: str, span: Span, scope: Scope) -> Expr:
     """Adds a range check: a number outside the type is a run-time error."""
     known = constant_value(expr)
     if known is not None and wanted.low <= known <= wanted.high:
@@ -166,19 +157,19 @@ def checked(expr: Expr, wanted: Scalar, name: str, what: str, span: Span, scope:
     return Call(name, (replace(expr, span=span),), span)
 
 
-def _typed_literal(value: Listed, wanted: Shape, scope: Scope) -> Value:
+def _typed_literal(value: Listed, wanted: types.Shape, scope: Scope) -> Value:
     match wanted:
-        case SetOf() if value.is_set:
+        case types.SetOf() if value.is_set:
             return _typed_set(value, wanted, scope)
-        case SeqOf() if isinstance(value.node, ast.List):
+        case types.SeqOf() if isinstance(value.node, ast.List):
             return _typed_sequence(value, wanted, scope)
-    hints = {SetOf: "write a set as {a, b} or set()", SeqOf: "write it as [a, b] or []"}
-    hint = "assign to a map key by key" if isinstance(wanted, MapOf) else "a literal is a collection"
+    hints = {types.SetOf: "write a set as {a, b} or set()", types.SeqOf: "write it as [a, b] or []"}
+    hint = "assign to a map key by key" if isinstance(wanted, types.MapOf) else "a literal is a collection"
     hint = hints.get(type(wanted), hint)
-    raise scope.module.text.error(value.node, f"this literal is not {describe(wanted)}", hint)
+    raise scope.module.text.error(value.node, f"this literal is not {types.describe(wanted)}", hint)
 
 
-def _typed_set(value: Listed, wanted: SetOf, scope: Scope) -> Plain:
+def _typed_set(value: Listed, wanted: types.SetOf, scope: Scope) -> Plain:
     mask: Expr = Const(0)
     for item in value.items:
         element = compile_value(item, scope, wanted.item)
@@ -190,36 +181,38 @@ def _typed_set(value: Listed, wanted: SetOf, scope: Scope) -> Plain:
     return Plain(wanted, mask)
 
 
-def _typed_sequence(value: Listed, wanted: SeqOf, scope: Scope) -> Items:
+def _typed_sequence(value: Listed, wanted: types.SeqOf, scope: Scope) -> Items:
     check_items(value.node, len(value.items), wanted, scope.module)
     return Items(wanted, tuple(compile_value(item, scope, wanted.item) for item in value.items))
 
 
-def check_items(node: ast.expr, count: int, shape: SeqOf, module: Module) -> None:
+def check_items(node: ast.expr, count: int, shape: types.SeqOf, module: Module) -> None:
     """Raises ModelError if a literal with `count` items does not fit into the sequence or bag."""
     if count > shape.bound:
-        raise module.text.error(node, f"{count} items do not fit into {describe(shape)}", "raise its bound")
+        raise module.text.error(
+            node, f"{count} items do not fit into {types.describe(shape)}", "raise its bound"
+        )
     if shape.is_bag and count > 1:
         raise module.text.error(
             node, "a bag literal has at most one item", "add the others one by one with add"
         )
 
 
-def bit_of(item: Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:
+def bit_of(item: types.Scalar, element: Value, node: ast.expr, scope: Scope) -> Expr:
     """Returns the mask of one element of a set; raises ModelError for a constant outside its type."""
     expr = scalar(element)
     if isinstance(expr, Const):
         if not item.low <= expr.value <= item.high:
             raise scope.module.text.error(
-                node, f"{expr.value} is not a value of {describe(item)}", "widen the type of the set"
+                node, f"{expr.value} is not a value of {types.describe(item)}", "widen the type of the set"
             )
         return Const(1 << (expr.value - item.low))
     return Binary("<<", Const(1), shifted(expr, item.low), scope.span(node))
 
 
-def element_of(item: Scalar, value: Value, node: ast.expr, scope: Scope) -> Value:
+def element_of(item: types.Scalar, value: Value, node: ast.expr, scope: Scope) -> Value:
     """Converts the value to an element of a set; a value outside its type is a run-time error."""
-    assert isinstance(value.shape, Scalar)
+    assert isinstance(value.shape, types.Scalar)
     if isinstance(scalar(value), Const) or item.covers(value.shape):
         return value
     name = f"set_of_{item.low}_to_{item.high}".replace("-", "m")

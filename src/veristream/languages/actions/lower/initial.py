@@ -14,19 +14,8 @@ from veristream.languages.actions.lower.convert import check_items, compile_valu
 from veristream.languages.actions.lower.expressions import new_scope
 from veristream.languages.actions.lower.records import record_arguments
 from veristream.languages.actions.lower.values import scalar
+from veristream.languages.actions.read import types
 from veristream.languages.actions.read.module import Module, StateVariable
-from veristream.languages.actions.read.types import (
-    Leaf,
-    MapOf,
-    Record,
-    Scalar,
-    SeqOf,
-    SetOf,
-    Shape,
-    describe,
-    leaves,
-    rest_of,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ class Start:
 
 def variables_of(module: Module, state: StateVariable, name: str, count: int | None) -> list[Variable]:
     """Returns the IR variables of a declared one; `count` makes each an array over a role's instances."""
-    parts = leaves(state.shape)
+    parts = types.leaves(state.shape)
     size = (count or 1) * sum(prod(leaf.dimensions) for leaf in parts)
     if size > ELEMENTS_MAX:
         raise module.text.error(
@@ -77,27 +66,27 @@ def check_defaults(module: Module) -> None:
 
 
 def _fill(
-    start: Start, shape: Shape, default: ast.expr | None, suffix: str, inner: tuple[int, ...]
+    start: Start, shape: types.Shape, default: ast.expr | None, suffix: str, inner: tuple[int, ...]
 ) -> None:
     match shape:
-        case Scalar() | SetOf():
+        case types.Scalar() | types.SetOf():
             start.cells[suffix, inner] = _constant(start, shape, default)
-        case Record(name=record, fields=fields):
+        case types.Record(name=record, fields=fields):
             given = _record_arguments(start, shape, default)
             for name, part in fields:
                 value = given.get(name, start.module.defaults.get((record, name)))
                 _fill(start, part, value, f"{suffix}.{name}", inner)
-        case MapOf(key=key, value=value_shape):
+        case types.MapOf(key=key, value=value_shape):
             entries = _map_entries(start, shape, default)
             for position in range(key.size):
                 value = entries[position] if entries else default
                 _fill(start, value_shape, value, suffix, (*inner, position))
-        case SeqOf():
+        case types.SeqOf():
             _fill_sequence(start, shape, default, suffix, inner)
 
 
 def _fill_sequence(
-    start: Start, shape: SeqOf, default: ast.expr | None, suffix: str, inner: tuple[int, ...]
+    start: Start, shape: types.SeqOf, default: ast.expr | None, suffix: str, inner: tuple[int, ...]
 ) -> None:
     items = _list_items(start, shape, default)
     start.cells[f"{suffix}.len", inner] = len(items)
@@ -105,23 +94,25 @@ def _fill_sequence(
         if position < len(items):
             _fill(start, shape.item, items[position], f"{suffix}.item", (*inner, position))
         else:
-            for leaf in leaves(shape.item):
-                start.cells[f"{suffix}.item{leaf.suffix}", (*inner, position)] = rest_of(leaf.type)
+            for leaf in types.leaves(shape.item):
+                start.cells[f"{suffix}.item{leaf.suffix}", (*inner, position)] = types.rest_of(leaf.type)
 
 
-def _list_items(start: Start, shape: SeqOf, default: ast.expr | None) -> list[ast.expr]:
+def _list_items(start: Start, shape: types.SeqOf, default: ast.expr | None) -> list[ast.expr]:
     text = start.module.text
     if default is None:
         return []
     if not isinstance(default, ast.List):
         raise text.error(
-            default, f"the initial value of {describe(shape)} is not a list", "write [] for an empty one"
+            default,
+            f"the initial value of {types.describe(shape)} is not a list",
+            "write [] for an empty one",
         )
     check_items(default, len(default.elts), shape, start.module)
     return default.elts
 
 
-def _record_arguments(start: Start, shape: Record, default: ast.expr | None) -> dict[str, ast.expr]:
+def _record_arguments(start: Start, shape: types.Record, default: ast.expr | None) -> dict[str, ast.expr]:
     match default:
         case None:
             return {}
@@ -133,7 +124,7 @@ def _record_arguments(start: Start, shape: Record, default: ast.expr | None) -> 
             )
 
 
-def _map_entries(start: Start, shape: MapOf, default: ast.expr | None) -> dict[int, ast.expr]:
+def _map_entries(start: Start, shape: types.MapOf, default: ast.expr | None) -> dict[int, ast.expr]:
     """Returns the entries of a dict by position; empty if one value applies to every key."""
     if not isinstance(default, ast.Dict):
         return {}
@@ -149,16 +140,16 @@ def _map_entries(start: Start, shape: MapOf, default: ast.expr | None) -> dict[i
     if len(entries) < shape.key.size:
         raise text.error(
             default,
-            f"{describe(shape)} has {shape.key.size} keys, but the dict has {len(entries)}",
+            f"{types.describe(shape)} has {shape.key.size} keys, but the dict has {len(entries)}",
             "add the missing keys, or write one value for all keys instead of a dict",
         )
     return entries
 
 
-def _constant(start: Start, shape: Scalar | SetOf, default: ast.expr | None) -> int:
+def _constant(start: Start, shape: types.Scalar | types.SetOf, default: ast.expr | None) -> int:
     text, node = start.module.text, start.state.node
     if default is None:
-        if isinstance(shape, SetOf):
+        if isinstance(shape, types.SetOf):
             return 0
         if shape.maybe:
             return shape.low
@@ -169,18 +160,18 @@ def _constant(start: Start, shape: Scalar | SetOf, default: ast.expr | None) -> 
         raise text.error(
             default, "this is not a constant", "an initial value consists of literals and constants"
         )
-    _check_range(start, leaves(shape)[0], number, default)
+    _check_range(start, types.leaves(shape)[0], number, default)
     return number
 
 
-def _example(start: Start, shape: Scalar) -> str:
+def _example(start: Start, shape: types.Scalar) -> str:
     first = {"bool": "False", "role": f"{shape.name}[0]", "int": str(shape.low)}.get(shape.kind)
     if shape.kind == "enum":
         first = f"{shape.name}.{start.module.enums[shape.name][0]}"
     return f"write `{start.state.name}: ... = {first}`, or a default in the record"
 
 
-def _check_range(start: Start, leaf: Leaf, value: int, node: ast.expr) -> None:
+def _check_range(start: Start, leaf: types.Leaf, value: int, node: ast.expr) -> None:
     if not leaf.type.low <= value <= leaf.type.high:
         raise start.module.text.error(
             node,

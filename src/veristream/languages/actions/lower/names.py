@@ -11,26 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from veristream.ir.expr import Assign, Const, Expr, Let, Load, Local, Statement, Type
 from veristream.ir.walk import mentions
+from veristream.languages.actions.lower import values
 from veristream.languages.actions.lower.convert import describe_value
-from veristream.languages.actions.lower.values import (
-    Held,
-    Plain,
-    Scope,
-    Stored,
-    Value,
-    leaf_of,
-    local_name,
-)
-from veristream.languages.actions.read.types import (
-    INTEGER,
-    MapOf,
-    Record,
-    Scalar,
-    SeqOf,
-    SetOf,
-    describe,
-    leaves,
-)
+from veristream.languages.actions.read import types
 
 Alias = tuple[str, int]
 """A part of the state that a name refers to: its variable and the number of its indices."""
@@ -41,55 +24,65 @@ class Body:
     """An update under compilation: its declarations, and the locals that hold values."""
 
     declared: list[Statement] = field(default_factory=list)
-    held: dict[str, Held] = field(default_factory=dict)
+    held: dict[str, values.Held] = field(default_factory=dict)
     globals: set[str] = field(default_factory=set)
     aliases: frozenset[Alias] = frozenset()  # of the callers' names
 
 
-def is_alias(value: Value) -> bool:
+def is_alias(value: values.Value) -> bool:
     """Returns whether a name for the value refers to a part of the state."""
-    return isinstance(value, Stored) and isinstance(value.shape, SetOf | SeqOf | MapOf)
+    return isinstance(value, values.Stored) and isinstance(
+        value.shape, types.SetOf | types.SeqOf | types.MapOf
+    )
 
 
-def aliases_of(scope: Scope, body: Body) -> frozenset[Alias]:
+def aliases_of(scope: values.Scope, body: Body) -> frozenset[Alias]:
     """Returns the parts of the state that names refer to, including those of the callers."""
-    named = [value for value in scope.locals.values() if isinstance(value, Stored) and is_alias(value)]
+    named = [
+        value for value in scope.locals.values() if isinstance(value, values.Stored) and is_alias(value)
+    ]
     return body.aliases | {(value.variable, len(value.indices)) for value in named}
 
 
 def hold(
-    node: ast.stmt, name: str, value: Value, scope: Scope, body: Body
-) -> tuple[list[Statement], Scope]:
+    node: ast.stmt, name: str, value: values.Value, scope: values.Scope, body: Body
+) -> tuple[list[Statement], values.Scope]:
     """Copies a value into the locals of a name; for a collection, only fixes the path."""
-    if isinstance(value, Stored) and is_alias(value):
+    if isinstance(value, values.Stored) and is_alias(value):
         return _fix_path(node, name, value, scope, body)
     shape = _held_shape(node, name, value, scope)
     held = body.held.get(name)
     if held is None:
-        held = Held(shape, scope.fresh.name(name))
+        held = values.Held(shape, scope.fresh.name(name))
         body.held[name] = held
-        body.declared += [_unset(local_name(held.name, leaf), leaf.type) for leaf in leaves(shape)]
+        body.declared += [
+            _unset(values.local_name(held.name, leaf), leaf.type) for leaf in types.leaves(shape)
+        ]
     elif held.shape != shape:
         raise scope.module.text.error(
-            node, f"{name} was {describe(held.shape)} and becomes {describe(shape)}", "use another name"
+            node,
+            f"{name} was {types.describe(held.shape)} and becomes {types.describe(shape)}",
+            "use another name",
         )
     return _copies(node, held, value, scope), scope.bind(name, held)
 
 
-def _held_shape(node: ast.stmt, name: str, value: Value, scope: Scope) -> Scalar | SetOf | Record:
+def _held_shape(
+    node: ast.stmt, name: str, value: values.Value, scope: values.Scope
+) -> types.Scalar | types.SetOf | types.Record:
     text, shape = scope.module.text, value.shape
     match shape:
-        case Scalar(kind="none"):
+        case types.Scalar(kind="none"):
             raise text.error(node, f"the type of {name} is unknown", "None alone has no type")
-        case Scalar(kind="int", maybe=False):
-            return INTEGER
-        case Record() if any(leaf.dimensions for leaf in leaves(shape)):
+        case types.Scalar(kind="int", maybe=False):
+            return types.INTEGER
+        case types.Record() if any(leaf.dimensions for leaf in types.leaves(shape)):
             raise text.error(
                 node,
                 f"{shape.name} contains collections and cannot be copied into a name",
                 "use its fields, such as self.record.field",
             )
-        case Scalar() | SetOf() | Record():
+        case types.Scalar() | types.SetOf() | types.Record():
             return shape
         case _:
             raise text.error(
@@ -99,12 +92,12 @@ def _held_shape(node: ast.stmt, name: str, value: Value, scope: Scope) -> Scalar
             )
 
 
-def _copies(node: ast.stmt, held: Held, value: Value, scope: Scope) -> list[Statement]:
+def _copies(node: ast.stmt, held: values.Held, value: values.Value, scope: values.Scope) -> list[Statement]:
     """Returns the assignments to a name's locals; they read all of the value before they write."""
-    parts, span = leaves(held.shape), scope.span(node)
-    targets = [Local(local_name(held.name, leaf)) for leaf in parts]
-    reads = [leaf_of(value, leaf) for leaf in parts]
-    if len(parts) == 1 or isinstance(value, Stored | Held):
+    parts, span = types.leaves(held.shape), scope.span(node)
+    targets = [Local(values.local_name(held.name, leaf)) for leaf in parts]
+    reads = [values.leaf_of(value, leaf) for leaf in parts]
+    if len(parts) == 1 or isinstance(value, values.Stored | values.Held):
         return [Assign(target, read, span) for target, read in zip(targets, reads, strict=True)]
     names = [scope.fresh.name("new") for _ in parts]
     lets: list[Statement] = [
@@ -119,8 +112,8 @@ def _unset(name: str, type_: Type) -> Let:
 
 
 def _fix_path(
-    node: ast.stmt, name: str, value: Stored, scope: Scope, body: Body
-) -> tuple[list[Statement], Scope]:
+    node: ast.stmt, name: str, value: values.Stored, scope: values.Scope, body: Body
+) -> tuple[list[Statement], values.Scope]:
     statements: list[Statement] = []
     fixed: list[Expr] = []
     for index in value.indices:
@@ -128,15 +121,17 @@ def _fix_path(
             fixed.append(index)
             continue
         inner_name = f"{name}'index{len(fixed)}"
-        copied, inner = hold(node, inner_name, Plain(INTEGER, index), scope, body)
+        copied, inner = hold(node, inner_name, values.Plain(types.INTEGER, index), scope, body)
         statements += copied
         held = inner.locals[inner_name]
-        assert isinstance(held, Held)
+        assert isinstance(held, values.Held)
         fixed.append(Local(held.name))
-    return statements, scope.bind(name, Stored(value.shape, value.variable, tuple(fixed)))
+    return statements, scope.bind(name, values.Stored(value.shape, value.variable, tuple(fixed)))
 
 
-def hold_all(node: ast.stmt, names: list[str], scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
+def hold_all(
+    node: ast.stmt, names: list[str], scope: values.Scope, body: Body
+) -> tuple[list[Statement], values.Scope]:
     """Copies the values of the names, all at the same point."""
     statements: list[Statement] = []
     for name in names:
@@ -162,14 +157,14 @@ def used_names(statements: list[ast.stmt]) -> set[str]:
     }
 
 
-def joined_scope(before: Scope, then: Scope, otherwise: Scope) -> Scope:
+def joined_scope(before: values.Scope, then: values.Scope, otherwise: values.Scope) -> values.Scope:
     """Returns the scope after an `if`: the names with the same meaning on both paths."""
     both = {name: value for name, value in then.locals.items() if otherwise.locals.get(name) == value}
     some = set(then.locals) | set(otherwise.locals) | then.unset | otherwise.unset
     return replace(before, locals=both, unset=frozenset(some - set(both)))
 
 
-def check_replaced(node: ast.stmt, place: Stored, scope: Scope, body: Body) -> None:
+def check_replaced(node: ast.stmt, place: values.Stored, scope: values.Scope, body: Body) -> None:
     """Raises ModelError if a name refers to the replaced part: in Python it would keep the old value."""
     for variable, depth in aliases_of(scope, body):
         is_inside = variable == place.variable and depth >= len(place.indices)
@@ -181,7 +176,7 @@ def check_replaced(node: ast.stmt, place: Stored, scope: Scope, body: Body) -> N
             )
 
 
-def check_rounds(node: ast.For, before: Scope, after: Scope) -> None:
+def check_rounds(node: ast.For, before: values.Scope, after: values.Scope) -> None:
     """Raises ModelError if a name would change its meaning after the first iteration of a loop."""
     for name, value in before.locals.items():
         if after.locals.get(name) != value:

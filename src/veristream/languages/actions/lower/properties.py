@@ -6,20 +6,8 @@ import ast
 from itertools import product
 from math import prod
 
+from veristream.ir import property as prop
 from veristream.ir.expr import Const, Expr
-from veristream.ir.property import (
-    Always,
-    Claim,
-    DeadlockFree,
-    Fairness,
-    Holds,
-    LeadsTo,
-    Property,
-    Reachable,
-    Temporal,
-    TemporalUnary,
-    Transition,
-)
 from veristream.languages.actions.lower.convert import compile_condition, describe_value
 from veristream.languages.actions.lower.expressions import new_scope
 from veristream.languages.actions.lower.functions import returned_node, returned_value
@@ -32,11 +20,11 @@ CHOICES_MAX = 10_000
 """The maximum number of combinations of a property's parameters."""
 
 
-def compile_properties(module: Module) -> list[Property]:
+def compile_properties(module: Module) -> list[prop.Property]:
     """Compiles all properties in source order; one with parameters covers all their values."""
-    result: list[Property] = []
+    result: list[prop.Property] = []
     for name, node in module.deadlock:
-        result.append(Property(name, DeadlockFree(), span=module.text.span(node)))
+        result.append(prop.Property(name, prop.DeadlockFree(), span=module.text.span(node)))
     for routine in [*module.routines.values(), *module.methods.values()]:
         if routine.kind in PROPERTIES:
             result += _compile(module, routine)
@@ -53,23 +41,23 @@ def compile_terminal(module: Module) -> Expr | None:
     return disjunction(conditions) if conditions else None
 
 
-def _compile(module: Module, routine: Routine) -> list[Property]:
+def _compile(module: Module, routine: Routine) -> list[prop.Property]:
     scopes = _scopes(module, routine)
-    fairness = Fairness(routine.options.get("fairness", "none"))
+    fairness = prop.Fairness(routine.options.get("fairness", "none"))
     span = module.text.span(routine.node)
     if routine.kind in ("eventually", "leads_to"):
         return [
-            Property(routine.name + suffix, _temporal(routine, scope), fairness, span)
+            prop.Property(routine.name + suffix, _temporal(routine, scope), fairness, span)
             for suffix, scope in scopes
         ]
     conditions = [_condition(routine, scope) for _, scope in scopes]
-    claims: dict[str, type[Always | Reachable | Transition]] = {
-        "always": Always,
-        "exists": Reachable,
-        "transition": Transition,
+    claims: dict[str, type[prop.Always | prop.Reachable | prop.Transition]] = {
+        "always": prop.Always,
+        "exists": prop.Reachable,
+        "transition": prop.Transition,
     }
     joined = disjunction(conditions) if routine.kind == "exists" else conjunction(conditions)
-    return [Property(routine.name, claims[routine.kind](joined), fairness, span)]
+    return [prop.Property(routine.name, claims[routine.kind](joined), fairness, span)]
 
 
 def _scopes(module: Module, routine: Routine) -> list[tuple[str, Scope]]:
@@ -110,13 +98,13 @@ def _condition(routine: Routine, scope: Scope) -> Expr:
     return scalar(value)
 
 
-def _temporal(routine: Routine, scope: Scope) -> Claim:
+def _temporal(routine: Routine, scope: Scope) -> prop.Claim:
     if routine.kind == "eventually":
-        return Temporal(TemporalUnary("<>", Holds(_condition(routine, scope))))
+        return prop.Temporal(prop.TemporalUnary("<>", prop.Holds(_condition(routine, scope))))
     value, inner = returned_node(routine.node.body, scope)
     match value:
         case ast.Tuple(elts=[cause, effect]):
-            return LeadsTo(compile_condition(cause, inner), compile_condition(effect, inner))
+            return prop.LeadsTo(compile_condition(cause, inner), compile_condition(effect, inner))
         case _:
             raise scope.module.text.error(
                 value or routine.node, "@leads_to returns two conditions", "write `return cause, effect`"

@@ -5,20 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from veristream.ir.expr import (
-    Assign,
-    Binary,
-    Block,
-    Check,
-    Const,
-    Expr,
-    For,
-    If,
-    Let,
-    Load,
-    Local,
-    Statement,
-)
+from veristream.ir import expr as ir
+from veristream.languages.actions.lower import values
 from veristream.languages.actions.lower.changes import (
     add_to_bag,
     append,
@@ -59,28 +47,8 @@ from veristream.languages.actions.lower.names import (
     hold_all,
     joined_scope,
 )
-from veristream.languages.actions.lower.values import (
-    Held,
-    Listed,
-    Plain,
-    Scope,
-    Stored,
-    Value,
-    item_at,
-    length_of,
-    reads_state,
-    scalar,
-)
+from veristream.languages.actions.read import types
 from veristream.languages.actions.read.module import Routine
-from veristream.languages.actions.read.types import (
-    INTEGER,
-    NONE,
-    SeqOf,
-    SetOf,
-    describe,
-    leaves,
-    scalar_type,
-)
 
 _UNSUPPORTED: dict[type[ast.stmt], tuple[str, str]] = {
     ast.While: ("while", "a loop needs a bound: write `for _ in range(n):`"),
@@ -106,16 +74,18 @@ _UNSUPPORTED: dict[type[ast.stmt], tuple[str, str]] = {
 }
 
 
-def compile_block(statements: list[ast.stmt], scope: Scope, body: Body) -> tuple[Block, Scope]:
+def compile_block(
+    statements: list[ast.stmt], scope: values.Scope, body: Body
+) -> tuple[ir.Block, values.Scope]:
     """Compiles the statements; returns them and the scope after them, with the names set on all paths."""
-    block: list[Statement] = []
+    block: list[ir.Statement] = []
     for statement in statements:
         compiled, scope = _statement(statement, scope, body)
         block += compiled
     return tuple(block), scope
 
 
-def _statement(node: ast.stmt, scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
+def _statement(node: ast.stmt, scope: values.Scope, body: Body) -> tuple[list[ir.Statement], values.Scope]:
     text = scope.module.text
     match node:
         case ast.Pass() | ast.Expr(value=ast.Constant(value=str())):
@@ -138,13 +108,13 @@ def _statement(node: ast.stmt, scope: Scope, body: Body) -> tuple[list[Statement
             then, after_then = compile_block(then_body, scope, body)
             otherwise, after_else = compile_block(else_body, scope, body)
             after = joined_scope(scope, after_then, after_else)
-            return [If(condition, then, otherwise, scope.span(node))], after
+            return [ir.If(condition, then, otherwise, scope.span(node))], after
         case ast.For(orelse=[]):
             return _for(node, scope, body)
         case ast.Assert(test=test, msg=message):
             said = str(message.value) if isinstance(message, ast.Constant) else ast.unparse(test)
             return [
-                Check(compile_condition(test, scope), f"assertion failed: {said}", scope.span(node))
+                ir.Check(compile_condition(test, scope), f"assertion failed: {said}", scope.span(node))
             ], scope
         case ast.Expr(value=ast.Call() as call):
             return _call(node, call, scope, body), scope
@@ -159,8 +129,8 @@ def _statement(node: ast.stmt, scope: Scope, body: Body) -> tuple[list[Statement
 
 
 def _assign(
-    node: ast.stmt, target: ast.expr, value: ast.expr, scope: Scope, body: Body
-) -> tuple[list[Statement], Scope]:
+    node: ast.stmt, target: ast.expr, value: ast.expr, scope: values.Scope, body: Body
+) -> tuple[list[ir.Statement], values.Scope]:
     text = scope.module.text
     match target:
         case ast.Name(id=name) if name in body.globals:
@@ -180,13 +150,15 @@ def _assign(
             raise text.error(target, "cannot assign to this", "assign one value to one name")
 
 
-def _change_by(node: ast.AugAssign, scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
+def _change_by(
+    node: ast.AugAssign, scope: values.Scope, body: Body
+) -> tuple[list[ir.Statement], values.Scope]:
     """Compiles `x += 1` as `x = x + 1`; a set changes in place, which all its names observe."""
     target = node.target
     whole = ast.copy_location(ast.BinOp(target, node.op, node.value), node)
     value = compile_value(target, scope)
-    if isinstance(value.shape, SetOf):
-        if not isinstance(value, Stored):
+    if isinstance(value.shape, types.SetOf):
+        if not isinstance(value, values.Stored):
             raise scope.module.text.error(
                 node, "this would change the set in place", "write `x = x | y` for a new set"
             )
@@ -200,9 +172,9 @@ def _change_by(node: ast.AugAssign, scope: Scope, body: Body) -> tuple[list[Stat
     return _assign(node, target, whole, scope, body)
 
 
-def _place(target: ast.expr, scope: Scope) -> Stored:
+def _place(target: ast.expr, scope: values.Scope) -> values.Stored:
     place = compile_value(target, scope)
-    if not isinstance(place, Stored):
+    if not isinstance(place, values.Stored):
         raise scope.module.text.error(
             target,
             "this is a copy, so the change would be lost",
@@ -212,8 +184,8 @@ def _place(target: ast.expr, scope: Scope) -> Stored:
 
 
 def _assign_path(
-    node: ast.stmt, target: ast.expr, value: ast.expr, scope: Scope, body: Body
-) -> list[Statement]:
+    node: ast.stmt, target: ast.expr, value: ast.expr, scope: values.Scope, body: Body
+) -> list[ir.Statement]:
     place, span = _place(target, scope), scope.span(node)
     check_replaced(node, place, scope, body)
     popped = _popped(value, scope)
@@ -224,8 +196,8 @@ def _assign_path(
 
 
 def _assign_name(
-    node: ast.stmt, name: str, value: ast.expr, scope: Scope, body: Body
-) -> tuple[list[Statement], Scope]:
+    node: ast.stmt, name: str, value: ast.expr, scope: values.Scope, body: Body
+) -> tuple[list[ir.Statement], values.Scope]:
     popped = _popped(value, scope)
     if popped is not None:
         item, statements = popped
@@ -233,7 +205,7 @@ def _assign_name(
         return [*statements, *copies], scope
     known = body.held[name].shape if name in body.held else None
     given = compile_open(value, scope, known)
-    if isinstance(given, Listed) or given.shape == NONE:
+    if isinstance(given, values.Listed) or given.shape == types.NONE:
         if known is None:
             raise scope.module.text.error(
                 value, f"the type of {name} is unknown", "take the value from the state, or build it there"
@@ -245,7 +217,7 @@ def _assign_name(
 # Loops.
 
 
-def _for(node: ast.For, scope: Scope, body: Body) -> tuple[list[Statement], Scope]:
+def _for(node: ast.For, scope: values.Scope, body: Body) -> tuple[list[ir.Statement], values.Scope]:
     before, domain, variable = _loop_domain(node, scope)
     inside = scope
     counter = scope.fresh.name("k")
@@ -255,7 +227,7 @@ def _for(node: ast.For, scope: Scope, body: Body) -> tuple[list[Statement], Scop
             raise scope.module.text.error(
                 node.target, f"the loop would overwrite {name}", "use another name"
             )
-        inside = scope.bind(name, domain.element(Local(counter)))
+        inside = scope.bind(name, domain.element(ir.Local(counter)))
     block, after = compile_block(node.body, inside, body)
     check_rounds(node, scope, after)
     if variable is not None and variable in _changed(block):
@@ -263,13 +235,13 @@ def _for(node: ast.For, scope: Scope, body: Body) -> tuple[list[Statement], Scop
             node, "the loop changes the collection it iterates over", "collect first, then change"
         )
     if domain.counts is not None:
-        block = (If(domain.counts(Local(counter)), block),)
+        block = (ir.If(domain.counts(ir.Local(counter)), block),)
     set_inside = scope.unset | (set(after.locals) | after.unset) - set(scope.locals)
-    loop = For(counter, domain.low, domain.high, block, scope.span(node))
+    loop = ir.For(counter, domain.low, domain.high, block, scope.span(node))
     return [*before, loop], replace(scope, unset=frozenset(set_inside))
 
 
-def _loop_domain(node: ast.For, scope: Scope) -> tuple[list[Statement], Domain, str | None]:
+def _loop_domain(node: ast.For, scope: values.Scope) -> tuple[list[ir.Statement], Domain, str | None]:
     """Returns the statements that fix a loop's domain, the domain, and the variable it must not change."""
     span = scope.span(node)
     static = static_domain(node.iter, scope)
@@ -280,32 +252,32 @@ def _loop_domain(node: ast.For, scope: Scope) -> tuple[list[Statement], Domain, 
         bound, length = limited
         name = scope.fresh.name("length")
         return (
-            [Let(name, scalar_type(INTEGER), length, None, span)],
-            numbers_below(bound, Local(name)),
+            [ir.Let(name, types.scalar_type(types.INTEGER), length, None, span)],
+            numbers_below(bound, ir.Local(name)),
             None,
         )
     value = collection_in(node.iter, scope)
-    variable = value.variable if isinstance(value, Stored) else None
-    if isinstance(value.shape, SetOf):
+    variable = value.variable if isinstance(value, values.Stored) else None
+    if isinstance(value.shape, types.SetOf):
         name = scope.fresh.name("all")
-        let = Let(name, leaves(value.shape)[0].type, scalar(value), None, span)
-        return [let], domain_of_value(Plain(value.shape, Local(name))), variable
-    assert isinstance(value, Stored)
+        let = ir.Let(name, types.leaves(value.shape)[0].type, values.scalar(value), None, span)
+        return [let], domain_of_value(values.Plain(value.shape, ir.Local(name))), variable
+    assert isinstance(value, values.Stored)
     statements, place = pinned(value, scope, span)
-    return statements, domain_of_value(place), variable if isinstance(value.shape, SeqOf) else None
+    return statements, domain_of_value(place), variable if isinstance(value.shape, types.SeqOf) else None
 
 
-def _changed(block: Block) -> set[str]:
+def _changed(block: ir.Block) -> set[str]:
     """Returns the variables that a block assigns, and all their prefixes."""
     names: set[str] = set()
     for statement in block:
         match statement:
-            case Assign(target=Load(variable=variable)):
+            case ir.Assign(target=ir.Load(variable=variable)):
                 parts = variable.split(".")
                 names |= {".".join(parts[:i]) for i in range(1, len(parts) + 1)}
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 names |= _changed(then) | _changed(otherwise)
-            case For(body=inner):
+            case ir.For(body=inner):
                 names |= _changed(inner)
     return names
 
@@ -313,19 +285,25 @@ def _changed(block: Block) -> set[str]:
 # Calls.
 
 
-def _popped(value: ast.expr, scope: Scope) -> tuple[Held, list[Statement]] | None:
+def _popped(value: ast.expr, scope: values.Scope) -> tuple[values.Held, list[ir.Statement]] | None:
     """Compiles `queue.pop(0)` and `queue.pop()`: returns the item and the statements that remove it."""
     match value:
         case ast.Call(func=ast.Attribute(value=owner, attr="pop")):
             place = compile_open(owner, scope)
-            if isinstance(place, Stored) and isinstance(place.shape, SeqOf) and not place.shape.is_bag:
+            if (
+                isinstance(place, values.Stored)
+                and isinstance(place.shape, types.SeqOf)
+                and not place.shape.is_bag
+            ):
                 return _pop(value, place, scope)
     return None
 
 
-def _pop(node: ast.Call, place: Stored, scope: Scope) -> tuple[Held, list[Statement]]:
+def _pop(
+    node: ast.Call, place: values.Stored, scope: values.Scope
+) -> tuple[values.Held, list[ir.Statement]]:
     span = scope.span(node)
-    assert isinstance(place.shape, SeqOf)
+    assert isinstance(place.shape, types.SeqOf)
     match node.args, node.keywords:
         case [ast.Constant(value=0)], []:
             is_first = True
@@ -336,14 +314,14 @@ def _pop(node: ast.Call, place: Stored, scope: Scope) -> tuple[Held, list[Statem
                 node, "pop takes no argument or 0", "pop(0) removes the oldest item, pop() the newest"
             )
     statements, place = pinned(place, scope, span)
-    assert isinstance(place.shape, SeqOf)
-    index: Expr = Const(0) if is_first else Binary("-", length_of(place), Const(1))
-    copies, item = taken(item_at(place, index), place.shape, scope, span)
+    assert isinstance(place.shape, types.SeqOf)
+    index: ir.Expr = ir.Const(0) if is_first else ir.Binary("-", values.length_of(place), ir.Const(1))
+    copies, item = taken(values.item_at(place, index), place.shape, scope, span)
     take = pop_first(place, scope, span) if is_first else pop_last(place, span)
     return item, [*statements, check_some(place, span), *copies, *take]
 
 
-def _call(statement: ast.stmt, node: ast.Call, scope: Scope, body: Body) -> list[Statement]:
+def _call(statement: ast.stmt, node: ast.Call, scope: values.Scope, body: Body) -> list[ir.Statement]:
     text = scope.module.text
     match node.func:
         case ast.Name(id="require"):
@@ -353,7 +331,7 @@ def _call(statement: ast.stmt, node: ast.Call, scope: Scope, body: Body) -> list
             raise text.error(node, "models cannot print", "remove the line; traces show every step")
         case ast.Attribute(value=owner_node, attr=method):
             owner = compile_open(owner_node, scope)
-            if not isinstance(owner, Listed) and isinstance(owner.shape, SetOf | SeqOf):
+            if not isinstance(owner, values.Listed) and isinstance(owner.shape, types.SetOf | types.SeqOf):
                 return _change(node, owner, method, scope)
         case ast.Name(id=name) if name in scope.module.records:
             raise text.error(node, "this line has no effect", "assign the value, or remove the line")
@@ -362,32 +340,32 @@ def _call(statement: ast.stmt, node: ast.Call, scope: Scope, body: Body) -> list
 
 
 def _procedure(
-    statement: ast.stmt, routine: Routine, arguments: list[Value], scope: Scope, body: Body
-) -> list[Statement]:
+    statement: ast.stmt, routine: Routine, arguments: list[values.Value], scope: values.Scope, body: Body
+) -> list[ir.Statement]:
     """Expands a call of a function that changes the state; its arguments keep their values at the call."""
     inner = Body(body.declared, aliases=aliases_of(scope, body))
     inside = routine_scope(routine, arguments, scope)
     assigned = assigned_names(routine.node.body)
-    names = [name for name, value in inside.locals.items() if name in assigned or reads_state(value)]
+    names = [name for name, value in inside.locals.items() if name in assigned or values.reads_state(value)]
     copies, inside = hold_all(statement, names, inside, inner)
     block, _ = compile_block(routine.node.body, inside, inner)
     return [*copies, *block]
 
 
-def _change(node: ast.Call, owner: Value, method: str, scope: Scope) -> list[Statement]:
+def _change(node: ast.Call, owner: values.Value, method: str, scope: values.Scope) -> list[ir.Statement]:
     shape, text, span = owner.shape, scope.module.text, scope.span(node)
-    assert isinstance(shape, SetOf | SeqOf)
-    if not isinstance(owner, Stored):
+    assert isinstance(shape, types.SetOf | types.SeqOf)
+    if not isinstance(owner, values.Stored):
         raise text.error(
             node,
             f"this {describe_value(owner)} is not part of the state",
             f"call {method} on the state itself",
         )
     known = ["add", "discard", "remove", "clear"]
-    if isinstance(shape, SeqOf):
+    if isinstance(shape, types.SeqOf):
         known = ["add", "remove", "clear"] if shape.is_bag else ["append", "pop", "clear"]
     if method not in known:
-        raise text.error(node, f"{describe(shape)} has no {method}", f"it has {', '.join(known)}")
+        raise text.error(node, f"{types.describe(shape)} has no {method}", f"it has {', '.join(known)}")
     if method == "pop":
         return _pop(node, owner, scope)[1]
     if len(node.args) != (method != "clear") or node.keywords:
@@ -400,7 +378,7 @@ def _change(node: ast.Call, owner: Value, method: str, scope: Scope) -> list[Sta
     if method == "clear":
         return [*before, *clear(place, scope, span)]
     element = compile_value(node.args[0], scope, shape.item)
-    if isinstance(shape, SetOf):
+    if isinstance(shape, types.SetOf):
         return [*before, *change_set(node, place, method, element, scope)]
     change = {"append": append, "add": add_to_bag, "remove": remove_from_bag}[method]
     return [*before, *change(place, element, scope, span)]

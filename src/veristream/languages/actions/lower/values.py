@@ -16,19 +16,8 @@ from itertools import count
 
 from veristream.ir.expr import Binary, Conditional, Const, Expr, Fold, Load, Local, Primed
 from veristream.ir.walk import mentions
+from veristream.languages.actions.read import types
 from veristream.languages.actions.read.module import Module
-from veristream.languages.actions.read.types import (
-    Leaf,
-    MapOf,
-    Record,
-    Scalar,
-    SeqOf,
-    SetOf,
-    Shape,
-    joined,
-    leaves,
-    rest_of,
-)
 from veristream.source import Span
 
 
@@ -36,7 +25,7 @@ from veristream.source import Span
 class Plain:
     """A number or a mask; the shape of a whole number is a range that contains it."""
 
-    shape: Scalar | SetOf
+    shape: types.Scalar | types.SetOf
     expr: Expr
 
 
@@ -44,7 +33,7 @@ class Plain:
 class Stored:
     """A part of the state: the prefix of a variable's name, and the first indices."""
 
-    shape: Shape
+    shape: types.Shape
     variable: str
     indices: tuple[Expr, ...] = ()
 
@@ -53,7 +42,7 @@ class Stored:
 class Held:
     """A local variable of the action: one IR local per leaf."""
 
-    shape: Scalar | SetOf | Record
+    shape: types.Scalar | types.SetOf | types.Record
     name: str
 
 
@@ -61,7 +50,7 @@ class Held:
 class Fields:
     """A record built from its fields."""
 
-    shape: Record
+    shape: types.Record
     parts: Mapping[str, Value]
 
 
@@ -69,7 +58,7 @@ class Fields:
 class Items:
     """A sequence built from its items, or a bag of at most one item."""
 
-    shape: SeqOf
+    shape: types.SeqOf
     items: tuple[Value, ...]
 
 
@@ -77,7 +66,7 @@ class Items:
 class Chosen:
     """A conditional between two records or collections of the same type."""
 
-    shape: Shape
+    shape: types.Shape
     condition: Expr
     then: Value
     otherwise: Value
@@ -115,7 +104,7 @@ class Scope:
     """The context of an expression; `compile` compiles its subexpressions."""
 
     module: Module
-    compile: Callable[[ast.expr, Scope, Shape | None], Value | Listed]
+    compile: Callable[[ast.expr, Scope, types.Shape | None], Value | Listed]
     locals: Mapping[str, Value] = field(default_factory=dict)
     fresh: Fresh = field(default_factory=Fresh)
     calls: tuple[str, ...] = ()  # the functions being expanded, outermost first
@@ -130,7 +119,7 @@ class Scope:
         return self.module.text.span(node)
 
 
-def leaf_of(value: Value, leaf: Leaf, inner: tuple[Expr, ...] = ()) -> Expr:
+def leaf_of(value: Value, leaf: types.Leaf, inner: tuple[Expr, ...] = ()) -> Expr:
     """Returns the expression that reads a leaf of a value at the inner indices."""
     match value:
         case Plain(expr=expr):
@@ -141,7 +130,7 @@ def leaf_of(value: Value, leaf: Leaf, inner: tuple[Expr, ...] = ()) -> Expr:
             return Local(local_name(name, leaf))
         case Fields(shape=shape, parts=parts):
             for name, part in shape.fields:
-                for candidate in leaves(part):
+                for candidate in types.leaves(part):
                     if f".{name}{candidate.suffix}" == leaf.suffix:
                         return leaf_of(parts[name], candidate, inner)
             raise AssertionError(f"{shape} has no leaf {leaf}")
@@ -151,12 +140,12 @@ def leaf_of(value: Value, leaf: Leaf, inner: tuple[Expr, ...] = ()) -> Expr:
             return Conditional(condition, leaf_of(then, leaf, inner), leaf_of(otherwise, leaf, inner))
 
 
-def _leaf_of_items(value: Items, leaf: Leaf, inner: tuple[Expr, ...]) -> Expr:
+def _leaf_of_items(value: Items, leaf: types.Leaf, inner: tuple[Expr, ...]) -> Expr:
     if not leaf.dimensions:
         return Const(len(value.items))
-    part = next(part for part in leaves(value.shape.item) if f".item{part.suffix}" == leaf.suffix)
+    part = next(part for part in types.leaves(value.shape.item) if f".item{part.suffix}" == leaf.suffix)
     index, *rest = inner
-    result: Expr = Const(rest_of(part.type))
+    result: Expr = Const(types.rest_of(part.type))
     for position, item in reversed(list(enumerate(value.items))):
         here = leaf_of(item, part, tuple(rest))
         if isinstance(index, Const):
@@ -166,20 +155,20 @@ def _leaf_of_items(value: Items, leaf: Leaf, inner: tuple[Expr, ...]) -> Expr:
     return result
 
 
-def local_name(name: str, leaf: Leaf) -> str:
+def local_name(name: str, leaf: types.Leaf) -> str:
     """Returns the IR local that holds a leaf of a local variable."""
     return name + leaf.suffix.replace(".", "__")
 
 
 def scalar(value: Value) -> Expr:
     """Returns the single expression of a number or set."""
-    assert isinstance(value.shape, Scalar | SetOf)
-    return leaf_of(value, leaves(value.shape)[0])
+    assert isinstance(value.shape, types.Scalar | types.SetOf)
+    return leaf_of(value, types.leaves(value.shape)[0])
 
 
 def part_of(value: Value, name: str) -> Value:
     """Returns a field of a record."""
-    assert not isinstance(value, Plain | Items) and isinstance(value.shape, Record)
+    assert not isinstance(value, Plain | Items) and isinstance(value.shape, types.Record)
     shape = value.shape.field(name)
     assert shape is not None
     match value:
@@ -188,7 +177,7 @@ def part_of(value: Value, name: str) -> Value:
         case Fields(parts=parts):
             return parts[name]
         case Held(name=local):
-            assert not isinstance(shape, MapOf | SeqOf)
+            assert not isinstance(shape, types.MapOf | types.SeqOf)
             return Held(shape, f"{local}__{name}")
         case Chosen(condition=condition, then=then, otherwise=otherwise):
             return choose(condition, part_of(then, name), part_of(otherwise, name))
@@ -197,13 +186,13 @@ def part_of(value: Value, name: str) -> Value:
 def choose(condition: Expr, then: Value, otherwise: Value) -> Value:
     """Builds a conditional between two values of the same type."""
     shape = then.shape
-    if isinstance(shape, SetOf):
+    if isinstance(shape, types.SetOf):
         return Plain(shape, Conditional(condition, scalar(then), scalar(otherwise)))
-    if not isinstance(shape, Scalar):
+    if not isinstance(shape, types.Scalar):
         return Chosen(shape, condition, then, otherwise)
-    assert isinstance(otherwise.shape, Scalar)
+    assert isinstance(otherwise.shape, types.Scalar)
     if shape.kind == "int" and not shape.maybe:
-        shape = joined(shape, otherwise.shape)
+        shape = types.joined(shape, otherwise.shape)
     elif otherwise.shape.maybe:
         shape = otherwise.shape
     return Plain(shape, Conditional(condition, scalar(then), scalar(otherwise)))
@@ -212,9 +201,9 @@ def choose(condition: Expr, then: Value, otherwise: Value) -> Value:
 def item_at(value: Stored, index: Expr) -> Stored:
     """Returns an item of a sequence, or a value of a map."""
     match value.shape:
-        case SeqOf(item=item):
+        case types.SeqOf(item=item):
             return Stored(item, value.variable + ".item", (*value.indices, index))
-        case MapOf(value=inner):
+        case types.MapOf(value=inner):
             return Stored(inner, value.variable, (*value.indices, index))
         case _:
             raise AssertionError("only sequences and maps have items")
@@ -222,13 +211,13 @@ def item_at(value: Stored, index: Expr) -> Stored:
 
 def length_of(value: Value) -> Expr:
     """Returns the length of a sequence or bag."""
-    return leaf_of(value, leaves(value.shape)[0])
+    return leaf_of(value, types.leaves(value.shape)[0])
 
 
 def equal(left: Value, right: Value, fresh: Fresh) -> Expr:
     """Compares two values of the same type leaf by leaf."""
     result: Expr | None = None
-    for leaf in leaves(left.shape):
+    for leaf in types.leaves(left.shape):
         names = [fresh.name("i") for _ in leaf.dimensions]
         inner = tuple(Local(name) for name in names)
         same: Expr = Binary("==", leaf_of(left, leaf, inner), leaf_of(right, leaf, inner))
@@ -251,7 +240,7 @@ def disjunction(parts: list[Expr]) -> Expr:
 
 def primed(value: Plain | Stored) -> Plain:
     """Returns the value in the state after the step."""
-    assert isinstance(value.shape, Scalar | SetOf)
+    assert isinstance(value.shape, types.Scalar | types.SetOf)
     return Plain(value.shape, Primed(scalar(value)))
 
 

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from veristream.languages.actions.read import types
 from veristream.languages.actions.read.constants import constant_value
 from veristream.languages.actions.read.module import Module
-from veristream.languages.actions.read.types import (
-    BOOLEAN,
-    SET_SIZE_MAX,
-    MapOf,
-    Record,
-    Scalar,
-    SeqOf,
-    SetOf,
-    Shape,
-    describe,
-)
 
 _BOUNDED = {
     "int": "Int[0, 10], with the smallest and the largest value",
@@ -39,11 +29,11 @@ _EXAMPLES = {
 }
 
 
-def shape_of(module: Module, node: ast.expr) -> Shape:
+def shape_of(module: Module, node: ast.expr) -> types.Shape:
     """Returns the type of an annotation."""
     match node:
         case ast.Name(id="bool"):
-            return BOOLEAN
+            return types.BOOLEAN
         case ast.Name(id=name) if name in module.enums:
             return module.enum(name)
         case ast.Name(id=name) if name in module.records:
@@ -74,7 +64,7 @@ def shape_of(module: Module, node: ast.expr) -> Shape:
             )
 
 
-def _generic(module: Module, node: ast.expr, name: str, arguments: list[ast.expr]) -> Shape:
+def _generic(module: Module, node: ast.expr, name: str, arguments: list[ast.expr]) -> types.Shape:
     if name not in _EXAMPLES:
         raise module.text.error(node, f"unknown type `{name}[...]`", module.similar(name))
     wanted = 1 if name in ("Maybe", "Set") else 2
@@ -90,53 +80,54 @@ def _generic(module: Module, node: ast.expr, name: str, arguments: list[ast.expr
     match name:
         case "Maybe":
             item = _scalar(module, arguments[0], first, name)
-            return Scalar(item.low - 1, item.high, item.kind, item.name, maybe=True)
+            return types.Scalar(item.low - 1, item.high, item.kind, item.name, maybe=True)
         case "Set":
             item = _scalar(module, arguments[0], first, name)
-            if item.size > SET_SIZE_MAX:
+            if item.size > types.SET_SIZE_MAX:
                 raise module.text.error(
                     node,
                     f"a set over {item.size} values is too large",
-                    f"a set ranges over at most {SET_SIZE_MAX} values",
+                    f"a set ranges over at most {types.SET_SIZE_MAX} values",
                 )
-            return SetOf(item)
+            return types.SetOf(item)
         case "Map":
-            return MapOf(_scalar(module, arguments[0], first, name), shape_of(module, arguments[1]))
+            return types.MapOf(_scalar(module, arguments[0], first, name), shape_of(module, arguments[1]))
         case _:
             return _sequence(module, arguments, first, name)
 
 
-def _int(module: Module, node: ast.expr, arguments: list[ast.expr]) -> Scalar:
+def _int(module: Module, node: ast.expr, arguments: list[ast.expr]) -> types.Scalar:
     low, high = (int(constant_value(argument, module)) for argument in arguments)
     if low > high:
         raise module.text.error(
             node, f"the range {low} to {high} is empty", "write the smallest value first"
         )
-    return Scalar(low, high)
+    return types.Scalar(low, high)
 
 
-def _sequence(module: Module, arguments: list[ast.expr], item: Shape, name: str) -> SeqOf:
+def _sequence(module: Module, arguments: list[ast.expr], item: types.Shape, name: str) -> types.SeqOf:
     bound = int(constant_value(arguments[1], module))
     if bound < 1:
         raise module.text.error(arguments[1], f"the bound {bound} is too small", "it must be at least 1")
-    if not isinstance(item, Scalar) and not (isinstance(item, Record) and _is_flat(item)):
+    if not isinstance(item, types.Scalar) and not (isinstance(item, types.Record) and _is_flat(item)):
         raise module.text.error(
             arguments[0],
-            f"the items of a {name} cannot be {describe(item)}",
+            f"the items of a {name} cannot be {types.describe(item)}",
             "items are numbers, bools, enums, roles, or records with no collections except sets",
         )
-    return SeqOf(item, bound, is_bag=name == "Bag")
+    return types.SeqOf(item, bound, is_bag=name == "Bag")
 
 
-def _is_flat(record: Record) -> bool:
+def _is_flat(record: types.Record) -> bool:
     return all(
-        isinstance(shape, Scalar | SetOf) or (isinstance(shape, Record) and _is_flat(shape))
+        isinstance(shape, types.Scalar | types.SetOf)
+        or (isinstance(shape, types.Record) and _is_flat(shape))
         for _, shape in record.fields
     )
 
 
-def _scalar(module: Module, node: ast.expr, shape: Shape, owner: str) -> Scalar:
-    if not isinstance(shape, Scalar) or (owner == "Maybe" and shape.maybe):
+def _scalar(module: Module, node: ast.expr, shape: types.Shape, owner: str) -> types.Scalar:
+    if not isinstance(shape, types.Scalar) or (owner == "Maybe" and shape.maybe):
         raise module.text.error(
             node,
             f"{owner} needs a number, bool, enum or role here",
@@ -145,7 +136,7 @@ def _scalar(module: Module, node: ast.expr, shape: Shape, owner: str) -> Scalar:
     return shape
 
 
-def parameter_type(module: Module, node: ast.arg, owner: str, each: str, instead: str) -> Scalar:
+def parameter_type(module: Module, node: ast.arg, owner: str, each: str, instead: str) -> types.Scalar:
     """Returns the type of a parameter of `owner`; the two other texts complete the hints."""
     if node.annotation is None:
         raise module.text.error(
@@ -153,7 +144,7 @@ def parameter_type(module: Module, node: ast.arg, owner: str, each: str, instead
         )
     module.check_local(node.arg, node)
     shape = shape_of(module, node.annotation)
-    if not isinstance(shape, Scalar):
+    if not isinstance(shape, types.Scalar):
         message = f"the parameter of {owner} must be a number, bool, enum or role"
         raise module.text.error(node, message, instead)
     return shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from veristream.errors import ModelError
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.expressions import reads_state
 from veristream.languages.csp.lower.terms import (
     Alphabet,
@@ -19,30 +20,6 @@ from veristream.languages.csp.lower.terms import (
     names_of,
     write_out,
 )
-from veristream.languages.csp.syntax import (
-    Assert,
-    Atomic,
-    Case,
-    Choice,
-    Conditional,
-    Copies,
-    Definition,
-    Event,
-    Expr,
-    Guard,
-    Hide,
-    Input,
-    Interrupt,
-    Number,
-    Output,
-    Parallel,
-    Prefix,
-    Process,
-    Ref,
-    Sequence,
-    Skip,
-    Stop,
-)
 
 INSTANCES_MAX = 10_000
 HINT = "declare its events: `#alphabet {} {{...}};`"
@@ -51,40 +28,42 @@ HINT = "declare its events: `#alphabet {} {{...}};`"
 class Alphabets:
     """Computes the alphabets of terms; visits each instance of a definition once."""
 
-    def __init__(self, definitions: Mapping[str, Definition]) -> None:
+    def __init__(self, definitions: Mapping[str, csp.Definition]) -> None:
         self._definitions = definitions
-        self._known: dict[Ref, Alphabet] = {}
+        self._known: dict[csp.Ref, Alphabet] = {}
 
     def of(self, term: Term) -> Alphabet:
         """Returns the events of a term: those of `#alphabet`, or those of its prefixes without programs.
 
         Raises ModelError if they depend on values known only at run time.
         """
-        seen: set[Ref] = set()
+        seen: set[csp.Ref] = set()
         return frozenset(self._of(term, seen))
 
-    def _of(self, term: Term, seen: set[Ref]) -> set[Name]:
+    def _of(self, term: Term, seen: set[csp.Ref]) -> set[Name]:
         match term:
-            case Stop() | Skip() | Assert() | Forked():
+            case csp.Stop() | csp.Skip() | csp.Assert() | Forked():
                 return set()
-            case Ref():
+            case csp.Ref():
                 return self._of_ref(term, seen)
-            case Prefix(event=event, program=program, then=then):
+            case csp.Prefix(event=event, program=program, then=then):
                 rest = self._of(then, seen)
                 return rest if event is None or program is not None else rest | {_name(event)}
-            case Output(then=then) | Input(then=then):
+            case csp.Output(then=then) | csp.Input(then=then):
                 return self._of(then, seen)
-            case Guard(process=inner) | Atomic(process=inner):
+            case csp.Guard(process=inner) | csp.Atomic(process=inner):
                 return self._of(inner, seen)
-            case Hide(process=inner, events=events):
+            case csp.Hide(process=inner, events=events):
                 return self._of(inner, seen) - names_of(events, "a hidden event's argument")
             case _:
                 return set().union(*(self._of(part, seen) for part in parts_of(term)))
 
-    def _of_ref(self, ref: Ref, seen: set[Ref]) -> set[Name]:
+    def _of_ref(self, ref: csp.Ref, seen: set[csp.Ref]) -> set[Name]:
         definition = self._definitions[ref.name]
         for argument in ref.arguments:
-            if not isinstance(argument, Number) and (reads_state(argument) or definition.alphabet is None):
+            if not isinstance(argument, csp.Number) and (
+                reads_state(argument) or definition.alphabet is None
+            ):
                 raise _unknown(ref, argument)
         values = {
             parameter.name: argument
@@ -105,28 +84,28 @@ class Alphabets:
 def parts_of(term: Term) -> tuple[Term, ...]:
     """Returns the operands of an operator."""
     match term:
-        case Choice(branches=branches) | Parallel(branches=branches):
+        case csp.Choice(branches=branches) | csp.Parallel(branches=branches):
             return branches
         case Running(branches=parts, endless=endless):
             return parts if endless is None else (*parts, endless)
-        case Copies(body=body):
+        case csp.Copies(body=body):
             return (body,)
-        case Conditional(then=then, otherwise=otherwise):
+        case csp.Conditional(then=then, otherwise=otherwise):
             return (then, otherwise)
-        case Case(branches=cases, default=default):
+        case csp.Case(branches=cases, default=default):
             return (*(branch for _, branch in cases), default)
-        case Sequence(first=first, second=second):
+        case csp.Sequence(first=first, second=second):
             return (first, second)
-        case Interrupt(process=inner, by=by):
+        case csp.Interrupt(process=inner, by=by):
             return (inner, by)
         case _:
             raise AssertionError(f"no operands: {type(term).__name__}")
 
 
-def _name(event: Event) -> Name:
+def _name(event: csp.Event) -> Name:
     values: list[int] = []
     for argument in event.arguments:
-        if not isinstance(argument, Number):
+        if not isinstance(argument, csp.Number):
             raise ModelError(
                 f"the argument of {event.name} is known only at run time, so the alphabet of its process"
                 " cannot be computed",
@@ -137,7 +116,7 @@ def _name(event: Event) -> Name:
     return event.name, tuple(values)
 
 
-def _unknown(ref: Ref, argument: Expr) -> ModelError:
+def _unknown(ref: csp.Ref, argument: csp.Expr) -> ModelError:
     return ModelError(
         f"an argument of {ref.name} is known only at run time, so its alphabet cannot be computed",
         argument.span,
@@ -145,8 +124,8 @@ def _unknown(ref: Ref, argument: Expr) -> ModelError:
     )
 
 
-def start(term: Process, alphabets: Alphabets) -> tuple[Alphabet, ...]:
+def start(term: csp.Process, alphabets: Alphabets) -> tuple[Alphabet, ...]:
     """Returns the alphabets of the branches of a `||` at its start, or none for other terms."""
-    if not isinstance(term, Parallel) or term.interleave:
+    if not isinstance(term, csp.Parallel) or term.interleave:
         return ()
     return tuple(alphabets.of(branch) for branch in term.branches)

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veristream.errors import ModelError
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.alphabet import Alphabets, start
 from veristream.languages.csp.lower.moves import (
     Happens,
@@ -51,19 +52,6 @@ from veristream.languages.csp.lower.terms import (
     end_name,
     first_end_name,
     names_of,
-)
-from veristream.languages.csp.syntax import (
-    Atomic,
-    Bound,
-    Copies,
-    Expr,
-    Hide,
-    Interrupt,
-    Number,
-    Parallel,
-    Ref,
-    Sequence,
-    Specification,
 )
 from veristream.source import Span
 
@@ -123,7 +111,7 @@ class ForkPoint:
     `hidden` and `atomic` describe the operators around it.
     """
 
-    composition: Parallel | Copies | Running
+    composition: csp.Parallel | csp.Copies | Running
     hidden: Alphabet = frozenset()
     atomic: bool = False
     put: Callable[[Term], Term] = lambda new: new
@@ -135,7 +123,7 @@ class Start:
 
     component: Component
     location: str
-    slots: tuple[Expr, ...] = ()
+    slots: tuple[csp.Expr, ...] = ()
     members: tuple[str, ...] = ()
 
 
@@ -204,7 +192,7 @@ class Automata:
     components: list[Component] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
 
-    def build(self, process: Ref) -> Start:
+    def build(self, process: csp.Ref) -> Start:
         """Builds all components of a process; returns the start of the root."""
         root = self._component(process, None, 0, 0)
         begin = self._plan(root, process)
@@ -232,8 +220,8 @@ class Automata:
 
     def _name(self, term: Term, parent: Composition | None, position: int) -> str:
         base = f"{parent.owner.name}_{position}" if parent else "System"
-        if isinstance(term, Ref):
-            known = [each.value for each in term.arguments if isinstance(each, Number)]
+        if isinstance(term, csp.Ref):
+            known = [each.value for each in term.arguments if isinstance(each, csp.Number)]
             base = term.name
             if term.arguments and len(known) == len(term.arguments):
                 base = f"{term.name}({', '.join(map(str, known))})"
@@ -277,19 +265,19 @@ class Automata:
     def _fork_point(self, term: Term) -> ForkPoint | None:
         """Returns the composition of a term that can run as separate components, or None."""
         match term:
-            case Parallel() | Copies() | Running():
+            case csp.Parallel() | csp.Copies() | Running():
                 return ForkPoint(term)
-            case Hide(process=inner, events=events):
+            case csp.Hide(process=inner, events=events):
                 hidden = names_of(events, "an argument of a hidden event")
                 return self._within(inner, lambda new: replace(term, process=new), hidden)
-            case Atomic(process=inner):
+            case csp.Atomic(process=inner):
                 return self._within(inner, lambda new: replace(term, process=new), atomic=True)
-            case Interrupt(process=inner, by=by):
+            case csp.Interrupt(process=inner, by=by):
                 point = self._within(inner, lambda new: replace(term, process=new))
                 # Separate components could rendezvous, but the two sides of an interrupt must not.
                 meets = point is not None and self.steps.may_meet(point.composition, by)
                 return None if meets else point
-            case Sequence(first=inner) if self.fork_sequences:
+            case csp.Sequence(first=inner) if self.fork_sequences:
                 return self._within(inner, lambda new: replace(term, first=new))
             case _:
                 return None
@@ -346,9 +334,9 @@ class Automata:
 
     def _count(self, component: Component, term: Term) -> None:
         """Records the values of parameters; restarts the construction if there are too many."""
-        if isinstance(term, Ref):
+        if isinstance(term, csp.Ref):
             for position, argument in enumerate(term.arguments):
-                if isinstance(argument, Number):
+                if isinstance(argument, csp.Number):
                     seen = component.values.setdefault((term.name, position), set())
                     seen.add(argument.value)
                     if len(seen) > VALUES_MAX:
@@ -426,7 +414,7 @@ def _end_first(component: Component) -> None:
         if not any(move.atomic for branch in composition.branches for _, move in branch.ends):
             continue
         forked = Forked(composition.number)
-        late, first = Bound(end_name(forked)), Bound(first_end_name(forked))
+        late, first = csp.Bound(end_name(forked)), csp.Bound(first_end_name(forked))
         ends = [(at, move) for at, move in component.ends if late in move.conditions and not move.atomic]
         arcs = [arc for arc in component.arcs if late in arc.move.conditions and not arc.move.atomic]
         component.ends += [(at, _goes_first(move, late, first)) for at, move in ends]
@@ -435,7 +423,7 @@ def _end_first(component: Component) -> None:
         component.urgent.update(arc.source for arc in arcs)
 
 
-def _goes_first(move: Move, late: Expr, first: Expr) -> Move:
+def _goes_first(move: Move, late: csp.Expr, first: csp.Expr) -> Move:
     conditions = tuple(first if each == late else each for each in move.conditions)
     return replace(move, conditions=conditions, atomic=True)
 
@@ -448,7 +436,7 @@ def _names_around(component: Component) -> Alphabet:
     return frozenset(names)
 
 
-def build(specification: Specification, process: Ref) -> tuple[Start, Automata]:
+def build(specification: csp.Specification, process: csp.Ref) -> tuple[Start, Automata]:
     """Builds the automata of a process; returns them with the start of the root.
 
     Starts over with more slots, without bags or with more forks as the construction demands.

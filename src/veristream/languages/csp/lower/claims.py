@@ -9,75 +9,65 @@ from __future__ import annotations
 
 from veristream.ir import expr as ir
 from veristream.ir import property as prop
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.expressions import Translator
-from veristream.languages.csp.syntax import (
-    Claim,
-    Formula,
-    Holds,
-    Occurs,
-    Reaches,
-    Satisfies,
-    Simple,
-    TemporalBinary,
-    TemporalUnary,
-)
 
 _TRUE = prop.Holds(ir.TRUE)
 _FALSE = prop.Holds(ir.FALSE)
 
 
-def write_claim(claim: Claim, translator: Translator) -> prop.Claim:
+def write_claim(claim: csp.Claim, translator: Translator) -> prop.Claim:
     """Translates a claim about one process; `network` handles refinement, which needs a second Network."""
     match claim:
-        case Simple(word="deadlockfree"):
+        case csp.Simple(word="deadlockfree"):
             return prop.DeadlockFree()
-        case Simple(word="divergencefree"):
+        case csp.Simple(word="divergencefree"):
             return prop.DivergenceFree()
-        case Simple(word="nonterminating"):
+        case csp.Simple(word="nonterminating"):
             return prop.NonTerminating()
-        case Simple(word="deterministic"):
+        case csp.Simple(word="deterministic"):
             return prop.Deterministic()
-        case Reaches(condition=condition, direction=direction, value=value):
+        case csp.Reaches(condition=condition, direction=direction, value=value):
             best = None
             if direction is not None and value is not None:
                 best = prop.Optimise(direction, translator.expr(value))
             return prop.Reachable(translator.expr(condition), best)
-        case Satisfies(formula=TemporalUnary(op="[]", operand=operand)) if _is_condition(operand):
+        case csp.Satisfies(formula=csp.TemporalUnary(op="[]", operand=operand)) if _is_condition(operand):
             return prop.Always(_condition(operand, translator))
-        case Satisfies(formula=formula):
+        case csp.Satisfies(formula=formula):
             return prop.Temporal(write_formula(formula, translator))
         case _:
             raise AssertionError(f"{claim} needs a second Network")
 
 
-def write_formula(formula: Formula, translator: Translator) -> prop.Formula:
+def write_formula(formula: csp.Formula, translator: Translator) -> prop.Formula:
     """Translates a formula from PAT's interpretation to ours."""
     if not _has_event(formula):
         return _write(formula, translator, shifted=False)
     return _now(formula, translator)
 
 
-def _is_condition(formula: Formula) -> bool:
+def _is_condition(formula: csp.Formula) -> bool:
     """Whether the formula has neither events nor temporal operators."""
     match formula:
-        case Holds():
+        case csp.Holds():
             return True
-        case TemporalUnary(op="!", operand=operand):
+        case csp.TemporalUnary(op="!", operand=operand):
             return _is_condition(operand)
-        case TemporalBinary(op="&&" | "||" | "->" | "<->", left=left, right=right):
+        case csp.TemporalBinary(op="&&" | "||" | "->" | "<->", left=left, right=right):
             return _is_condition(left) and _is_condition(right)
         case _:
             return False
 
 
-def _condition(formula: Formula, translator: Translator) -> ir.Expr:
+def _condition(formula: csp.Formula, translator: Translator) -> ir.Expr:
     """Translates a formula about one state to a condition, for a search with shortest counterexamples."""
     match formula:
-        case Holds(condition=condition):
+        case csp.Holds(condition=condition):
             return translator.expr(condition)
-        case TemporalUnary(operand=operand):
+        case csp.TemporalUnary(operand=operand):
             return ir.Unary("not", _condition(operand, translator), formula.span)
-        case TemporalBinary(op=op, left=left, right=right):
+        case csp.TemporalBinary(op=op, left=left, right=right):
             first, second = _condition(left, translator), _condition(right, translator)
             if op == "<->":
                 sides = (ir.Unary("not", first), ir.Unary("not", second))
@@ -88,30 +78,30 @@ def _condition(formula: Formula, translator: Translator) -> ir.Expr:
             raise AssertionError(formula)
 
 
-def _has_event(formula: Formula) -> bool:
+def _has_event(formula: csp.Formula) -> bool:
     match formula:
-        case Occurs():
+        case csp.Occurs():
             return True
-        case Holds():
+        case csp.Holds():
             return False
-        case TemporalUnary(operand=operand):
+        case csp.TemporalUnary(operand=operand):
             return _has_event(operand)
-        case TemporalBinary(left=left, right=right):
+        case csp.TemporalBinary(left=left, right=right):
             return _has_event(left) or _has_event(right)
 
 
-def _write(formula: Formula, translator: Translator, *, shifted: bool) -> prop.Formula:
+def _write(formula: csp.Formula, translator: Translator, *, shifted: bool) -> prop.Formula:
     """Translates a formula operator by operator; `shifted` puts an `X` before each condition."""
     match formula:
-        case Holds(condition=condition):
+        case csp.Holds(condition=condition):
             here = prop.Holds(translator.expr(condition), formula.span)
             return prop.TemporalUnary("X", here) if shifted else here
-        case Occurs(name=name, arguments=arguments, channel=channel):
+        case csp.Occurs(name=name, arguments=arguments, channel=channel):
             ending = channel or ("." if arguments else "")
             return prop.Occurs(name + ending, arguments, formula.span)
-        case TemporalUnary(op=op, operand=operand):
+        case csp.TemporalUnary(op=op, operand=operand):
             return prop.TemporalUnary(op, _write(operand, translator, shifted=shifted), formula.span)
-        case TemporalBinary(op=op, left=left, right=right):
+        case csp.TemporalBinary(op=op, left=left, right=right):
             return prop.TemporalBinary(
                 op,
                 _write(left, translator, shifted=shifted),
@@ -120,33 +110,33 @@ def _write(formula: Formula, translator: Translator, *, shifted: bool) -> prop.F
             )
 
 
-def _later(formula: Formula, translator: Translator) -> prop.Formula:
+def _later(formula: csp.Formula, translator: Translator) -> prop.Formula:
     """Translates a formula evaluated at the second state, seen from the first."""
     return _write(formula, translator, shifted=True)
 
 
-def _now(formula: Formula, translator: Translator) -> prop.Formula:
+def _now(formula: csp.Formula, translator: Translator) -> prop.Formula:
     """Translates a formula evaluated at the first state, to which no event has led."""
     match formula:
-        case Holds():
+        case csp.Holds():
             return _write(formula, translator, shifted=False)
-        case Occurs():
+        case csp.Occurs():
             return _FALSE
-        case TemporalUnary(op="X", operand=operand):
+        case csp.TemporalUnary(op="X", operand=operand):
             return _later(operand, translator)
-        case TemporalUnary(op="!", operand=operand):
+        case csp.TemporalUnary(op="!", operand=operand):
             return prop.TemporalUnary("!", _now(operand, translator))
-        case TemporalUnary(op="[]", operand=operand):
+        case csp.TemporalUnary(op="[]", operand=operand):
             return prop.TemporalBinary("&&", _now(operand, translator), _later(formula, translator))
-        case TemporalUnary(op="<>", operand=operand):
+        case csp.TemporalUnary(op="<>", operand=operand):
             return prop.TemporalBinary("||", _now(operand, translator), _later(formula, translator))
-        case TemporalBinary(op="U", left=left, right=right):
+        case csp.TemporalBinary(op="U", left=left, right=right):
             stays = prop.TemporalBinary("&&", _now(left, translator), _later(formula, translator))
             return prop.TemporalBinary("||", _now(right, translator), stays)
-        case TemporalBinary(op="R", left=left, right=right):
+        case csp.TemporalBinary(op="R", left=left, right=right):
             goes = prop.TemporalBinary("||", _now(left, translator), _later(formula, translator))
             return prop.TemporalBinary("&&", _now(right, translator), goes)
-        case TemporalBinary(op=op, left=left, right=right):
+        case csp.TemporalBinary(op=op, left=left, right=right):
             return prop.TemporalBinary(op, _now(left, translator), _now(right, translator))
         case _:
             raise AssertionError(formula)

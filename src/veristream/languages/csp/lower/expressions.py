@@ -6,24 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from veristream.ir import expr as ir
-from veristream.languages.csp.syntax import (
-    Assign,
-    Binary,
-    BinaryOp,
-    Bound,
-    Declare,
-    Expr,
-    Global,
-    If,
-    Number,
-    Program,
-    Query,
-    Statement,
-    Unary,
-    While,
-)
+from veristream.languages.csp import syntax as csp
 
-Values = Mapping[str, Expr]
+Values = Mapping[str, csp.Expr]
 """A substitution: numbers, other bound names or expressions for bound names."""
 
 WHILE_LIMIT = 1_000_000
@@ -36,7 +21,7 @@ def truncate(left: int, right: int) -> int:
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-_OPERATIONS: dict[BinaryOp, Callable[[int, int], int]] = {
+_OPERATIONS: dict[csp.BinaryOp, Callable[[int, int], int]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
@@ -57,122 +42,122 @@ _OPERATIONS: dict[BinaryOp, Callable[[int, int], int]] = {
 }
 
 
-def put_in(expr: Expr, values: Values) -> Expr:
+def put_in(expr: csp.Expr, values: Values) -> csp.Expr:
     """Substitutes values for bound names and folds constants."""
     match expr:
-        case Number():
+        case csp.Number():
             return expr
-        case Bound(name=name):
+        case csp.Bound(name=name):
             return values.get(name, expr)
-        case Global(indices=indices) | Query(indices=indices):
+        case csp.Global(indices=indices) | csp.Query(indices=indices):
             return replace(expr, indices=tuple(put_in(index, values) for index in indices))
-        case Unary(op=op, operand=operand):
+        case csp.Unary(op=op, operand=operand):
             inner = put_in(operand, values)
-            if isinstance(inner, Number):
+            if isinstance(inner, csp.Number):
                 number = {"-": -inner.value, "!": int(not inner.value), "~": ~inner.value}[op]
-                return Number(number, expr.span)
+                return csp.Number(number, expr.span)
             return replace(expr, operand=inner)
-        case Binary(op=op, left=left, right=right):
+        case csp.Binary(op=op, left=left, right=right):
             return _binary(expr, op, put_in(left, values), put_in(right, values))
 
 
-def _binary(expr: Binary, op: BinaryOp, left: Expr, right: Expr) -> Expr:
-    if isinstance(left, Number):
+def _binary(expr: csp.Binary, op: csp.BinaryOp, left: csp.Expr, right: csp.Expr) -> csp.Expr:
+    if isinstance(left, csp.Number):
         if op in ("&&", "||") and bool(left.value) == (op == "||"):
-            return Number(int(bool(left.value)), expr.span)  # short-circuit
-        if isinstance(right, Number) and not (op in ("/", "%") and right.value == 0):
-            return Number(_OPERATIONS[op](left.value, right.value), expr.span)
+            return csp.Number(int(bool(left.value)), expr.span)  # short-circuit
+        if isinstance(right, csp.Number) and not (op in ("/", "%") and right.value == 0):
+            return csp.Number(_OPERATIONS[op](left.value, right.value), expr.span)
     return replace(expr, left=left, right=right)
 
 
-def put_in_program(program: Program, values: Values) -> Program:
+def put_in_program(program: csp.Program, values: Values) -> csp.Program:
     """Substitutes values for bound names in a program."""
     return tuple(_put_in_statement(statement, values) for statement in program)
 
 
-def _put_in_statement(statement: Statement, values: Values) -> Statement:
+def _put_in_statement(statement: csp.Statement, values: Values) -> csp.Statement:
     match statement:
-        case Declare(value=value):
+        case csp.Declare(value=value):
             return replace(statement, value=put_in(value, values))
-        case Assign(target=target, value=value, index=index):
-            new = put_in(target, values) if isinstance(target, Global) else target
-            assert isinstance(new, Global | Bound)
+        case csp.Assign(target=target, value=value, index=index):
+            new = put_in(target, values) if isinstance(target, csp.Global) else target
+            assert isinstance(new, csp.Global | csp.Bound)
             at = None if index is None else put_in(index, values)
             return replace(statement, target=new, value=put_in(value, values), index=at)
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case csp.If(condition=condition, then=then, otherwise=otherwise):
             return replace(
                 statement,
                 condition=put_in(condition, values),
                 then=put_in_program(then, values),
                 otherwise=put_in_program(otherwise, values),
             )
-        case While(condition=condition, body=body):
+        case csp.While(condition=condition, body=body):
             return replace(
                 statement, condition=put_in(condition, values), body=put_in_program(body, values)
             )
 
 
-def bound_names(expr: Expr) -> Iterator[str]:
+def bound_names(expr: csp.Expr) -> Iterator[str]:
     """Yields the bound names of an expression in textual order."""
     match expr:
-        case Bound(name=name):
+        case csp.Bound(name=name):
             yield name
-        case Global(indices=indices) | Query(indices=indices):
+        case csp.Global(indices=indices) | csp.Query(indices=indices):
             for index in indices:
                 yield from bound_names(index)
-        case Unary(operand=operand):
+        case csp.Unary(operand=operand):
             yield from bound_names(operand)
-        case Binary(left=left, right=right):
+        case csp.Binary(left=left, right=right):
             yield from bound_names(left)
             yield from bound_names(right)
-        case Number():
+        case csp.Number():
             return
 
 
-def names_of_program(program: Program) -> Iterator[str]:
+def names_of_program(program: csp.Program) -> Iterator[str]:
     """Yields the bound names that a program uses but does not declare."""
     declared: set[str] = set()
     for statement in program:
         for name in _names_of_statement(statement):
             if name not in declared:
                 yield name
-        if isinstance(statement, Declare):
+        if isinstance(statement, csp.Declare):
             declared.add(statement.name)
 
 
-def _names_of_statement(statement: Statement) -> Iterator[str]:
+def _names_of_statement(statement: csp.Statement) -> Iterator[str]:
     match statement:
-        case Declare(value=value):
+        case csp.Declare(value=value):
             yield from bound_names(value)
-        case Assign(target=target, value=value, index=index):
+        case csp.Assign(target=target, value=value, index=index):
             for part in (target, value, index):
                 if part is not None:
                     yield from bound_names(part)
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case csp.If(condition=condition, then=then, otherwise=otherwise):
             yield from bound_names(condition)
             yield from names_of_program(then)
             yield from names_of_program(otherwise)
-        case While(condition=condition, body=body):
+        case csp.While(condition=condition, body=body):
             yield from bound_names(condition)
             yield from names_of_program(body)
 
 
-def reads_state(expr: Expr) -> bool:
+def reads_state(expr: csp.Expr) -> bool:
     """Whether the value depends on global variables or the contents of channels."""
     match expr:
-        case Number() | Bound():
+        case csp.Number() | csp.Bound():
             return False
-        case Global() | Query():
+        case csp.Global() | csp.Query():
             return True
-        case Unary(operand=operand):
+        case csp.Unary(operand=operand):
             return reads_state(operand)
-        case Binary(left=left, right=right):
+        case csp.Binary(left=left, right=right):
             return reads_state(left) or reads_state(right)
 
 
 # --- Translation to the IR --------------------------------------------------------------------------
 
-_SAME: dict[BinaryOp, ir.BinaryOp] = {
+_SAME: dict[csp.BinaryOp, ir.BinaryOp] = {
     "+": "+",
     "-": "-",
     "*": "*",
@@ -210,38 +195,38 @@ class Translator:
         self._bound = dict(bound)
         self._locals = 0
 
-    def expr(self, expr: Expr) -> ir.Expr:
+    def expr(self, expr: csp.Expr) -> ir.Expr:
         """Translates an expression."""
         match expr:
-            case Number(value=value):
+            case csp.Number(value=value):
                 return ir.Const(value, expr.span)
-            case Bound(name=name):
+            case csp.Bound(name=name):
                 return replace(self._bound[name], span=expr.span)
-            case Global(name=name, indices=indices):
+            case csp.Global(name=name, indices=indices):
                 return self._load(name, indices, expr)
-            case Query():
+            case csp.Query():
                 return self._query(expr)
-            case Unary(op=op, operand=operand):
+            case csp.Unary(op=op, operand=operand):
                 word: ir.UnaryOp = "not" if op == "!" else op
                 return ir.Unary(word, self.expr(operand), expr.span)
-            case Binary(op="xor", left=left, right=right):
+            case csp.Binary(op="xor", left=left, right=right):
                 first, second = (ir.Unary("not", self.expr(side), expr.span) for side in (left, right))
                 return ir.Binary("!=", first, second, expr.span)
-            case Binary(op="%", left=left, right=right) if not isinstance(right, Number):
+            case csp.Binary(op="%", left=left, right=right) if not isinstance(right, csp.Number):
                 by = self.expr(right)
                 size = ir.Binary("max", by, ir.Unary("-", by), expr.span)
                 return ir.Binary("mod", self.expr(left), size, expr.span)
-            case Binary(op=op, left=left, right=right):
+            case csp.Binary(op=op, left=left, right=right):
                 return ir.Binary(_SAME[op], self.expr(left), self.expr(right), expr.span)
 
-    def _load(self, name: str, indices: tuple[Expr, ...], expr: Global) -> ir.Load:
+    def _load(self, name: str, indices: tuple[csp.Expr, ...], expr: csp.Global) -> ir.Load:
         shape = self._shapes[name]
         at = tuple(self.expr(index) for index in indices)
         if len(at) == 1 and len(shape) > 1:  # PAT stores every array flat
             at = unflatten(at[0], shape)
         return ir.Load(name, at, expr.span)
 
-    def _query(self, expr: Query) -> ir.Expr:
+    def _query(self, expr: csp.Query) -> ir.Expr:
         indices = tuple(self.expr(index) for index in expr.indices)
         match expr.op:
             case "count":
@@ -253,32 +238,32 @@ class Translator:
             case "peek":
                 return ir.Peek(expr.channel, ir.Const(0), 0, indices, expr.span)
 
-    def program(self, program: Program) -> ir.Block:
+    def program(self, program: csp.Program) -> ir.Block:
         """Translates a program; its local variables get unique names."""
         outer = dict(self._bound)
         block = tuple(self._statement(statement) for statement in program)
         self._bound = outer
         return block
 
-    def _statement(self, statement: Statement) -> ir.Statement:
+    def _statement(self, statement: csp.Statement) -> ir.Statement:
         match statement:
-            case Declare(name=name, value=value, size=size):
+            case csp.Declare(name=name, value=value, size=size):
                 first = self.expr(value)
                 self._locals += 1
                 local = f"{name}_{self._locals}"
                 self._bound[name] = ir.Local(local)
                 return ir.Let(local, ir.INT, first, size, statement.span)
-            case Assign(target=target, value=value, index=index):
+            case csp.Assign(target=target, value=value, index=index):
                 place = self.expr(target)
                 assert isinstance(place, ir.Load | ir.Local)
                 if index is not None and isinstance(place, ir.Local):
                     place = replace(place, index=self.expr(index))
                 return ir.Assign(place, self.expr(value), statement.span)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case csp.If(condition=condition, then=then, otherwise=otherwise):
                 return ir.If(
                     self.expr(condition), self.program(then), self.program(otherwise), statement.span
                 )
-            case While(condition=condition, body=body):
+            case csp.While(condition=condition, body=body):
                 return ir.While(self.expr(condition), self.program(body), WHILE_LIMIT, statement.span)
 
 

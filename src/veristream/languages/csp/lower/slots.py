@@ -10,33 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from veristream.errors import ModelError
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.expressions import bound_names, names_of_program, put_in, reads_state
 from veristream.languages.csp.lower.terms import Forked, Running, Term, instantiate
-from veristream.languages.csp.syntax import (
-    Assert,
-    Atomic,
-    Binder,
-    Bound,
-    Case,
-    Choice,
-    Conditional,
-    Copies,
-    Expr,
-    Guard,
-    Hide,
-    Input,
-    Interrupt,
-    Number,
-    Output,
-    Parallel,
-    Prefix,
-    Process,
-    Ref,
-    Replicated,
-    Sequence,
-    Skip,
-    Stop,
-)
 
 NESTING_MAX = 60
 
@@ -50,16 +26,16 @@ class _Slots:
     """The slots allocated so far, in the order of first use."""
 
     widened: Widened
-    values: list[Expr] = field(default_factory=list)
-    names: dict[str, Expr] = field(default_factory=dict)
+    values: list[csp.Expr] = field(default_factory=list)
+    names: dict[str, csp.Expr] = field(default_factory=dict)
 
-    def add(self, value: Expr) -> Expr:
+    def add(self, value: csp.Expr) -> csp.Expr:
         self.values.append(value)
-        return Bound(slot_name(len(self.values) - 1), value.span)
+        return csp.Bound(slot_name(len(self.values) - 1), value.span)
 
-    def of(self, name: str) -> Expr:
+    def of(self, name: str) -> csp.Expr:
         if name not in self.names:
-            self.names[name] = self.add(Bound(name))
+            self.names[name] = self.add(csp.Bound(name))
         return self.names[name]
 
 
@@ -68,7 +44,7 @@ def slot_name(position: int) -> str:
     return f"${position}"
 
 
-def canonical(term: Term, widened: Widened = frozenset()) -> tuple[Term, tuple[Expr, ...]]:
+def canonical(term: Term, widened: Widened = frozenset()) -> tuple[Term, tuple[csp.Expr, ...]]:
     """Returns the term with slots 0, 1, ... in place of its bound names, and the value of each slot.
 
     Each argument of a leading reference has a slot of its own, since PAT prints its value there; every
@@ -80,29 +56,29 @@ def canonical(term: Term, widened: Widened = frozenset()) -> tuple[Term, tuple[E
 
 def _canonical(term: Term, slots: _Slots) -> Term:
     match term:
-        case Ref(arguments=arguments):
+        case csp.Ref(arguments=arguments):
             new = tuple(
                 _argument(argument, slots, (term.name, position) in slots.widened)
                 for position, argument in enumerate(arguments)
             )
             return replace(term, arguments=new)
-        case Sequence(first=first, second=second):
-            head = cast("Process", _canonical(first, slots))
+        case csp.Sequence(first=first, second=second):
+            head = cast("csp.Process", _canonical(first, slots))
             return replace(term, first=head, second=_rename(second, slots))
-        case Atomic(process=inner) | Hide(process=inner):
-            return replace(term, process=cast("Process", _canonical(inner, slots)))
+        case csp.Atomic(process=inner) | csp.Hide(process=inner):
+            return replace(term, process=cast("csp.Process", _canonical(inner, slots)))
         case Running(branches=branches, endless=endless):
             shown = tuple(_canonical(branch, slots) for branch in _written(term, branches))
             more = None if endless is None else _canonical(endless, slots)
-            return replace(term, branches=shown, endless=more) if shown or more else Skip(term.span)
-        case Parallel(branches=parts):
-            done = tuple(cast("Process", _canonical(part, slots)) for part in parts)
+            return replace(term, branches=shown, endless=more) if shown or more else csp.Skip(term.span)
+        case csp.Parallel(branches=parts):
+            done = tuple(cast("csp.Process", _canonical(part, slots)) for part in parts)
             return replace(term, branches=done)
-        case Interrupt(process=inner, by=by):
-            body = cast("Process", _canonical(inner, slots))
+        case csp.Interrupt(process=inner, by=by):
+            body = cast("csp.Process", _canonical(inner, slots))
             return replace(term, process=body, by=_rename(by, slots))
         case _:
-            return _rename(cast("Process", term), slots)
+            return _rename(cast("csp.Process", term), slots)
 
 
 def _written(term: Running, branches: tuple[Term, ...]) -> Iterator[Term]:
@@ -110,22 +86,22 @@ def _written(term: Running, branches: tuple[Term, ...]) -> Iterator[Term]:
     for branch in branches:
         if not term.interleave or term.bag:
             yield branch
-        elif isinstance(branch, Parallel | Running) and branch.interleave:
+        elif isinstance(branch, csp.Parallel | Running) and branch.interleave:
             yield from _written(term, branch.branches)
-        elif not isinstance(branch, Skip):
+        elif not isinstance(branch, csp.Skip):
             yield branch
 
 
-def _argument(argument: Expr, slots: _Slots, widened: bool) -> Expr:
+def _argument(argument: csp.Expr, slots: _Slots, widened: bool) -> csp.Expr:
     names = list(bound_names(argument))
-    if not names and not (widened and isinstance(argument, Number)):
+    if not names and not (widened and isinstance(argument, csp.Number)):
         return argument
     if reads_state(argument):  # PAT evaluates it when the reference takes a step
         return put_in(argument, {name: slots.of(name) for name in names})
     return slots.add(argument)
 
 
-def _rename(process: Process, slots: _Slots) -> Process:
+def _rename(process: csp.Process, slots: _Slots) -> csp.Process:
     names = list(dict.fromkeys(free_names(process)))
     if not names:
         return process
@@ -135,21 +111,21 @@ def _rename(process: Process, slots: _Slots) -> Process:
 def free_names(process: Term) -> Iterator[str]:
     """Yields the free names of a term in textual order."""
     match process:
-        case Stop() | Skip() | Forked():
+        case csp.Stop() | csp.Skip() | Forked():
             return
-        case Ref(arguments=arguments):
+        case csp.Ref(arguments=arguments):
             yield from _names(arguments)
-        case Prefix(event=event, program=program, then=then):
+        case csp.Prefix(event=event, program=program, then=then):
             yield from _names(() if event is None else event.arguments)
             yield from names_of_program(program or ())
             yield from free_names(then)
-        case Output(indices=indices, values=sent, program=program, then=then):
+        case csp.Output(indices=indices, values=sent, program=program, then=then):
             yield from _names(indices + sent)
             yield from names_of_program(program or ())
             yield from free_names(then)
-        case Input():
+        case csp.Input():
             yield from _names_of_input(process)
-        case Choice(branches=branches) | Parallel(branches=branches):
+        case csp.Choice(branches=branches) | csp.Parallel(branches=branches):
             for branch in branches:
                 yield from free_names(branch)
         case Running(branches=parts, endless=endless):
@@ -157,43 +133,43 @@ def free_names(process: Term) -> Iterator[str]:
                 yield from free_names(part)
             if endless is not None:
                 yield from free_names(endless)
-        case Copies(body=body):
+        case csp.Copies(body=body):
             yield from free_names(body)
-        case Guard(condition=condition, process=inner):
+        case csp.Guard(condition=condition, process=inner):
             yield from bound_names(condition)
             yield from free_names(inner)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case csp.Conditional(condition=condition, then=then, otherwise=otherwise):
             yield from bound_names(condition)
             yield from free_names(then)
             yield from free_names(otherwise)
-        case Case(branches=cases, default=default):
+        case csp.Case(branches=cases, default=default):
             for test, branch in cases:
                 yield from bound_names(test)
                 yield from free_names(branch)
             yield from free_names(default)
-        case Atomic(process=inner) | Hide(process=inner):
+        case csp.Atomic(process=inner) | csp.Hide(process=inner):
             yield from free_names(inner)
-        case Sequence(first=first, second=second):
+        case csp.Sequence(first=first, second=second):
             yield from free_names(first)
             yield from free_names(second)
-        case Interrupt(process=inner, by=by):
+        case csp.Interrupt(process=inner, by=by):
             yield from free_names(inner)
             yield from free_names(by)
-        case Assert(condition=condition):
+        case csp.Assert(condition=condition):
             yield from bound_names(condition)
-        case Replicated():
+        case csp.Replicated():
             raise AssertionError("expanded by instantiate")
 
 
-def _names(exprs: Iterable[Expr]) -> Iterator[str]:
+def _names(exprs: Iterable[csp.Expr]) -> Iterator[str]:
     for expr in exprs:
         yield from bound_names(expr)
 
 
-def _names_of_input(process: Input) -> Iterator[str]:
-    binders = {part.name for part in process.fields if isinstance(part, Binder)}
+def _names_of_input(process: csp.Input) -> Iterator[str]:
+    binders = {part.name for part in process.fields if isinstance(part, csp.Binder)}
     yield from _names(process.indices)
-    yield from _names(part for part in process.fields if not isinstance(part, Binder))
+    yield from _names(part for part in process.fields if not isinstance(part, csp.Binder))
     inner: list[str] = []
     if process.condition is not None:
         inner += bound_names(process.condition)
@@ -208,9 +184,9 @@ def forked_number(term: Term) -> int | None:
         match term:
             case Forked(number=number):
                 return number
-            case Hide(process=inner) | Atomic(process=inner) | Interrupt(process=inner):
+            case csp.Hide(process=inner) | csp.Atomic(process=inner) | csp.Interrupt(process=inner):
                 term = inner
-            case Sequence(first=inner):
+            case csp.Sequence(first=inner):
                 term = inner
             case _:
                 return None
@@ -233,15 +209,15 @@ def refuse_growth(term: Term) -> None:
 def _heads(term: Term) -> tuple[Term, ...]:
     """Returns the subterms that take steps while the operator around them remains."""
     match term:
-        case Sequence(first=first):
+        case csp.Sequence(first=first):
             return (first,)
-        case Interrupt(process=inner, by=by):
+        case csp.Interrupt(process=inner, by=by):
             return (inner, by)
-        case Hide(process=inner) | Atomic(process=inner):
+        case csp.Hide(process=inner) | csp.Atomic(process=inner):
             return (inner,)
         case Running(branches=parts):
             return parts
-        case Parallel(branches=branches) | Choice(kind="external", branches=branches):
+        case csp.Parallel(branches=branches) | csp.Choice(kind="external", branches=branches):
             return branches
         case _:
             return ()

@@ -12,6 +12,7 @@ from itertools import count, product
 from typing import cast
 
 from veristream.errors import ModelError
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.alphabet import Alphabets, start
 from veristream.languages.csp.lower.expressions import put_in
 from veristream.languages.csp.lower.moves import (
@@ -48,36 +49,6 @@ from veristream.languages.csp.lower.terms import (
     names_of,
     sequence,
 )
-from veristream.languages.csp.syntax import (
-    Assert,
-    Atomic,
-    Binary,
-    Binder,
-    Bound,
-    Case,
-    Channel,
-    Choice,
-    Conditional,
-    Copies,
-    Definition,
-    Event,
-    Expr,
-    Guard,
-    Hide,
-    Input,
-    Interrupt,
-    Number,
-    Output,
-    Parallel,
-    Prefix,
-    Process,
-    Ref,
-    Replicated,
-    Sequence,
-    Skip,
-    Stop,
-    Unary,
-)
 from veristream.source import Span
 
 LOOK_UPS_MAX = 150
@@ -89,8 +60,8 @@ class Steps:
 
     def __init__(
         self,
-        definitions: Mapping[str, Definition],
-        channels: Mapping[str, Channel],
+        definitions: Mapping[str, csp.Definition],
+        channels: Mapping[str, csp.Channel],
         alphabets: Alphabets,
         *,
         counted: bool,
@@ -101,7 +72,7 @@ class Steps:
         self._channels = channels
         self._alphabets = alphabets
         self._fresh = count()
-        self._open: set[Ref] = set()
+        self._open: set[csp.Ref] = set()
 
     def of(self, term: Term) -> list[Move]:
         """Returns the steps of a term, except those with a constant false condition."""
@@ -117,63 +88,63 @@ class Steps:
 
     def _of(self, term: Term) -> Iterable[Move]:
         match term:
-            case Stop():
+            case csp.Stop():
                 return ()
-            case Skip():
-                return (Move(Terminates(), Stop(term.span), span=term.span),)
+            case csp.Skip():
+                return (Move(Terminates(), csp.Stop(term.span), span=term.span),)
             case Forked():
-                ends = (Bound(end_name(term), term.span),)
-                return (Move(Terminates(), Stop(term.span), ends, span=term.span),)
-            case Assert(condition=condition):
-                return (Move(Terminates(), Stop(term.span), checks=(condition,), span=term.span),)
-            case Ref():
+                ends = (csp.Bound(end_name(term), term.span),)
+                return (Move(Terminates(), csp.Stop(term.span), ends, span=term.span),)
+            case csp.Assert(condition=condition):
+                return (Move(Terminates(), csp.Stop(term.span), checks=(condition,), span=term.span),)
+            case csp.Ref():
                 return self._of_ref(term)
-            case Prefix() | Output() | Input():
+            case csp.Prefix() | csp.Output() | csp.Input():
                 return (self._of_prefix(term),)
-            case Guard(condition=condition, process=inner):
+            case csp.Guard(condition=condition, process=inner):
                 return (when(move, condition) for move in self._of(inner))
-            case Conditional():
+            case csp.Conditional():
                 return self._of_conditional(term)
-            case Case():
+            case csp.Case():
                 return _of_case(term)
-            case Choice():
+            case csp.Choice():
                 return self._of_choice(term)
-            case Sequence(first=first, second=second):
+            case csp.Sequence(first=first, second=second):
                 return self._of_sequence(first, second, term.span)
-            case Interrupt(process=inner, by=by):
+            case csp.Interrupt(process=inner, by=by):
                 return self._of_interrupt(inner, by, term)
-            case Hide():
+            case csp.Hide():
                 return self._of_hide(term)
-            case Atomic(process=inner):
+            case csp.Atomic(process=inner):
                 return (
                     replace(move, target=atomic(move.target, term.span), atomic=True)
                     for move in self._of(inner)
                 )
-            case Parallel() | Copies():
-                self.endless |= isinstance(term, Copies)
+            case csp.Parallel() | csp.Copies():
+                self.endless |= isinstance(term, csp.Copies)
                 alphabets = start(term, self._alphabets)
                 return self._of_running(begin(term, alphabets, counted=self.counted))
             case Running():
                 return self._of_running(term)
-            case Replicated():
+            case csp.Replicated():
                 raise AssertionError("expanded by instantiate")
 
-    def _of_ref(self, ref: Ref) -> Iterator[Move]:
+    def _of_ref(self, ref: csp.Ref) -> Iterator[Move]:
         definition = self._definitions[ref.name]
-        values: dict[str, Expr] = {}
-        captured: list[tuple[str, Expr]] = []
-        limits: list[Expr] = []
+        values: dict[str, csp.Expr] = {}
+        captured: list[tuple[str, csp.Expr]] = []
+        limits: list[csp.Expr] = []
         for parameter, argument in zip(definition.parameters, ref.arguments, strict=True):
             value = argument
-            if not isinstance(argument, Number | Bound):
+            if not isinstance(argument, csp.Number | csp.Bound):
                 name = f"{parameter.name}#{next(self._fresh)}"
                 captured.append((name, argument))
-                value = Bound(name, argument.span)
+                value = csp.Bound(name, argument.span)
             values[parameter.name] = value
             if parameter.low is not None:
-                limits.append(Binary("<=", Number(parameter.low), argument, argument.span))
+                limits.append(csp.Binary("<=", csp.Number(parameter.low), argument, argument.span))
             if parameter.high is not None:
-                limits.append(Binary("<=", argument, Number(parameter.high), argument.span))
+                limits.append(csp.Binary("<=", argument, csp.Number(parameter.high), argument.span))
         for move in self._look_up(ref, instantiate(definition.body, values)):
             known = dict(captured)
             yield replace(
@@ -184,7 +155,7 @@ class Steps:
                 act=_put_in_act(move.act, known),
             )
 
-    def _look_up(self, ref: Ref, body: Process) -> list[Move]:
+    def _look_up(self, ref: csp.Ref, body: csp.Process) -> list[Move]:
         """Returns the steps of a definition's body; raises ModelError if they depend on the reference."""
         if ref in self._open or len(self._open) > LOOK_UPS_MAX:
             raise ModelError(
@@ -198,25 +169,25 @@ class Steps:
         finally:
             self._open.discard(ref)
 
-    def _of_prefix(self, term: Prefix | Output | Input) -> Move:
+    def _of_prefix(self, term: csp.Prefix | csp.Output | csp.Input) -> Move:
         program = term.program or ()
         match term:
-            case Prefix(event=None, then=then):
+            case csp.Prefix(event=None, then=then):
                 return Move(Silent(), then, program=program, span=term.span)
-            case Prefix(event=Event() as event, then=then):
+            case csp.Prefix(event=csp.Event() as event, then=then):
                 happens = Happens(event, term.program is not None)
                 return Move(happens, then, program=program, span=term.span)
-            case Output(channel=channel, indices=indices, values=values, then=then):
+            case csp.Output(channel=channel, indices=indices, values=values, then=then):
                 return Move(Sends(channel, indices, values), then, program=program, span=term.span)
-            case Input(channel=channel, indices=indices, fields=fields, condition=condition, then=then):
+            case csp.Input(channel=channel, indices=indices, fields=fields, condition=condition, then=then):
                 conditions = () if condition is None else (condition,)
                 receives = Receives(channel, indices, fields)
                 return Move(receives, then, conditions, program=program, span=term.span)
             case _:
                 raise AssertionError
 
-    def _of_conditional(self, term: Conditional) -> Iterator[Move]:
-        negated = put_in(Unary("!", term.condition, term.condition.span), {})
+    def _of_conditional(self, term: csp.Conditional) -> Iterator[Move]:
+        negated = put_in(csp.Unary("!", term.condition, term.condition.span), {})
         for condition, branch, word in (
             (term.condition, term.then, "if"),
             (negated, term.otherwise, "else"),
@@ -226,7 +197,7 @@ class Steps:
             else:
                 yield Move(Silent(word), branch, (condition,), span=term.span)
 
-    def _of_choice(self, term: Choice) -> Iterator[Move]:
+    def _of_choice(self, term: csp.Choice) -> Iterator[Move]:
         for position, branch in enumerate(term.branches):
             if term.kind == "internal":
                 yield Move(Silent("choose"), branch, span=term.span)
@@ -234,12 +205,12 @@ class Steps:
             for move in self._of(branch):
                 if term.kind == "external" and isinstance(move.act, Silent):
                     branches = list(term.branches)
-                    branches[position] = cast("Process", move.target)
+                    branches[position] = cast("csp.Process", move.target)
                     yield replace(move, target=external(branches, term.span))
                 else:
                     yield move
 
-    def _of_sequence(self, first: Term, second: Process, span: Span) -> Iterator[Move]:
+    def _of_sequence(self, first: Term, second: csp.Process, span: Span) -> Iterator[Move]:
         if is_skip(first):
             yield from self._of(second)
             return
@@ -249,19 +220,21 @@ class Steps:
             else:
                 yield replace(move, target=sequence(move.target, second, span))
 
-    def _of_interrupt(self, inner: Process, by: Process, term: Interrupt) -> Iterator[Move]:
+    def _of_interrupt(self, inner: csp.Process, by: csp.Process, term: csp.Interrupt) -> Iterator[Move]:
         for move in self._of(inner):
             if isinstance(move.act, Terminates):
                 yield move
             else:
-                yield replace(move, target=Interrupt(cast("Process", move.target), by, term.span))
+                yield replace(move, target=csp.Interrupt(cast("csp.Process", move.target), by, term.span))
         for move in self._of(by):
             if isinstance(move.act, Silent):
-                yield replace(move, target=Interrupt(inner, cast("Process", move.target), term.span))
+                yield replace(
+                    move, target=csp.Interrupt(inner, cast("csp.Process", move.target), term.span)
+                )
             else:
                 yield move
 
-    def _of_hide(self, term: Hide) -> Iterator[Move]:
+    def _of_hide(self, term: csp.Hide) -> Iterator[Move]:
         hidden = names_of(term.events, "an argument of a hidden event")
         for move in self._of(term.process):
             halves = split_sent(move, hidden) if isinstance(move.act, Meets) else split(move, hidden, True)
@@ -347,16 +320,16 @@ def meet(output: Move, entry: Move) -> Move | None:
         return None
     if sent.channel != taken.channel or len(sent.values) != len(taken.fields):
         return None
-    conditions: list[Expr] = [
-        put_in(Binary("==", mine, theirs, mine.span), {})
+    conditions: list[csp.Expr] = [
+        put_in(csp.Binary("==", mine, theirs, mine.span), {})
         for mine, theirs in zip(sent.indices, taken.indices, strict=True)
     ]
-    captured: list[tuple[str, Expr]] = []
+    captured: list[tuple[str, csp.Expr]] = []
     for value, part in zip(sent.values, taken.fields, strict=True):
-        if isinstance(part, Binder):
+        if isinstance(part, csp.Binder):
             captured.append((part.name, value))
         else:
-            conditions.append(put_in(Binary("==", value, part, part.span), {}))
+            conditions.append(put_in(csp.Binary("==", value, part, part.span), {}))
     known = dict(captured)
     return Move(
         Meets(sent.channel, sent.indices, sent.values),
@@ -381,7 +354,7 @@ def _together(term: Running, name: Name, waiting: list[dict[Name, list[Move]]]) 
 def _terminations(term: Running, steps: list[list[Move]]) -> Iterator[Move]:
     ends = [[move for move in moves if isinstance(move.act, Terminates)] for moves in steps]
     for moves in product(*ends):
-        yield _joined(Terminates(), Stop(term.span), moves)
+        yield _joined(Terminates(), csp.Stop(term.span), moves)
 
 
 def _joined(act: Act, target: Term, moves: tuple[Move, ...]) -> Move:
@@ -398,20 +371,20 @@ def _joined(act: Act, target: Term, moves: tuple[Move, ...]) -> Move:
     )
 
 
-def _of_case(term: Case) -> Iterator[Move]:
-    before: tuple[Expr, ...] = ()
+def _of_case(term: csp.Case) -> Iterator[Move]:
+    before: tuple[csp.Expr, ...] = ()
     for condition, branch in term.branches:
         yield Move(Silent("case"), branch, (*before, condition), span=condition.span)
-        before += (put_in(Unary("!", condition, condition.span), {}),)
+        before += (put_in(csp.Unary("!", condition, condition.span), {}),)
     yield Move(Silent("default"), term.default, before, span=term.span)
 
 
 def _impossible(move: Move) -> bool:
-    return any(isinstance(each, Number) and not each.value for each in move.conditions)
+    return any(isinstance(each, csp.Number) and not each.value for each in move.conditions)
 
 
-def _put_in_act(act: Act, values: Mapping[str, Expr]) -> Act:
-    def each(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
+def _put_in_act(act: Act, values: Mapping[str, csp.Expr]) -> Act:
+    def each(exprs: Iterable[csp.Expr]) -> tuple[csp.Expr, ...]:
         return tuple(put_in(expr, values) for expr in exprs)
 
     match act:
@@ -420,7 +393,7 @@ def _put_in_act(act: Act, values: Mapping[str, Expr]) -> Act:
         case Sends(indices=indices, values=sent) | Meets(indices=indices, values=sent):
             return replace(act, indices=each(indices), values=each(sent))
         case Receives(indices=indices, fields=fields):
-            new = tuple(part if isinstance(part, Binder) else put_in(part, values) for part in fields)
+            new = tuple(part if isinstance(part, csp.Binder) else put_in(part, values) for part in fields)
             return replace(act, indices=each(indices), fields=new)
         case Silent() | Terminates():
             return act

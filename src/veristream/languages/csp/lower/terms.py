@@ -14,37 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from veristream.errors import ModelError
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.expressions import Values, put_in, put_in_program
-from veristream.languages.csp.syntax import (
-    Assert,
-    Atomic,
-    Binder,
-    Case,
-    Choice,
-    ChoiceKind,
-    Conditional,
-    Copies,
-    Domain,
-    Event,
-    Events,
-    Expr,
-    Guard,
-    Hide,
-    Index,
-    Input,
-    Interrupt,
-    Number,
-    Output,
-    Parallel,
-    Prefix,
-    Process,
-    Program,
-    Ref,
-    Replicated,
-    Sequence,
-    Skip,
-    Stop,
-)
 from veristream.source import NOWHERE, Span
 
 COPIES_MAX = 4
@@ -82,7 +53,7 @@ class Forked:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-Term = Process | Running | Forked
+Term = csp.Process | Running | Forked
 
 
 def end_name(forked: Forked) -> str:
@@ -95,85 +66,87 @@ def first_end_name(forked: Forked) -> str:
     return f"✓{forked.number} first"
 
 
-def instantiate(process: Term, values: Values) -> Process:
+def instantiate(process: Term, values: Values) -> csp.Process:
     """Substitutes values for bound names and expands indexed forms."""
     match process:
-        case Stop() | Skip():
+        case csp.Stop() | csp.Skip():
             return process
         case Forked():
-            return cast("Process", process)
+            return cast("csp.Process", process)
         case Running(branches=parts):
             begun = tuple(instantiate(part, values) for part in parts)
             more = None if process.endless is None else instantiate(process.endless, values)
-            return cast("Process", replace(process, branches=begun, endless=more))
-        case Ref(arguments=arguments):
+            return cast("csp.Process", replace(process, branches=begun, endless=more))
+        case csp.Ref(arguments=arguments):
             return replace(process, arguments=_all(arguments, values))
-        case Prefix(event=event, program=program, then=then):
+        case csp.Prefix(event=event, program=program, then=then):
             return replace(
                 process,
                 event=None if event is None else _event(event, values),
                 program=_program(program, values),
                 then=instantiate(then, values),
             )
-        case Output() | Input():
+        case csp.Output() | csp.Input():
             return _communication(process, values)
-        case Choice(kind=kind, branches=branches):
+        case csp.Choice(kind=kind, branches=branches):
             return choice(kind, [instantiate(branch, values) for branch in branches], process.span)
-        case Guard(condition=condition, process=inner):
+        case csp.Guard(condition=condition, process=inner):
             return replace(process, condition=put_in(condition, values), process=instantiate(inner, values))
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case csp.Conditional(condition=condition, then=then, otherwise=otherwise):
             return replace(
                 process,
                 condition=put_in(condition, values),
                 then=instantiate(then, values),
                 otherwise=instantiate(otherwise, values),
             )
-        case Case(branches=cases, default=default):
+        case csp.Case(branches=cases, default=default):
             new = tuple((put_in(test, values), instantiate(branch, values)) for test, branch in cases)
             return replace(process, branches=new, default=instantiate(default, values))
-        case Atomic(process=inner):
+        case csp.Atomic(process=inner):
             return atomic(instantiate(inner, values), process.span)
-        case Sequence(first=first, second=second):
+        case csp.Sequence(first=first, second=second):
             return sequence(instantiate(first, values), instantiate(second, values), process.span)
-        case Parallel(interleave=interleave, branches=branches):
+        case csp.Parallel(interleave=interleave, branches=branches):
             return parallel(interleave, [instantiate(branch, values) for branch in branches], process.span)
-        case Replicated():
+        case csp.Replicated():
             return _replicated(process, values)
-        case Copies(count=count, body=body):
+        case csp.Copies(count=count, body=body):
             return _copies(process, count, instantiate(body, values), values)
-        case Interrupt(process=inner, by=by):
+        case csp.Interrupt(process=inner, by=by):
             return replace(process, process=instantiate(inner, values), by=instantiate(by, values))
-        case Hide(process=inner, events=events):
+        case csp.Hide(process=inner, events=events):
             hidden = tuple(event for each in events for event in write_out(each, values))
             return hide(instantiate(inner, values), hidden, process.span)
-        case Assert(condition=condition):
+        case csp.Assert(condition=condition):
             return replace(process, condition=put_in(condition, values))
 
 
-def _all(exprs: Iterable[Expr], values: Values) -> tuple[Expr, ...]:
+def _all(exprs: Iterable[csp.Expr], values: Values) -> tuple[csp.Expr, ...]:
     return tuple(put_in(expr, values) for expr in exprs)
 
 
-def _program(program: Program | None, values: Values) -> Program | None:
+def _program(program: csp.Program | None, values: Values) -> csp.Program | None:
     return None if program is None else put_in_program(program, values)
 
 
-def _event(event: Event, values: Values) -> Event:
+def _event(event: csp.Event, values: Values) -> csp.Event:
     return replace(event, arguments=_all(event.arguments, values))
 
 
-def _communication(process: Output | Input, values: Values) -> Process:
+def _communication(process: csp.Output | csp.Input, values: Values) -> csp.Process:
     indices, then = _all(process.indices, values), instantiate(process.then, values)
     program = _program(process.program, values)
-    if isinstance(process, Output):
+    if isinstance(process, csp.Output):
         sent = _all(process.values, values)
         return replace(process, indices=indices, values=sent, program=program, then=then)
-    fields = tuple(part if isinstance(part, Binder) else put_in(part, values) for part in process.fields)
+    fields = tuple(
+        part if isinstance(part, csp.Binder) else put_in(part, values) for part in process.fields
+    )
     condition = None if process.condition is None else put_in(process.condition, values)
     return replace(process, indices=indices, fields=fields, condition=condition, program=program, then=then)
 
 
-def _replicated(process: Replicated, values: Values) -> Process:
+def _replicated(process: csp.Replicated, values: Values) -> csp.Process:
     branches = [instantiate(process.body, one) for one in assignments(process.indices, values)]
     if not branches:
         raise ModelError("an index has no values", process.span, "give each index a set that is not empty")
@@ -189,7 +162,7 @@ def _replicated(process: Replicated, values: Values) -> Process:
             return choice(process.operator, branches, process.span)
 
 
-def _copies(process: Copies, count: Expr | None, body: Process, values: Values) -> Process:
+def _copies(process: csp.Copies, count: csp.Expr | None, body: csp.Process, values: Values) -> csp.Process:
     if count is None:
         return replace(process, body=body)
     size = constant(put_in(count, values), "the number of copies")
@@ -200,16 +173,16 @@ def _copies(process: Copies, count: Expr | None, body: Process, values: Values) 
     return parallel(True, [body] * size, process.span)
 
 
-def constant(expr: Expr, what: str) -> int:
+def constant(expr: csp.Expr, what: str) -> int:
     """Returns the value of a constant expression; raises ModelError, naming `what`, if it is not one."""
-    if isinstance(expr, Number):
+    if isinstance(expr, csp.Number):
         return expr.value
     raise ModelError(
         f"{what} must be known before the search", expr.span, "use constants and constant arguments"
     )
 
 
-def assignments(indices: tuple[Index, ...], values: Values) -> Iterator[dict[str, Expr]]:
+def assignments(indices: tuple[csp.Index, ...], values: Values) -> Iterator[dict[str, csp.Expr]]:
     """Yields the values extended by each assignment of the indices; the last index varies fastest.
 
     The range of an index may use earlier indices.
@@ -219,10 +192,10 @@ def assignments(indices: tuple[Index, ...], values: Values) -> Iterator[dict[str
         return
     first, *rest = indices
     for number in _members(first.domain, values):
-        yield from assignments(tuple(rest), {**values, first.name: Number(number)})
+        yield from assignments(tuple(rest), {**values, first.name: csp.Number(number)})
 
 
-def _members(domain: Domain, values: Values) -> Iterable[int]:
+def _members(domain: csp.Domain, values: Values) -> Iterable[int]:
     if domain.low is None or domain.high is None:
         return [constant(put_in(value, values), "a value of an index") for value in domain.values]
     low = constant(put_in(domain.low, values), "the range of an index")
@@ -234,13 +207,13 @@ def _members(domain: Domain, values: Values) -> Iterable[int]:
     return range(low, high + 1)
 
 
-def write_out(events: Events, values: Values) -> Iterator[Events]:
+def write_out(events: csp.Events, values: Values) -> Iterator[csp.Events]:
     """Expands the indices of an entry; yields one entry for each event."""
     for one in assignments(events.indices, values):
-        yield Events(_event(events.event, one))
+        yield csp.Events(_event(events.event, one))
 
 
-def names_of(events: Iterable[Events], what: str) -> Alphabet:
+def names_of(events: Iterable[csp.Events], what: str) -> Alphabet:
     """Returns the names of expanded events; raises ModelError if an argument is not constant."""
     out: set[Name] = set()
     for one in events:
@@ -254,84 +227,86 @@ def names_of(events: Iterable[Events], what: str) -> Alphabet:
 def is_skip(term: Term) -> bool:
     """Whether PAT treats the term as Skip, so that a sequence continues with its second process at once."""
     match term:
-        case Skip():
+        case csp.Skip():
             return True
-        case Atomic(process=inner):
+        case csp.Atomic(process=inner):
             return is_skip(inner)
-        case Sequence(first=first, second=second):
+        case csp.Sequence(first=first, second=second):
             return is_skip(first) and is_skip(second)
-        case Choice(kind="general" | "external", branches=branches):
+        case csp.Choice(kind="general" | "external", branches=branches):
             return all(is_skip(branch) for branch in branches)
-        case Parallel(interleave=True, branches=parts) | Running(interleave=True, branches=parts):
+        case csp.Parallel(interleave=True, branches=parts) | Running(interleave=True, branches=parts):
             return all(is_skip(branch) for branch in parts)
         case _:
             return False
 
 
-def sequence(first: Term, second: Process, span: Span) -> Process:
+def sequence(first: Term, second: csp.Process, span: Span) -> csp.Process:
     """Builds `first; second`: `second` if the first is Skip, Stop if the first is Stop."""
     if is_skip(first):
         return second
-    if isinstance(first, Stop) or (isinstance(first, Atomic) and isinstance(first.process, Stop)):
-        return Stop(span)
-    return Sequence(cast("Process", first), second, span)
+    if isinstance(first, csp.Stop) or (
+        isinstance(first, csp.Atomic) and isinstance(first.process, csp.Stop)
+    ):
+        return csp.Stop(span)
+    return csp.Sequence(cast("csp.Process", first), second, span)
 
 
-def choice(kind: ChoiceKind, branches: Iterable[Process], span: Span) -> Process:
+def choice(kind: csp.ChoiceKind, branches: Iterable[csp.Process], span: Span) -> csp.Process:
     """Builds a choice; a general or external one drops branches that are Stop."""
     if kind == "internal":
-        return Choice(kind, tuple(branches), span)
-    able = tuple(branch for branch in branches if not isinstance(branch, Stop))
+        return csp.Choice(kind, tuple(branches), span)
+    able = tuple(branch for branch in branches if not isinstance(branch, csp.Stop))
     if not able:
-        return Stop(span)
-    return external(able, span) if kind == "external" else Choice(kind, able, span)
+        return csp.Stop(span)
+    return external(able, span) if kind == "external" else csp.Choice(kind, able, span)
 
 
-def external(branches: Iterable[Process], span: Span) -> Process:
+def external(branches: Iterable[csp.Process], span: Span) -> csp.Process:
     """Builds an external choice, flattened, sorted and without duplicates."""
-    flat: list[Process] = []
+    flat: list[csp.Process] = []
     for branch in branches:
-        within = isinstance(branch, Choice) and branch.kind == "external"
-        flat += branch.branches if within and isinstance(branch, Choice) else (branch,)
+        within = isinstance(branch, csp.Choice) and branch.kind == "external"
+        flat += branch.branches if within and isinstance(branch, csp.Choice) else (branch,)
     flat = sorted(dict.fromkeys(flat), key=repr)
-    return flat[0] if len(flat) == 1 else Choice("external", tuple(flat), span)
+    return flat[0] if len(flat) == 1 else csp.Choice("external", tuple(flat), span)
 
 
-def parallel(interleave: bool, branches: Iterable[Process], span: Span) -> Process:
+def parallel(interleave: bool, branches: Iterable[csp.Process], span: Span) -> csp.Process:
     """Builds a composition; nested interleavings are flattened."""
-    flat: list[Process] = []
+    flat: list[csp.Process] = []
     for branch in branches:
-        if interleave and isinstance(branch, Parallel) and branch.interleave:
+        if interleave and isinstance(branch, csp.Parallel) and branch.interleave:
             flat += branch.branches
         else:
             flat.append(branch)
     if len(flat) > BRANCHES_MAX:
         hint = f"use at most {BRANCHES_MAX}"
         raise ModelError(f"{len(flat)} parallel branches are too many", span, hint)
-    return Parallel(interleave, tuple(flat), span)
+    return csp.Parallel(interleave, tuple(flat), span)
 
 
-def atomic(term: Term, span: Span) -> Process:
+def atomic(term: Term, span: Span) -> csp.Process:
     """Builds `atomic{term}`, which is idempotent."""
-    return term if isinstance(term, Atomic) else Atomic(cast("Process", term), span)
+    return term if isinstance(term, csp.Atomic) else csp.Atomic(cast("csp.Process", term), span)
 
 
-def hide(term: Term, events: tuple[Events, ...], span: Span) -> Process:
+def hide(term: Term, events: tuple[csp.Events, ...], span: Span) -> csp.Process:
     """Builds the term with events hidden; nested hidings merge."""
-    if isinstance(term, Hide):
-        return Hide(term.process, tuple(dict.fromkeys(term.events + events)), span)
-    return Hide(cast("Process", term), events, span)
+    if isinstance(term, csp.Hide):
+        return csp.Hide(term.process, tuple(dict.fromkeys(term.events + events)), span)
+    return csp.Hide(cast("csp.Process", term), events, span)
 
 
 # --- Running compositions ---------------------------------------------------------------------------
 
 
-def begin(term: Parallel | Copies, alphabets: tuple[Alphabet, ...], *, counted: bool) -> Running:
+def begin(term: csp.Parallel | csp.Copies, alphabets: tuple[Alphabet, ...], *, counted: bool) -> Running:
     """Returns the composition in its initial state; without `counted`, no bag is formed."""
-    if isinstance(term, Copies):
+    if isinstance(term, csp.Copies):
         if counted:
             return Running(True, (), (), (term.body,), True, term.body, term.span)
-        branches: tuple[Process, ...] = (term.body,) * COPIES_MAX
+        branches: tuple[csp.Process, ...] = (term.body,) * COPIES_MAX
         return Running(True, branches, (), branches, span=term.span)
     alike = counted and term.interleave and len(set(term.branches)) < len(term.branches)
     ordered = tuple(sorted(term.branches, key=repr)) if alike else term.branches
@@ -342,7 +317,7 @@ def go_on(term: Running, branches: Iterable[Term]) -> Running | None:
     """Returns the composition with other branches, or None if too many copies would run."""
     kept = list(branches)
     if term.endless is not None:
-        kept = [one for one in kept if one != term.endless and not isinstance(one, Skip | Stop)]
+        kept = [one for one in kept if one != term.endless and not isinstance(one, csp.Skip | csp.Stop)]
         if len(kept) > COPIES_MAX:
             return None
     return replace(term, branches=tuple(sorted(kept, key=repr) if term.bag else kept))

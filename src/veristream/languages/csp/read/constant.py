@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
-from veristream.languages.csp.syntax import (
-    Binary,
-    BinaryOp,
-    Bound,
-    Expr,
-    Global,
-    Number,
-    Query,
-    Unary,
-    UnaryOp,
-    Variable,
-)
+from veristream.languages.csp import syntax as csp
 
 
-def apply_unary(op: UnaryOp, value: int) -> int:
+def apply_unary(op: csp.UnaryOp, value: int) -> int:
     match op:
         case "-":
             return -value
@@ -30,7 +19,7 @@ def apply_unary(op: UnaryOp, value: int) -> int:
     assert_never(op)
 
 
-def apply_binary(op: BinaryOp, left: int, right: int) -> int | None:
+def apply_binary(op: csp.BinaryOp, left: int, right: int) -> int | None:
     """Applies an operator; returns None for a division by zero."""
     if op in {"/", "%"} and right == 0:
         return None
@@ -57,26 +46,26 @@ def apply_binary(op: BinaryOp, left: int, right: int) -> int | None:
     assert_never(op)
 
 
-def evaluate(expr: Expr, variables: Mapping[str, Variable]) -> int | None:
+def evaluate(expr: csp.Expr, variables: Mapping[str, csp.Variable]) -> int | None:
     """Evaluates an expression over the initial values of the variables; returns None if it cannot."""
     match expr:
-        case Number(value):
+        case csp.Number(value):
             return value
-        case Unary(op, operand):
+        case csp.Unary(op, operand):
             value_of = evaluate(operand, variables)
             return None if value_of is None else apply_unary(op, value_of)
-        case Binary(op, left, right):
+        case csp.Binary(op, left, right):
             first, second = evaluate(left, variables), evaluate(right, variables)
             return None if first is None or second is None else apply_binary(op, first, second)
-        case Global(name, indices):
+        case csp.Global(name, indices):
             places = [evaluate(index, variables) for index in indices]
             return _initial(variables[name], places) if name in variables else None
-        case Bound() | Query():
+        case csp.Bound() | csp.Query():
             return None
     assert_never(expr)
 
 
-def _initial(variable: Variable, places: list[int | None]) -> int | None:
+def _initial(variable: csp.Variable, places: list[int | None]) -> int | None:
     shape = variable.shape if len(places) == len(variable.shape) else (len(variable.initial),)
     flat = 0
     for place, size in zip(places, shape, strict=False):

@@ -14,16 +14,9 @@ from typing import Literal, cast
 from lark import Token
 
 from veristream.errors import ModelError, suggest
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.names import Scope
 from veristream.languages.csp.read.resolve_expr import expand_value
-from veristream.languages.csp.syntax import (
-    Formula,
-    Holds,
-    Number,
-    Occurs,
-    TemporalBinary,
-    TemporalUnary,
-)
 from veristream.source import Span
 
 _Unary = Literal["!", "X", "[]", "<>"]
@@ -43,7 +36,7 @@ _QUOTED = re.compile(r"\s*([A-Za-z_]\w*)((?:\[[^\]]*\])*)\s*(?:([!?.])\s*([^!?]*
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
-def resolve_formula(scope: Scope, tokens: list[Token]) -> Formula:
+def resolve_formula(scope: Scope, tokens: list[Token]) -> csp.Formula:
     """Returns the formula of these tokens; raises ModelError on a syntax error or an unknown name."""
     reader = _Reader(scope, tokens)
     formula = reader.connected()
@@ -62,30 +55,30 @@ class _Reader:
     tokens: list[Token]
     position: int = 0
 
-    def connected(self) -> Formula:
+    def connected(self) -> csp.Formula:
         """Parses formulas joined by connectives."""
         return self._chain(_CONNECTIVES)
 
-    def until(self) -> Formula:
+    def until(self) -> csp.Formula:
         """Parses formulas joined by U and R."""
         return self._chain(_UNTIL)
 
-    def _chain(self, operators: dict[str, _Binary]) -> Formula:
+    def _chain(self, operators: dict[str, _Binary]) -> csp.Formula:
         read = self.until if operators is _CONNECTIVES else self.single
         left = read()
         while (word := self.peek()) in operators:
             self.position += 1
             right = read()
-            left = TemporalBinary(operators[word], left, right, self._join(left.span, right.span))
+            left = csp.TemporalBinary(operators[word], left, right, self._join(left.span, right.span))
         return left
 
-    def single(self) -> Formula:
+    def single(self) -> csp.Formula:
         """Parses a proposition or a parenthesised formula with its prefix operators."""
         start, word = self.position, self.peek()
         if word in _BEFORE:
             self.position += 1
             operand = self.single()
-            return TemporalUnary(_BEFORE[word], operand, self.span(start))
+            return csp.TemporalUnary(_BEFORE[word], operand, self.span(start))
         if word == "(":
             self.position += 1
             inner = self.connected()
@@ -98,12 +91,12 @@ class _Reader:
             return inner
         return self.proposition()
 
-    def proposition(self) -> Formula:
+    def proposition(self) -> csp.Formula:
         """Parses a condition or an event."""
         word, start = self.peek(), self.position
         self.position += 1
         if word in {"true", "false"}:
-            return Holds(Number(int(word == "true"), self.span(start)), self.span(start))
+            return csp.Holds(csp.Number(int(word == "true"), self.span(start)), self.span(start))
         if word.startswith('"'):
             return self._quoted(word, start)
         if word == "tau":
@@ -117,7 +110,7 @@ class _Reader:
             )
         return self._named(word, start)
 
-    def _named(self, name: str, start: int) -> Formula:
+    def _named(self, name: str, start: int) -> csp.Formula:
         condition = self._condition(name, start)
         if condition is not None:
             return condition
@@ -136,18 +129,18 @@ class _Reader:
         arguments = self._arguments()
         return self._occurs(name + indices, tuple(arguments), sign, start)
 
-    def _condition(self, name: str, start: int) -> Formula | None:
+    def _condition(self, name: str, start: int) -> csp.Formula | None:
         names, span = self.scope.names, self.span(start)
         follows = self.peek() in {".", "?"}
         if name in names.constants and not follows:
-            return Holds(Number(names.constants[name].value, span), span)
+            return csp.Holds(csp.Number(names.constants[name].value, span), span)
         if name not in names.defines:
             return None
         if follows:
             raise self.error_here(
                 f"`{name}` is a condition, not an event", "rename the condition or the event"
             )
-        return Holds(expand_value(self.scope, names.defines[name], (), span), span)
+        return csp.Holds(expand_value(self.scope, names.defines[name], (), span), span)
 
     def _indices(self, name: str) -> str:
         """Parses the indices `[1][2]` of a channel; returns them as PAT prints them."""
@@ -188,7 +181,7 @@ class _Reader:
             return int(word == "true")
         return int(word) if word.isdigit() else self.scope.names.constants[word].value
 
-    def _quoted(self, word: str, start: int) -> Formula:
+    def _quoted(self, word: str, start: int) -> csp.Formula:
         found = _QUOTED.fullmatch(word[1:-1])
         hint = 'quote an event as in `"c!1"`, `"c?1.2"` or `"a.1"`'
         if found is None:
@@ -208,7 +201,7 @@ class _Reader:
             raise ModelError(f"`{text}` is not a number or constant", self.span(start), hint)
         return self.scope.names.constants[text].value
 
-    def _occurs(self, shown: str, arguments: tuple[int, ...], sign: str, start: int) -> Formula:
+    def _occurs(self, shown: str, arguments: tuple[int, ...], sign: str, start: int) -> csp.Formula:
         """Returns the proposition of an event; a rendezvous is the same event with `!`, `?` or `.`.
 
         Raises ModelError if the model has no such event.
@@ -227,7 +220,7 @@ class _Reader:
         if sign in {"!", "?"} and channel is None:
             raise ModelError(f"there is no channel `{name}`", span, f"write an event as `{name}.1`")
         kept = sign if channel is not None and channel.capacity > 0 and sign in {"!", "?"} else ""
-        return Occurs(shown, arguments, cast(Literal["", "!", "?"], kept), span)
+        return csp.Occurs(shown, arguments, cast(Literal["", "!", "?"], kept), span)
 
     def peek(self) -> str:
         """Returns the next token without consuming it, or an empty string at the end."""

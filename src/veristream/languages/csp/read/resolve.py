@@ -13,6 +13,7 @@ from lark import Token
 
 from veristream.errors import ModelError, suggest
 from veristream.ir.text.read_tree import Node, child, children, maybe, optional, token
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.declarations import declare_all, range_of
 from veristream.languages.csp.read.formula import resolve_formula
 from veristream.languages.csp.read.include import Piece
@@ -21,22 +22,10 @@ from veristream.languages.csp.read.resolve_expr import resolve_expr, uses_global
 from veristream.languages.csp.read.resolve_process import resolve_events, resolve_process, resolve_ref
 from veristream.languages.csp.read.resolve_program import check_define
 from veristream.languages.csp.read.tokens import blank
-from veristream.languages.csp.syntax import (
-    Assertion,
-    Claim,
-    Definition,
-    Events,
-    Parameter,
-    Reaches,
-    Refines,
-    Satisfies,
-    Simple,
-    Specification,
-)
 from veristream.source import Source, Span
 
 
-def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -> Specification:
+def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -> csp.Specification:
     """Returns the specification that the declarations form; raises ModelError if it is invalid."""
     names = declare_all(pieces, constants)
     if not names.processes:
@@ -55,7 +44,7 @@ def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -
         for piece in pieces
         if piece.node.data == "assertion"
     )
-    return Specification(
+    return csp.Specification(
         tuple(names.variables.values()),
         tuple(names.channels.values()),
         definitions,
@@ -82,7 +71,7 @@ def _find_alphabets(names: Names, pieces: list[Piece]) -> dict[str, Piece]:
     return found
 
 
-def _definition(scope: Scope, node: Node, alphabets: dict[str, Piece]) -> Definition:
+def _definition(scope: Scope, node: Node, alphabets: dict[str, Piece]) -> csp.Definition:
     name = str(token(node, 0))
     given = optional(node, 1)
     parameters = tuple(_parameters(scope, children(given))) if given is not None else ()
@@ -92,22 +81,22 @@ def _definition(scope: Scope, node: Node, alphabets: dict[str, Piece]) -> Defini
     if name in alphabets:
         piece = alphabets[name]
         alphabet = _alphabet(Scope(scope.names, piece.source, inner.bound), child(piece.node, 1))
-    return Definition(name, parameters, body, alphabet, scope.span(token(node, 0)))
+    return csp.Definition(name, parameters, body, alphabet, scope.span(token(node, 0)))
 
 
-def _parameters(scope: Scope, nodes: list[Node]) -> list[Parameter]:
-    found: list[Parameter] = []
+def _parameters(scope: Scope, nodes: list[Node]) -> list[csp.Parameter]:
+    found: list[csp.Parameter] = []
     for node in nodes:
         name = token(node, 0)
         check_fresh(scope, name, str(name), "parameter")
         if any(str(name) == other.name for other in found):
             raise scope.error(name, f"duplicate parameter `{name}`", "rename one of them")
         low, high = range_of(scope, optional(node, 1))
-        found.append(Parameter(str(name), low, high, scope.span(name)))
+        found.append(csp.Parameter(str(name), low, high, scope.span(name)))
     return found
 
 
-def _alphabet(scope: Scope, node: Node) -> tuple[Events, ...]:
+def _alphabet(scope: Scope, node: Node) -> tuple[csp.Events, ...]:
     events = resolve_events(scope, node)
     for entry, written in zip(events, children(node), strict=True):
         if any(uses_globals(argument) for argument in entry.event.arguments):
@@ -116,30 +105,30 @@ def _alphabet(scope: Scope, node: Node) -> tuple[Events, ...]:
     return events
 
 
-def _assertion(scope: Scope, node: Node) -> Assertion:
+def _assertion(scope: Scope, node: Node) -> csp.Assertion:
     process, claim, span = child(node, 0), child(node, 1), scope.span(node)
     written = scope.source.text[scope.span(process).start : span.end].rstrip().removesuffix(";")
     ref = resolve_ref(scope, process)
     if any(uses_globals(argument) for argument in ref.arguments):
         raise scope.error(process, "the arguments of an asserted process must be constants")
-    return Assertion(ref, _claim(scope, claim), blank(written), span)
+    return csp.Assertion(ref, _claim(scope, claim), blank(written), span)
 
 
-def _claim(scope: Scope, node: Node) -> Claim:
+def _claim(scope: Scope, node: Node) -> csp.Claim:
     match node.data:
         case "simple":
-            return Simple(cast("Literal['deadlockfree']", str(token(node, 0))))
+            return csp.Simple(cast("Literal['deadlockfree']", str(token(node, 0))))
         case "reaches":
             return _reaches(scope, node)
         case "refines":
             return _refines(scope, node)
         case _:
-            return Satisfies(
+            return csp.Satisfies(
                 resolve_formula(scope, [part for part in node.children if isinstance(part, Token)])
             )
 
 
-def _reaches(scope: Scope, node: Node) -> Claim:
+def _reaches(scope: Scope, node: Node) -> csp.Claim:
     goal, extreme = child(node, 0), optional(node, 1)
     if goal.data == "name" and str(token(goal, 0)) not in scope.names.kinds:
         name = str(token(goal, 0))
@@ -147,17 +136,17 @@ def _reaches(scope: Scope, node: Node) -> Claim:
         raise scope.error(goal, f"there is no condition `{name}`", hint)
     condition = resolve_expr(scope, goal)
     if extreme is None:
-        return Reaches(condition)
+        return csp.Reaches(condition)
     value = resolve_expr(scope, child(extreme, 1))
-    return Reaches(condition, "min" if token(extreme, 0) == "min" else "max", value)
+    return csp.Reaches(condition, "min" if token(extreme, 0) == "min" else "max", value)
 
 
-def _refines(scope: Scope, node: Node) -> Claim:
+def _refines(scope: Scope, node: Node) -> csp.Claim:
     written = maybe(node, 0)
     model = "T" if written is None else str(written)
     match model:
         case "T" | "F" | "FD":
-            return Refines(resolve_ref(scope, child(node, 1)), model)
+            return csp.Refines(resolve_ref(scope, child(node, 1)), model)
         case _:
             raise scope.error(
                 token(node, 0),

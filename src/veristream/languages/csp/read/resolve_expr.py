@@ -10,22 +10,9 @@ from lark import Token, Tree
 
 from veristream.errors import suggest
 from veristream.ir.text.read_tree import Branch, Node, child, children, token
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.constant import apply_binary, apply_unary, evaluate
 from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
-from veristream.languages.csp.syntax import (
-    Binary,
-    BinaryOp,
-    Bound,
-    Domain,
-    Expr,
-    Global,
-    Index,
-    Number,
-    Query,
-    QueryOp,
-    Unary,
-    UnaryOp,
-)
 from veristream.source import Span
 
 _STRENGTH = {
@@ -38,7 +25,7 @@ _STRENGTH = {
     **dict.fromkeys(("+", "-"), 7),
     **dict.fromkeys(("*", "/", "%"), 8),
 }
-_QUERIES: dict[str, QueryOp] = {
+_QUERIES: dict[str, csp.QueryOp] = {
     "ccount": "count",
     "cempty": "empty",
     "cfull": "full",
@@ -48,11 +35,11 @@ _QUERIES: dict[str, QueryOp] = {
 _INSTANCES_MAX = 100_000
 
 
-def resolve_expr(scope: Scope, node: Node) -> Expr:
+def resolve_expr(scope: Scope, node: Node) -> csp.Expr:
     """Returns the expression of a parse tree, with constant subexpressions folded."""
     match node.data:
         case "number":
-            return Number(_number(token(node, 0)), scope.span(node))
+            return csp.Number(_number(token(node, 0)), scope.span(node))
         case "name":
             return _name(scope, node, str(token(node, 0)))
         case "element_of":
@@ -85,19 +72,19 @@ def resolve_constant(scope: Scope, node: Node, what: str) -> int:
     return value
 
 
-def resolve_indices(scope: Scope, node: Node) -> tuple[Index, ...]:
+def resolve_indices(scope: Scope, node: Node) -> tuple[csp.Index, ...]:
     """Returns the indices before an `@`; raises ModelError if one hides another name."""
-    found: list[Index] = []
+    found: list[csp.Index] = []
     for index in children(node):
         name = token(index, 0)
         check_fresh(scope, name, str(name), "index")
         if any(str(name) == other.name for other in found):
             raise scope.error(name, f"duplicate index `{name}`", "rename one of them")
-        found.append(Index(str(name), _domain(scope, child(index, 1))))
+        found.append(csp.Index(str(name), _domain(scope, child(index, 1))))
     return tuple(found)
 
 
-def expand_value(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Expr:
+def expand_value(scope: Scope, define: Define, arguments: tuple[csp.Expr, ...], span: Span) -> csp.Expr:
     """Expands a definition with arguments into an expression; raises ModelError if it is a program."""
     inner = enter(scope, define, arguments, span)
     found = value_body(define.body)
@@ -105,10 +92,10 @@ def expand_value(scope: Scope, define: Define, arguments: tuple[Expr, ...], span
         message = f"`{define.name}` is a program, not a value"
         raise inner.error(define.body, message, "a value is one expression: `#define f(x) x + 1;`")
     value = resolve_expr(inner, found)
-    return replace(value, span=span) if isinstance(value, Number) else value
+    return replace(value, span=span) if isinstance(value, csp.Number) else value
 
 
-def enter(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Scope:
+def enter(scope: Scope, define: Define, arguments: tuple[csp.Expr, ...], span: Span) -> Scope:
     """Returns the scope of a definition's body; raises ModelError if the definition is circular."""
     if define.name in scope.expanding:
         here = Scope(scope.names, define.source)
@@ -136,7 +123,7 @@ def value_body(body: Node) -> Node | None:
     return parts[0] if body.data == "statement" and len(parts) == 1 else None
 
 
-def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[Expr, ...]]:
+def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[csp.Expr, ...]]:
     """Returns the macro and the arguments of `call(m, ...)`; raises ModelError if there is none."""
     name = token(node, 1)
     arguments = children(node)
@@ -155,18 +142,18 @@ def find_macro(scope: Scope, node: Node) -> tuple[Define, tuple[Expr, ...]]:
     raise scope.error(name, f"there is no macro `{name}`", hint)
 
 
-def indices_of(scope: Scope, node: Node) -> tuple[Expr, ...]:
+def indices_of(scope: Scope, node: Node) -> tuple[csp.Expr, ...]:
     """Resolves the indices of `a[i][j]`."""
     return tuple(resolve_expr(scope, part) for part in children(node))
 
 
-def combine(op: BinaryOp, left: Expr, right: Expr, span: Span) -> Expr:
+def combine(op: csp.BinaryOp, left: csp.Expr, right: csp.Expr, span: Span) -> csp.Expr:
     """Applies an operator to two operands, folding it if both are numbers."""
-    if isinstance(left, Number) and isinstance(right, Number):
+    if isinstance(left, csp.Number) and isinstance(right, csp.Number):
         value = apply_binary(op, left.value, right.value)
         if value is not None:
-            return Number(value, span)
-    return Binary(op, left, right, span)
+            return csp.Number(value, span)
+    return csp.Binary(op, left, right, span)
 
 
 def _number(written: Token) -> int:
@@ -179,27 +166,27 @@ def _number(written: Token) -> int:
             return int(written)
 
 
-def _name(scope: Scope, node: Node, name: str) -> Expr:
+def _name(scope: Scope, node: Node, name: str) -> csp.Expr:
     names, span = scope.names, scope.span(node)
     if name in scope.arrays:
         raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
     if name in scope.local:
-        return Bound(scope.local[name], span)
+        return csp.Bound(scope.local[name], span)
     if name in scope.bound:
         value = scope.bound[name]
-        return Bound(value.name, span) if isinstance(value, Bound) else value
+        return csp.Bound(value.name, span) if isinstance(value, csp.Bound) else value
     if name in names.constants:
-        return Number(names.constants[name].value, span)
+        return csp.Number(names.constants[name].value, span)
     if name in names.defines:
         return expand_value(scope, names.defines[name], (), span)
     if name in names.variables:
         if names.variables[name].shape:
             raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
-        return Global(name, (), span)
+        return csp.Global(name, (), span)
     raise unknown(scope, node, name)
 
 
-def _element(scope: Scope, node: Node) -> Expr:
+def _element(scope: Scope, node: Node) -> csp.Expr:
     name = str(token(node, 0))
     if name in scope.arrays:
         message = f"elements of the local array `{name}` cannot be read"
@@ -207,7 +194,7 @@ def _element(scope: Scope, node: Node) -> Expr:
     return global_element(scope, node)
 
 
-def global_element(scope: Scope, node: Node) -> Global:
+def global_element(scope: Scope, node: Node) -> csp.Global:
     """Resolves `a[i]` or `a[i][j]` of a global array; a single index addresses the flattened array."""
     name = str(token(node, 0))
     if name in scope.bound or name in scope.local or name in scope.names.constants:
@@ -219,13 +206,13 @@ def global_element(scope: Scope, node: Node) -> Global:
         raise scope.error(node, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
     if len(indices) not in {1, len(shape)}:
         raise scope.error(node, f"`{name}` takes {len(shape)} indices, not {len(indices)}")
-    return Global(name, indices, scope.span(node))
+    return csp.Global(name, indices, scope.span(node))
 
 
-def _row(scope: Scope, node: Node) -> Expr:
+def _row(scope: Scope, node: Node) -> csp.Expr:
     """Groups a flat row of operands and operators by precedence; all operators associate to the left."""
-    operands: list[Expr] = []
-    operators: list[BinaryOp] = []
+    operands: list[csp.Expr] = []
+    operators: list[csp.BinaryOp] = []
     starts: list[int] = []
     prefixes: list[Token] = []
     end, wants_operand = scope.span(node).end, True
@@ -241,7 +228,7 @@ def _row(scope: Scope, node: Node) -> Expr:
             prefixes.append(part)
         elif isinstance(part, Token):
             reduce(_STRENGTH[part])
-            operators.append(cast(BinaryOp, str(part)))
+            operators.append(cast(csp.BinaryOp, str(part)))
             wants_operand = True
         else:
             end = scope.span(part).end
@@ -252,35 +239,35 @@ def _row(scope: Scope, node: Node) -> Expr:
     return operands[0]
 
 
-def _prefixed(scope: Scope, prefixes: list[Token], node: Node) -> Expr:
+def _prefixed(scope: Scope, prefixes: list[Token], node: Node) -> csp.Expr:
     operand, end = resolve_expr(scope, node), scope.span(node).end
     for prefix in reversed(prefixes):
         if prefix == "+":
             continue
-        op, span = cast(UnaryOp, str(prefix)), Span(scope.source, scope.span(prefix).start, end)
-        if isinstance(operand, Number):
-            operand = Number(apply_unary(op, operand.value), span)
+        op, span = cast(csp.UnaryOp, str(prefix)), Span(scope.source, scope.span(prefix).start, end)
+        if isinstance(operand, csp.Number):
+            operand = csp.Number(apply_unary(op, operand.value), span)
         else:
-            operand = Unary(op, operand, span)
+            operand = csp.Unary(op, operand, span)
     return operand
 
 
-def _indexed(scope: Scope, node: Node) -> Expr:
+def _indexed(scope: Scope, node: Node) -> csp.Expr:
     """Expands `&& i:{0..2}@c` into the conjunction over all values."""
-    op = cast(BinaryOp, str(token(node, 0)))
+    op = cast(csp.BinaryOp, str(token(node, 0)))
     indices = resolve_indices(scope, child(node, 1))
     values = [_values(scope, child(node, 1), index.domain) for index in indices]
-    result: Expr | None = None
+    result: csp.Expr | None = None
     for chosen in product(*values):
-        bound = {index.name: Number(value) for index, value in zip(indices, chosen, strict=True)}
+        bound = {index.name: csp.Number(value) for index, value in zip(indices, chosen, strict=True)}
         case = resolve_expr(replace(scope, bound={**scope.bound, **bound}), child(node, 2))
         result = case if result is None else combine(op, result, case, scope.span(node))
-    return Number(int(op == "&&"), scope.span(node)) if result is None else result
+    return csp.Number(int(op == "&&"), scope.span(node)) if result is None else result
 
 
-def _values(scope: Scope, node: Node, domain: Domain) -> list[int]:
+def _values(scope: Scope, node: Node, domain: csp.Domain) -> list[int]:
     bounds = [part for part in (domain.low, domain.high, *domain.values) if part is not None]
-    known = [part.value for part in bounds if isinstance(part, Number)]
+    known = [part.value for part in bounds if isinstance(part, csp.Number)]
     if len(known) < len(bounds):
         hint = "use numbers and constants; if the range varies, write the condition out by hand"
         raise scope.error(node, "the range of an indexed condition must be constant", hint)
@@ -291,7 +278,7 @@ def _values(scope: Scope, node: Node, domain: Domain) -> list[int]:
     return list(range(known[0], known[1] + 1))
 
 
-def _domain(scope: Scope, node: Node) -> Domain:
+def _domain(scope: Scope, node: Node) -> csp.Domain:
     parts = tuple(resolve_expr(scope, part) for part in children(node))
     for part, written in zip(parts, children(node), strict=True):
         if uses_globals(part):
@@ -299,29 +286,29 @@ def _domain(scope: Scope, node: Node) -> Domain:
             raise scope.error(written, "the values of an index cannot depend on variables", hint)
     span = scope.span(node)
     if node.data == "values":
-        return Domain(values=parts, span=span)
+        return csp.Domain(values=parts, span=span)
     low, high = parts
-    if isinstance(low, Number) and isinstance(high, Number) and low.value > high.value:
+    if isinstance(low, csp.Number) and isinstance(high, csp.Number) and low.value > high.value:
         raise scope.error(
             node, f"the range {low.value}..{high.value} is empty", "write the lower bound first"
         )
-    return Domain(low, high, span=span)
+    return csp.Domain(low, high, span=span)
 
 
-def uses_globals(expr: Expr) -> bool:
+def uses_globals(expr: csp.Expr) -> bool:
     """Whether the value depends on variables or channels."""
     match expr:
-        case Global() | Query():
+        case csp.Global() | csp.Query():
             return True
-        case Unary(_, operand):
+        case csp.Unary(_, operand):
             return uses_globals(operand)
-        case Binary(_, left, right):
+        case csp.Binary(_, left, right):
             return uses_globals(left) or uses_globals(right)
         case _:
             return False
 
 
-def _invoke(scope: Scope, node: Node) -> Expr:
+def _invoke(scope: Scope, node: Node) -> csp.Expr:
     name = str(token(node, 1))
     if name in _QUERIES and (name, len(children(node))) not in scope.names.macros:
         return _query(scope, node, _QUERIES[name])
@@ -329,17 +316,17 @@ def _invoke(scope: Scope, node: Node) -> Expr:
     return expand_value(scope, define, arguments, scope.span(node))
 
 
-def _query(scope: Scope, node: Node, op: QueryOp) -> Expr:
+def _query(scope: Scope, node: Node, op: csp.QueryOp) -> csp.Expr:
     arguments = children(node)
     if len(arguments) != 1 or arguments[0].data not in {"name", "element_of"}:
         raise scope.error(
             node, f"`{token(node, 1)}` takes one channel", f"write `call({token(node, 1)}, c)`"
         )
     name, indices = resolve_channel(scope, token(arguments[0], 0), arguments[0])
-    return Query(op, name, indices, scope.span(node))
+    return csp.Query(op, name, indices, scope.span(node))
 
 
-def resolve_channel(scope: Scope, name: Token, place: Branch) -> tuple[str, tuple[Expr, ...]]:
+def resolve_channel(scope: Scope, name: Token, place: Branch) -> tuple[str, tuple[csp.Expr, ...]]:
     """Returns a declared channel and its indices; `place` is the whole of `c` or `c[i]`."""
     channel = scope.names.channels.get(str(name))
     if channel is None:

@@ -12,6 +12,7 @@ from lark import Token, Tree
 
 from veristream.errors import suggest
 from veristream.ir.text.read_tree import Branch, Node, child, children, maybe, optional, token
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.names import Scope
 from veristream.languages.csp.read.resolve_expr import (
     resolve_channel,
@@ -20,41 +21,13 @@ from veristream.languages.csp.read.resolve_expr import (
     uses_globals,
 )
 from veristream.languages.csp.read.resolve_program import resolve_program
-from veristream.languages.csp.syntax import (
-    Assert,
-    Atomic,
-    Binder,
-    Case,
-    Choice,
-    ChoiceKind,
-    Conditional,
-    Copies,
-    Event,
-    Events,
-    Expr,
-    Guard,
-    Hide,
-    Input,
-    Interrupt,
-    Number,
-    Operator,
-    Output,
-    Parallel,
-    Prefix,
-    Process,
-    Ref,
-    Replicated,
-    Sequence,
-    Skip,
-    Stop,
-)
 from veristream.source import Span
 
-Head: TypeAlias = Prefix | Output | Input
+Head: TypeAlias = csp.Prefix | csp.Output | csp.Input
 
 _LOOSEST_FIRST = ("BAR3", "BAR2", "BOX", "DIAMOND", "STARBOX", "INTERRUPT")
-_CHOICES: dict[str, ChoiceKind] = {"BOX": "general", "DIAMOND": "internal", "STARBOX": "external"}
-_REPLICATED: dict[str, Operator] = {
+_CHOICES: dict[str, csp.ChoiceKind] = {"BOX": "general", "DIAMOND": "internal", "STARBOX": "external"}
+_REPLICATED: dict[str, csp.Operator] = {
     **_CHOICES,
     "BAR3": "interleave",
     "BAR2": "parallel",
@@ -63,7 +36,7 @@ _REPLICATED: dict[str, Operator] = {
 _HEADS = {"prefix", "silent", "choice_of_events", "output", "input"}
 
 
-def resolve_process(scope: Scope, node: Node) -> Process:
+def resolve_process(scope: Scope, node: Node) -> csp.Process:
     """Returns the process of a parse tree; raises ModelError if it is invalid."""
     match node.data:
         case "process":
@@ -71,14 +44,14 @@ def resolve_process(scope: Scope, node: Node) -> Process:
         case "replicated":
             indices = resolve_indices(scope, child(node, 1))
             body = resolve_process(scope.binding(*(index.name for index in indices)), child(node, 2))
-            return Replicated(_REPLICATED[token(node, 0).type], indices, body, scope.span(node))
+            return csp.Replicated(_REPLICATED[token(node, 0).type], indices, body, scope.span(node))
         case "copies":
             return _copies(scope, node)
         case _:
             return _term(scope, node)
 
 
-def resolve_ref(scope: Scope, node: Node) -> Ref:
+def resolve_ref(scope: Scope, node: Node) -> csp.Ref:
     """Resolves a reference; raises ModelError if the process is undefined or takes other arguments."""
     written, arguments = token(node, 0), optional(node, 1)
     name, processes = str(written), scope.names.processes
@@ -93,44 +66,44 @@ def resolve_ref(scope: Scope, node: Node) -> Ref:
         plural = "argument" if processes[name] == 1 else "arguments"
         message = f"`{name}` takes {processes[name]} {plural}, not {len(values)}"
         raise scope.error(node, message, "pass one value for each parameter of its definition")
-    return Ref(name, values, scope.span(node))
+    return csp.Ref(name, values, scope.span(node))
 
 
-def resolve_events(scope: Scope, node: Node) -> tuple[Events, ...]:
+def resolve_events(scope: Scope, node: Node) -> tuple[csp.Events, ...]:
     """Resolves the events of an alphabet or of a hidden set."""
     found = []
     for part in children(node):
         if part.data == "event":
-            found.append(Events(_event(scope, part)))
+            found.append(csp.Events(_event(scope, part)))
             continue
         indices = resolve_indices(scope, child(part, 0))
         inner = scope.binding(*(index.name for index in indices))
-        found.append(Events(_event(inner, child(part, 1)), indices))
+        found.append(csp.Events(_event(inner, child(part, 1)), indices))
     return tuple(found)
 
 
-def _event(scope: Scope, node: Node) -> Event:
+def _event(scope: Scope, node: Node) -> csp.Event:
     if token(node, 0).type == "TAU":
         raise scope.error(
             node, "`tau` takes no arguments and cannot be in a set of events", "give the event a name"
         )
     arguments = tuple(resolve_expr(scope, part) for part in children(node))
-    return Event(str(token(node, 0)), arguments, scope.span(node))
+    return csp.Event(str(token(node, 0)), arguments, scope.span(node))
 
 
-def _copies(scope: Scope, node: Node) -> Process:
-    count: Expr | None = None
+def _copies(scope: Scope, node: Node) -> csp.Process:
+    count: csp.Expr | None = None
     written = maybe(node, 1)
     if isinstance(written, Tree):
         count = resolve_expr(scope, written)
-        if uses_globals(count) or (isinstance(count, Number) and count.value < 0):
+        if uses_globals(count) or (isinstance(count, csp.Number) and count.value < 0):
             raise scope.error(
                 written, "the number of copies must be a non-negative constant", "use `#define N 3;`"
             )
-    return Copies(count, resolve_process(scope, child(node, 2)), scope.span(node))
+    return csp.Copies(count, resolve_process(scope, child(node, 2)), scope.span(node))
 
 
-def _row(scope: Scope, parts: list[Branch]) -> Process:
+def _row(scope: Scope, parts: list[Branch]) -> csp.Process:
     """Resolves a flat row of terms and operators by splitting it at the loosest operator."""
     for kind in _LOOSEST_FIRST:
         groups = _split(parts, kind)
@@ -140,33 +113,33 @@ def _row(scope: Scope, parts: list[Branch]) -> Process:
     return _hidden(scope, parts)
 
 
-def _join(kind: str, branches: tuple[Process, ...], span: Span) -> Process:
+def _join(kind: str, branches: tuple[csp.Process, ...], span: Span) -> csp.Process:
     match kind:
         case "BAR3" | "BAR2":
-            return Parallel(kind == "BAR3", branches, span)
+            return csp.Parallel(kind == "BAR3", branches, span)
         case "INTERRUPT":
             process = branches[0]
             for by in branches[1:]:
-                process = Interrupt(process, by, span)
+                process = csp.Interrupt(process, by, span)
             return process
         case _:
-            return Choice(_CHOICES[kind], branches, span)
+            return csp.Choice(_CHOICES[kind], branches, span)
 
 
-def _hidden(scope: Scope, parts: list[Branch]) -> Process:
+def _hidden(scope: Scope, parts: list[Branch]) -> csp.Process:
     """Resolves `P; Q \\ {a}`, which hides in the whole sequence."""
     hides = [part for part in parts if isinstance(part, Tree) and part.data == "hide"]
     sequence = parts[: len(parts) - len(hides)]
     misplaced = [part for part in sequence if isinstance(part, Tree) and part.data == "hide"]
     if misplaced:
         raise scope.error(misplaced[0], "the scope of this hiding is ambiguous", "write `(P \\ {a}); Q`")
-    process: Process | None = None
+    process: csp.Process | None = None
     for group in _split(sequence, "SEMI"):
         part = resolve_process(scope, cast(Node, group[0]))
-        process = part if process is None else Sequence(process, part, _span(scope, sequence))
+        process = part if process is None else csp.Sequence(process, part, _span(scope, sequence))
     assert process is not None
     for hide in hides:
-        process = Hide(process, resolve_events(scope, child(hide, 0)), _span(scope, parts))
+        process = csp.Hide(process, resolve_events(scope, child(hide, 0)), _span(scope, parts))
     return process
 
 
@@ -184,7 +157,7 @@ def _span(scope: Scope, parts: list[Branch]) -> Span:
     return Span(scope.source, scope.span(parts[0]).start, scope.span(parts[-1]).end)
 
 
-def _term(scope: Scope, node: Node) -> Process:
+def _term(scope: Scope, node: Node) -> csp.Process:
     """Resolves a chain of events and the process at its end; a loop, since chains can be long."""
     chain: list[tuple[Head, ...]] = []
     while node.data in _HEADS:
@@ -193,25 +166,25 @@ def _term(scope: Scope, node: Node) -> Process:
     process = _atom(scope, node)
     for heads in reversed(chain):
         led = tuple(replace(head, then=process) for head in heads)
-        process = led[0] if len(led) == 1 else Choice("general", led, led[0].span)
+        process = led[0] if len(led) == 1 else csp.Choice("general", led, led[0].span)
     return process
 
 
 def _heads(scope: Scope, node: Node) -> tuple[tuple[Head, ...], Scope, Node]:
     """Returns the events before an arrow, the scope after it, and the parse tree of what follows it."""
-    span, nothing = scope.span(node), Stop()
+    span, nothing = scope.span(node), csp.Stop()
     last = child(node, -1)
     match node.data:
         case "prefix":
             event, block = child(node, 0), optional(node, 1)
             program = resolve_program(scope, block)
-            return (Prefix(_performed(scope, event), program, nothing, span),), scope, last
+            return (csp.Prefix(_performed(scope, event), program, nothing, span),), scope, last
         case "silent":
-            return (Prefix(None, resolve_program(scope, child(node, 0)), nothing, span),), scope, last
+            return (csp.Prefix(None, resolve_program(scope, child(node, 0)), nothing, span),), scope, last
         case "choice_of_events":
             events = children(node)[:-1]
             heads = tuple(
-                Prefix(_listed(scope, event), None, nothing, scope.span(event)) for event in events
+                csp.Prefix(_listed(scope, event), None, nothing, scope.span(event)) for event in events
             )
             return heads, scope, last
         case "output":
@@ -221,7 +194,7 @@ def _heads(scope: Scope, node: Node) -> tuple[tuple[Head, ...], Scope, Node]:
             return (head,), after, last
 
 
-def _performed(scope: Scope, node: Node) -> Event | None:
+def _performed(scope: Scope, node: Node) -> csp.Event | None:
     """Returns the event of a prefix, or None for tau."""
     if token(node, 0).type == "TAU" and len(node.children) == 1:
         return None
@@ -230,7 +203,7 @@ def _performed(scope: Scope, node: Node) -> Event | None:
     return event
 
 
-def _listed(scope: Scope, node: Node) -> Event | None:
+def _listed(scope: Scope, node: Node) -> csp.Event | None:
     """Resolves an event of `(a, b) -> P`, which was parsed as a process."""
     if node.data == "bare_event" or (node.data == "reference" and optional(node, 1) is None):
         written: list[Branch] = [token(node, 0), *children(node)]
@@ -240,25 +213,25 @@ def _listed(scope: Scope, node: Node) -> Event | None:
     )
 
 
-def _output(scope: Scope, node: Node, then: Process) -> Output:
+def _output(scope: Scope, node: Node, then: csp.Process) -> csp.Output:
     channel, fields, block = _channel_of(scope, node), optional(node, 2), optional(node, 3)
     written = children(fields) if fields is not None else []
     if written and isinstance(written[0].children[0], Token) and written[0].children[0].type == "NOT":
         raise scope.error(written[0], "`!!` is ambiguous", "to send a negation write `c!(!x)`")
     values = tuple(resolve_expr(scope, value) for value in written)
-    return Output(*channel, values, resolve_program(scope, block), then, scope.span(node))
+    return csp.Output(*channel, values, resolve_program(scope, block), then, scope.span(node))
 
 
-def _channel_of(scope: Scope, node: Node) -> tuple[str, tuple[Expr, ...]]:
+def _channel_of(scope: Scope, node: Node) -> tuple[str, tuple[csp.Expr, ...]]:
     written = node.children[0]
     return resolve_channel(scope, written if isinstance(written, Token) else token(written, 0), written)
 
 
-def _input(scope: Scope, node: Node, then: Process) -> tuple[Input, Scope]:
+def _input(scope: Scope, node: Node, then: csp.Process) -> tuple[csp.Input, Scope]:
     """Resolves an input; returns it with the scope in which its fields are bound."""
     channel = _channel_of(scope, node)
     guard, written, block = optional(node, 2), optional(node, 3), optional(node, 4)
-    fields: list[Binder | Expr] = []
+    fields: list[csp.Binder | csp.Expr] = []
     bound: list[str] = []
     for part in children(written) if written is not None else ():
         name = _binds(scope, part)
@@ -269,11 +242,11 @@ def _input(scope: Scope, node: Node, then: Process) -> tuple[Input, Scope]:
             hint = f"give the second field another name and compare: `?[{name} == y]{name}.y`"
             raise scope.error(part, f"this input binds `{name}` twice", hint)
         bound.append(name)
-        fields.append(Binder(name, scope.span(part)))
+        fields.append(csp.Binder(name, scope.span(part)))
     inner = scope.binding(*bound)
     condition = resolve_expr(inner, child(guard, 0)) if guard is not None else None
     program = resolve_program(inner, block)
-    return Input(*channel, tuple(fields), condition, program, then, scope.span(node)), inner
+    return csp.Input(*channel, tuple(fields), condition, program, then, scope.span(node)), inner
 
 
 def _binds(scope: Scope, node: Node) -> str | None:
@@ -285,23 +258,25 @@ def _binds(scope: Scope, node: Node) -> str | None:
     return None if known else name
 
 
-def _atom(scope: Scope, node: Node) -> Process:
+def _atom(scope: Scope, node: Node) -> csp.Process:
     span = scope.span(node)
     match node.data:
         case "skip":
-            return Skip(span)
+            return csp.Skip(span)
         case "stop":
-            return Stop(span)
+            return csp.Stop(span)
         case "reference":
             return resolve_ref(scope, node)
         case "group":
             return resolve_process(scope, child(node, 0))
         case "guard":
-            return Guard(resolve_expr(scope, child(node, 0)), resolve_process(scope, child(node, 1)), span)
+            return csp.Guard(
+                resolve_expr(scope, child(node, 0)), resolve_process(scope, child(node, 1)), span
+            )
         case "atomic":
-            return Atomic(resolve_process(scope, child(node, 1)), span)
+            return csp.Atomic(resolve_process(scope, child(node, 1)), span)
         case "assertion_term":
-            return Assert(resolve_expr(scope, child(node, 1)), span)
+            return csp.Assert(resolve_expr(scope, child(node, 1)), span)
         case "case":
             return _case(scope, node)
         case "if_process" | "ifa_process" | "ifb_process":
@@ -322,21 +297,21 @@ def _atom(scope: Scope, node: Node) -> Process:
             return resolve_process(scope, node)
 
 
-def _conditional(scope: Scope, node: Node) -> Process:
+def _conditional(scope: Scope, node: Node) -> csp.Process:
     condition, then, *rest = children(node)
     test, span = resolve_expr(scope, condition), scope.span(node)
     if node.data == "ifb_process":
-        return Guard(test, resolve_process(scope, then), span)
-    otherwise = resolve_process(scope, rest[0]) if rest else Skip()
-    return Conditional(test, resolve_process(scope, then), otherwise, node.data == "ifa_process", span)
+        return csp.Guard(test, resolve_process(scope, then), span)
+    otherwise = resolve_process(scope, rest[0]) if rest else csp.Skip()
+    return csp.Conditional(test, resolve_process(scope, then), otherwise, node.data == "ifa_process", span)
 
 
-def _case(scope: Scope, node: Node) -> Process:
-    branches: list[tuple[Expr, Process]] = []
-    default: Process = Skip()
+def _case(scope: Scope, node: Node) -> csp.Process:
+    branches: list[tuple[csp.Expr, csp.Process]] = []
+    default: csp.Process = csp.Skip()
     for part in children(node):
         if part.data == "case_default":
             default = resolve_process(scope, child(part, 0))
         else:
             branches.append((resolve_expr(scope, child(part, 0)), resolve_process(scope, child(part, 1))))
-    return Case(tuple(branches), default, scope.span(node))
+    return csp.Case(tuple(branches), default, scope.span(node))

@@ -8,6 +8,7 @@ from math import prod
 from lark import Token
 
 from veristream.ir.text.read_tree import Node, child, children, optional, token
+from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.read.names import Define, Scope, check_fresh, unknown
 from veristream.languages.csp.read.resolve_expr import (
     combine,
@@ -20,24 +21,12 @@ from veristream.languages.csp.read.resolve_expr import (
     resolve_expr,
     value_body,
 )
-from veristream.languages.csp.syntax import (
-    Assign,
-    Bound,
-    Declare,
-    Expr,
-    Global,
-    If,
-    Number,
-    Program,
-    Statement,
-    While,
-)
 from veristream.source import Span
 
 _NO_EFFECT = "a statement must assign, as in `x = x + 1;`, or call a macro that does"
 
 
-def resolve_program(scope: Scope, block: Node | None) -> Program | None:
+def resolve_program(scope: Scope, block: Node | None) -> csp.Program | None:
     """Returns the program of an event, or None if it has none."""
     if block is None:
         return None
@@ -46,7 +35,7 @@ def resolve_program(scope: Scope, block: Node | None) -> Program | None:
 
 def check_define(scope: Scope, define: Define) -> None:
     """Raises ModelError if the body of a definition is invalid, even if nothing uses it."""
-    arguments = tuple(Bound(name) for name in define.parameters)
+    arguments = tuple(csp.Bound(name) for name in define.parameters)
     if value_body(define.body) is None or _is_program_name(scope, define.body):
         _expand(scope, define, arguments, define.span)
     else:
@@ -63,15 +52,15 @@ def _is_program_name(scope: Scope, body: Node) -> bool:
     return any(define is not None and value_body(define.body) is None for define in known)
 
 
-def _block(scope: Scope, node: Node) -> Program:
-    statements: list[Statement] = []
+def _block(scope: Scope, node: Node) -> csp.Program:
+    statements: list[csp.Statement] = []
     for part in children(node):
         found, scope = _statement(scope, part)
         statements += found
     return tuple(statements)
 
 
-def _statement(scope: Scope, node: Node) -> tuple[Program, Scope]:
+def _statement(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
     """Resolves a statement; returns it with the scope of the statements after it."""
     match node.data:
         case "local":
@@ -86,11 +75,11 @@ def _statement(scope: Scope, node: Node) -> tuple[Program, Scope]:
             condition, then, *rest = children(node)
             otherwise = _statement(scope, rest[0])[0] if rest else ()
             test = resolve_expr(scope, condition)
-            return (If(test, _statement(scope, then)[0], otherwise, scope.span(node)),), scope
+            return (csp.If(test, _statement(scope, then)[0], otherwise, scope.span(node)),), scope
         case "while":
             condition, body = children(node)
             test = resolve_expr(scope, condition)
-            return (While(test, _statement(scope, body)[0], scope.span(node)),), scope
+            return (csp.While(test, _statement(scope, body)[0], scope.span(node)),), scope
         case "step":
             return (_step(scope, node),), scope
         case _:
@@ -98,14 +87,14 @@ def _statement(scope: Scope, node: Node) -> tuple[Program, Scope]:
             return _assignments(scope, node), scope
 
 
-def _assignments(scope: Scope, node: Node) -> Program:
+def _assignments(scope: Scope, node: Node) -> csp.Program:
     """Resolves `x = y = e`, from the right; a statement without `=` must be a macro with a program."""
     *targets, value = children(node)
     if not targets:
         return _called(scope, node, value)
     if len(targets) == 1 and _is_array(scope, targets[0]) and _is_array(scope, value):
         return _copy(scope, node, str(token(targets[0], 0)), str(token(value, 0)))
-    statements: list[Statement] = []
+    statements: list[csp.Statement] = []
     assigned = resolve_expr(scope, value)
     for target in reversed(targets):
         statement = _assign(scope, target, assigned, scope.span(node))
@@ -121,18 +110,20 @@ def _is_array(scope: Scope, node: Node) -> bool:
     return not hidden and name in scope.names.variables and bool(scope.names.variables[name].shape)
 
 
-def _copy(scope: Scope, node: Node, target: str, value: str) -> Program:
+def _copy(scope: Scope, node: Node, target: str, value: str) -> csp.Program:
     """Expands `a = b` for arrays into assignments of the elements."""
     sizes = [len(scope.names.variables[name].initial) for name in (target, value)]
     if sizes[0] != sizes[1]:
         message = f"`{target}` has {sizes[0]} elements and `{value}` has {sizes[1]}"
         raise scope.error(node, message, "only arrays of the same size can be assigned")
     span = scope.span(node)
-    places = [(Number(place, span),) for place in range(sizes[0])]
-    return tuple(Assign(Global(target, at, span), Global(value, at, span), span=span) for at in places)
+    places = [(csp.Number(place, span),) for place in range(sizes[0])]
+    return tuple(
+        csp.Assign(csp.Global(target, at, span), csp.Global(value, at, span), span=span) for at in places
+    )
 
 
-def _called(scope: Scope, node: Node, value: Node) -> Program:
+def _called(scope: Scope, node: Node, value: Node) -> csp.Program:
     if value.data == "name":
         name = str(token(value, 0))
         define = scope.names.defines.get(name)
@@ -145,21 +136,21 @@ def _called(scope: Scope, node: Node, value: Node) -> Program:
     raise scope.error(node, "this statement has no effect", _NO_EFFECT)
 
 
-def _expand(scope: Scope, define: Define, arguments: tuple[Expr, ...], span: Span) -> Program:
+def _expand(scope: Scope, define: Define, arguments: tuple[csp.Expr, ...], span: Span) -> csp.Program:
     inner = enter(scope, define, arguments, span)
     if value_body(define.body) is not None and not _is_program_name(scope, define.body):
         raise inner.error(define.body, f"`{define.name}` is a value, not a program", _NO_EFFECT)
     return _statement(inner, define.body)[0]
 
 
-def _step(scope: Scope, node: Node) -> Statement:
+def _step(scope: Scope, node: Node) -> csp.Statement:
     target, sign = child(node, 0), token(node, 1)
     value = resolve_expr(scope, target)
-    changed = combine("+" if sign == "++" else "-", value, Number(1), scope.span(node))
+    changed = combine("+" if sign == "++" else "-", value, csp.Number(1), scope.span(node))
     return _assign(scope, target, changed, scope.span(node))
 
 
-def _assign(scope: Scope, target: Node, value: Expr, span: Span) -> Assign:
+def _assign(scope: Scope, target: Node, value: csp.Expr, span: Span) -> csp.Assign:
     if target.data not in {"name", "element_of"}:
         raise scope.error(target, "only variables can be assigned", _NO_EFFECT)
     written = token(target, 0)
@@ -170,12 +161,12 @@ def _assign(scope: Scope, target: Node, value: Expr, span: Span) -> Assign:
     if name in scope.local:
         if target.data == "element_of":
             raise scope.error(target, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
-        return Assign(Bound(scope.local[name], scope.span(target)), value, span=span)
+        return csp.Assign(csp.Bound(scope.local[name], scope.span(target)), value, span=span)
     if target.data == "element_of":
-        return Assign(global_element(scope, target), value, span=span)
+        return csp.Assign(global_element(scope, target), value, span=span)
     if scope.names.variables[name].shape:
         raise scope.error(target, f"`{name}` is an array", f"assign an element: `{name}[0] = ...`")
-    return Assign(Global(name, (), scope.span(target)), value, span=span)
+    return csp.Assign(csp.Global(name, (), scope.span(target)), value, span=span)
 
 
 def _check_assignable(scope: Scope, written: Token, name: str) -> None:
@@ -199,7 +190,7 @@ def _check_assignable(scope: Scope, written: Token, name: str) -> None:
         raise unknown(scope, written, name)
 
 
-def _assign_local_element(scope: Scope, target: Node, value: Expr, span: Span) -> Assign:
+def _assign_local_element(scope: Scope, target: Node, value: csp.Expr, span: Span) -> csp.Assign:
     name = str(token(target, 0))
     shape = scope.arrays[name]
     if target.data == "name":
@@ -209,11 +200,11 @@ def _assign_local_element(scope: Scope, target: Node, value: Expr, span: Span) -
         raise scope.error(target, f"`{name}` takes {len(shape)} indices, not {len(indices)}")
     flat = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=False):
-        flat = combine("+", combine("*", flat, Number(size), index.span), index, index.span)
-    return Assign(Bound(scope.local[name], scope.span(target)), value, flat, span)
+        flat = combine("+", combine("*", flat, csp.Number(size), index.span), index, index.span)
+    return csp.Assign(csp.Bound(scope.local[name], scope.span(target)), value, flat, span)
 
 
-def _local(scope: Scope, node: Node) -> tuple[Program, Scope]:
+def _local(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
     """Declares a local variable under a name that is unique in the program."""
     written, initial = token(node, 0), optional(node, 2)
     name = str(written)
@@ -231,10 +222,10 @@ def _local(scope: Scope, node: Node) -> tuple[Program, Scope]:
         hint = f"declare `var {name}[n];` and assign its elements"
         raise scope.error(initial, "a local array cannot have an initial value", hint)
     if not shape:
-        value = Number(0, scope.span(written)) if initial is None else resolve_expr(scope, initial)
-        return (Declare(unique, value, span=scope.span(node)),), after
+        value = csp.Number(0, scope.span(written)) if initial is None else resolve_expr(scope, initial)
+        return (csp.Declare(unique, value, span=scope.span(node)),), after
     if initial is not None or min(shape) < 1:
         message = f"the local array `{name}` needs a size of at least 1 and no initial value"
         raise scope.error(node, message)
     after = replace(after, arrays={**scope.arrays, name: shape})
-    return (Declare(unique, Number(0, scope.span(written)), prod(shape), scope.span(node)),), after
+    return (csp.Declare(unique, csp.Number(0, scope.span(written)), prod(shape), scope.span(node)),), after

@@ -8,6 +8,7 @@ from lark import Tree
 
 from veristream.errors import ModelError
 from veristream.ir.text.read_tree import Node, child, children, maybe, optional, token
+from veristream.languages.timed import syntax
 from veristream.languages.timed.read.expressions import (
     Scope,
     maybe_expression,
@@ -19,35 +20,13 @@ from veristream.languages.timed.read.expressions import (
     read_shape,
     read_type,
 )
-from veristream.languages.timed.syntax import (
-    Block,
-    ChannelPriority,
-    Declaration,
-    Evaluate,
-    Expression,
-    For,
-    ForEach,
-    Function,
-    If,
-    Initial,
-    InitialList,
-    IntType,
-    Name,
-    Nothing,
-    Parameter,
-    Return,
-    Statement,
-    TypeDefinition,
-    Variable,
-    While,
-)
 
 _DECLARATIONS = {"variables", "old_constants", "typedef", "function", "priority"}
 
 
-def read_declarations(scope: Scope, nodes: list[Node]) -> tuple[Declaration, ...]:
+def read_declarations(scope: Scope, nodes: list[Node]) -> tuple[syntax.Declaration, ...]:
     """Reads the declarations among the nodes, in order, and adds their types to the scope."""
-    found: list[Declaration] = []
+    found: list[syntax.Declaration] = []
     for node in nodes:
         match node.data:
             case "variables" | "old_constants" | "typedef":
@@ -59,7 +38,7 @@ def read_declarations(scope: Scope, nodes: list[Node]) -> tuple[Declaration, ...
     return tuple(found)
 
 
-def _read_locals(scope: Scope, node: Node) -> Iterator[Variable | TypeDefinition]:
+def _read_locals(scope: Scope, node: Node) -> Iterator[syntax.Variable | syntax.TypeDefinition]:
     """Reads variables, constants and types, which a block can declare too."""
     match node.data:
         case "variables":
@@ -70,17 +49,17 @@ def _read_locals(scope: Scope, node: Node) -> Iterator[Variable | TypeDefinition
             yield from _read_old_constants(scope, node)
 
 
-def _read_variables(scope: Scope, node: Node) -> Iterator[Variable]:
+def _read_variables(scope: Scope, node: Node) -> Iterator[syntax.Variable]:
     kind, prefixes = read_prefixed(scope, child(node, 0))
     for part in children(node)[1:]:
         name, shape, initial = str(token(part, 0)), read_shape(scope, child(part, 1)), optional(part, 3)
         value = None if initial is None else _read_initial(scope, initial)
         scope.types.discard(name)
         span = scope.span(part)
-        yield Variable(name, kind, shape, value, "const" in prefixes, "meta" in prefixes, span)
+        yield syntax.Variable(name, kind, shape, value, "const" in prefixes, "meta" in prefixes, span)
 
 
-def _read_old_constants(scope: Scope, node: Node) -> Iterator[Variable]:
+def _read_old_constants(scope: Scope, node: Node) -> Iterator[syntax.Variable]:
     """`const N 5, M 6;`."""
     for part in children(node):
         written, span = child(part, 2), scope.span(part)
@@ -88,48 +67,48 @@ def _read_old_constants(scope: Scope, node: Node) -> Iterator[Variable]:
         value = _read_initial(scope, written) if is_list else read_old_value(scope, written)
         name, shape = str(token(part, 0)), read_shape(scope, child(part, 1))
         scope.types.discard(name)
-        yield Variable(name, IntType(span=span), shape, value, constant=True, span=span)
+        yield syntax.Variable(name, syntax.IntType(span=span), shape, value, constant=True, span=span)
 
 
-def _read_initial(scope: Scope, node: Node) -> Initial:
+def _read_initial(scope: Scope, node: Node) -> syntax.Initial:
     if node.data != "list":
         return read_expression(scope, node)
     items = []
     for item in children(node):
         name = maybe(item, 0)
         items.append((None if name is None else str(name), _read_initial(scope, child(item, 1))))
-    return InitialList(tuple(items), scope.span(node))
+    return syntax.InitialList(tuple(items), scope.span(node))
 
 
-def _read_types(scope: Scope, node: Node) -> Iterator[TypeDefinition]:
+def _read_types(scope: Scope, node: Node) -> Iterator[syntax.TypeDefinition]:
     kind, _ = read_prefixed(scope, child(node, 0))  # `const` and `meta` do not affect the values of a type
     for part in children(node)[1:]:
         name = str(token(part, 0))
-        yield TypeDefinition(name, kind, read_shape(scope, child(part, 1)), scope.span(part))
+        yield syntax.TypeDefinition(name, kind, read_shape(scope, child(part, 1)), scope.span(part))
         scope.types.add(name)
 
 
-def _read_priority(scope: Scope, node: Node) -> ChannelPriority:
-    levels: list[tuple[Expression, ...]] = []
+def _read_priority(scope: Scope, node: Node) -> syntax.ChannelPriority:
+    levels: list[tuple[syntax.Expression, ...]] = []
     for level in children(node):
-        channels: list[Expression] = []
+        channels: list[syntax.Expression] = []
         for part in level.children:
             if isinstance(part, Tree):
                 channels.append(read_channel(scope, part))
             else:
-                channels.append(Name("default", scope.span(part)))
+                channels.append(syntax.Name("default", scope.span(part)))
         levels.append(tuple(channels))
-    return ChannelPriority(tuple(levels), scope.span(node))
+    return syntax.ChannelPriority(tuple(levels), scope.span(node))
 
 
-def _read_function(scope: Scope, node: Node) -> Function:
+def _read_function(scope: Scope, node: Node) -> syntax.Function:
     result, inner = read_type(scope, child(node, 0)), scope.inner()
     parameters = read_parameters(inner, optional(node, 2))
     body = _read_block(inner, child(node, 3))
-    return Function(str(token(node, 1)), result, parameters, body, scope.span(token(node, 1)))
+    return syntax.Function(str(token(node, 1)), result, parameters, body, scope.span(token(node, 1)))
 
 
-def read_parameters(scope: Scope, node: Node | None) -> tuple[Parameter, ...]:
+def read_parameters(scope: Scope, node: Node | None) -> tuple[syntax.Parameter, ...]:
     """Reads the parameters of a function, template or instance.
 
     In the style of UPPAAL 3, `(int a, b; const c)`, a type applies to all names that follow it, `const`
@@ -139,7 +118,7 @@ def read_parameters(scope: Scope, node: Node | None) -> tuple[Parameter, ...]:
         return ()
     parts = children(node)
     old = any(part.data != "parameter" for part in parts)
-    found: list[Parameter] = []
+    found: list[syntax.Parameter] = []
     for part in parts:
         if part.data != "old_separator":
             found.append(_read_parameter(scope, part, old, found[-1:]))
@@ -147,7 +126,9 @@ def read_parameters(scope: Scope, node: Node | None) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def _read_parameter(scope: Scope, node: Node, old: bool, before: list[Parameter]) -> Parameter:
+def _read_parameter(
+    scope: Scope, node: Node, old: bool, before: list[syntax.Parameter]
+) -> syntax.Parameter:
     span = scope.span(node)
     match node.data:
         case "parameter":
@@ -155,24 +136,24 @@ def _read_parameter(scope: Scope, node: Node, old: bool, before: list[Parameter]
             name, shape = str(token(node, 2)), read_shape(scope, child(node, 3))
             constant = "const" in prefixes
             reference = maybe(node, 1) is not None or (old and not constant)
-            return Parameter(name, kind, shape, reference, constant, span)
+            return syntax.Parameter(name, kind, shape, reference, constant, span)
         case "old_parameter":
-            kind, reference, constant = IntType(span=span), False, True
+            kind, reference, constant = syntax.IntType(span=span), False, True
         case _ if not before:
             message = f"the parameter `{token(node, 0)}` has no type"
             raise ModelError(message, span, f"write `int {token(node, 0)}`")
         case _:
             kind, reference, constant = before[0].type, before[0].reference, before[0].constant
     shape = read_shape(scope, child(node, 1))
-    return Parameter(str(token(node, 0)), kind, shape, reference, constant, span)
+    return syntax.Parameter(str(token(node, 0)), kind, shape, reference, constant, span)
 
 
 # --- Statements
 
 
-def _read_block(scope: Scope, node: Node) -> Block:
-    declarations: list[Variable | TypeDefinition] = []
-    statements: list[Statement] = []
+def _read_block(scope: Scope, node: Node) -> syntax.Block:
+    declarations: list[syntax.Variable | syntax.TypeDefinition] = []
+    statements: list[syntax.Statement] = []
     for part in children(node):
         if part.data not in _DECLARATIONS:
             statements.append(_read_statement(scope, part))
@@ -181,18 +162,18 @@ def _read_block(scope: Scope, node: Node) -> Block:
             raise ModelError("declarations must precede statements", scope.span(part), hint)
         else:
             declarations += _read_locals(scope, part)
-    return Block(tuple(declarations), tuple(statements), scope.span(node))
+    return syntax.Block(tuple(declarations), tuple(statements), scope.span(node))
 
 
-def _read_statement(scope: Scope, node: Node) -> Statement:
+def _read_statement(scope: Scope, node: Node) -> syntax.Statement:
     span = scope.span(node)
     match node.data:
         case "block":
             return _read_block(scope.inner(), node)
         case "evaluate":
-            return Evaluate(read_expression(scope, child(node, 0)), span)
+            return syntax.Evaluate(read_expression(scope, child(node, 0)), span)
         case "for":
-            return For(
+            return syntax.For(
                 read_expressions(scope, optional(node, 0)),
                 maybe_expression(scope, optional(node, 1)),
                 read_expressions(scope, optional(node, 2)),
@@ -201,20 +182,20 @@ def _read_statement(scope: Scope, node: Node) -> Statement:
             )
         case "foreach":
             name, kind = str(token(node, 0)), read_type(scope, child(node, 1))
-            return ForEach(name, kind, _read_statement(scope, child(node, 2)), span)
+            return syntax.ForEach(name, kind, _read_statement(scope, child(node, 2)), span)
         case "while":
             condition = child(node, 0)
-            return While(
+            return syntax.While(
                 read_expression(scope, condition), _read_statement(scope, child(node, 1)), span=span
             )
         case "do":
             body, condition = _read_statement(scope, child(node, 0)), child(node, 1)
-            return While(read_expression(scope, condition), body, body_first=True, span=span)
+            return syntax.While(read_expression(scope, condition), body, body_first=True, span=span)
         case "if":
             branches = [_read_statement(scope, part) for part in children(node)[1:]]
             otherwise = branches[1] if len(branches) > 1 else None
-            return If(read_expression(scope, child(node, 0)), branches[0], otherwise, span)
+            return syntax.If(read_expression(scope, child(node, 0)), branches[0], otherwise, span)
         case "return":
-            return Return(maybe_expression(scope, optional(node, 0)), span)
+            return syntax.Return(maybe_expression(scope, optional(node, 0)), span)
         case _:
-            return Nothing(span)
+            return syntax.Nothing(span)

@@ -10,34 +10,7 @@ from lark import Token
 
 from veristream.errors import ModelError
 from veristream.ir.text.read_tree import Branch, Node, child, children, optional, span_of, token
-from veristream.languages.timed.syntax import (
-    Assignment,
-    AssignOp,
-    Binary,
-    BinaryOp,
-    Call,
-    ChannelType,
-    Deadlock,
-    Expression,
-    Increment,
-    Index,
-    IntType,
-    Member,
-    Name,
-    NamedType,
-    Number,
-    PlainType,
-    ProcessCall,
-    Quantified,
-    QuantifierOp,
-    ScalarType,
-    StructField,
-    StructType,
-    Ternary,
-    Type,
-    Unary,
-    UnaryOp,
-)
+from veristream.languages.timed import syntax
 from veristream.source import Source, Span
 
 BUILTIN_TYPES = frozenset({"int8_t", "uint8_t", "int16_t", "uint16_t", "int32_t"})
@@ -86,7 +59,7 @@ def join(first: Span, last: Span) -> Span:
 # --- Expressions
 
 
-def read_expression(scope: Scope, node: Node) -> Expression:
+def read_expression(scope: Scope, node: Node) -> syntax.Expression:
     """Builds the expression from a flat row of operands and operators."""
     row = _Row(scope, node.children)
     found = row.assignment()
@@ -94,29 +67,29 @@ def read_expression(scope: Scope, node: Node) -> Expression:
     return found
 
 
-def maybe_expression(scope: Scope, node: Node | None) -> Expression | None:
+def maybe_expression(scope: Scope, node: Node | None) -> syntax.Expression | None:
     """Reads an optional expression."""
     return None if node is None else read_expression(scope, node)
 
 
-def read_expressions(scope: Scope, node: Node | None) -> tuple[Expression, ...]:
+def read_expressions(scope: Scope, node: Node | None) -> tuple[syntax.Expression, ...]:
     """Reads an optional list of expressions."""
     return () if node is None else tuple(read_expression(scope, part) for part in children(node))
 
 
-def conjunction(parts: Sequence[Expression]) -> Expression | None:
+def conjunction(parts: Sequence[syntax.Expression]) -> syntax.Expression | None:
     """Returns the conjunction of the conditions, or None if there are none."""
     if not parts:
         return None
     whole = parts[0]
     for part in parts[1:]:
-        whole = Binary("and", whole, part, join(whole.span, part.span))
+        whole = syntax.Binary("and", whole, part, join(whole.span, part.span))
     return whole
 
 
-def refuse_assignment(condition: Expression) -> None:
+def refuse_assignment(condition: syntax.Expression) -> None:
     """Raises ModelError if the condition is an assignment such as `x = 5`."""
-    if isinstance(condition, Assignment):
+    if isinstance(condition, syntax.Assignment):
         raise ModelError("a condition cannot assign", condition.span, "use `==` to compare")
 
 
@@ -133,7 +106,7 @@ class _Row:
     def done(self) -> bool:
         return self._position == len(self._items)
 
-    def assignment(self) -> Expression:
+    def assignment(self) -> syntax.Expression:
         """Reads assignments and `?:`, which bind loosest and are right-associative."""
         left = self._binary(0)
         if self.done():
@@ -141,13 +114,13 @@ class _Row:
         item = self._next()
         if isinstance(item, Token):
             value = self.assignment()
-            op = cast("AssignOp", _SPELLING.get(item, str(item)))
-            return Assignment(op, left, value, join(left.span, value.span))
+            op = cast("syntax.AssignOp", _SPELLING.get(item, str(item)))
+            return syntax.Assignment(op, left, value, join(left.span, value.span))
         then = read_expression(self._scope, child(item, 1))
         otherwise = self.assignment()
-        return Ternary(left, then, otherwise, join(left.span, otherwise.span))
+        return syntax.Ternary(left, then, otherwise, join(left.span, otherwise.span))
 
-    def _binary(self, level: int) -> Expression:
+    def _binary(self, level: int) -> syntax.Expression:
         """Reads binary operators that bind at least as tightly as `level`."""
         left = self._unary()
         while True:
@@ -166,20 +139,20 @@ class _Row:
         op = _SPELLING.get(item, str(item)) if isinstance(item, Token) else ""
         return op if op in _STRENGTH else None
 
-    def _unary(self) -> Expression:
+    def _unary(self) -> syntax.Expression:
         item = self._next()
         if isinstance(item, Token):
             operand = self._unary()
             span = join(self._scope.span(item), operand.span)
             if item.type == "STEP":
-                return Increment("++" if item == "++" else "--", operand, True, span)
-            return Unary(cast("UnaryOp", _SPELLING.get(item, str(item))), operand, span)
+                return syntax.Increment("++" if item == "++" else "--", operand, True, span)
+            return syntax.Unary(cast("syntax.UnaryOp", _SPELLING.get(item, str(item))), operand, span)
         if item.data == "quantifier":
-            op = cast("QuantifierOp", str(token(item, 0)))
+            op = cast("syntax.QuantifierOp", str(token(item, 0)))
             kind = read_type(self._scope, child(item, 2))
             body = self.assignment()
             span = join(self._scope.span(item), body.span)
-            return Quantified(op, str(token(item, 1)), kind, body, span)
+            return syntax.Quantified(op, str(token(item, 1)), kind, body, span)
         return _read_operand(self._scope, item)
 
     def _next(self) -> Branch:
@@ -187,67 +160,67 @@ class _Row:
         return self._items[self._position - 1]
 
 
-def _combine(op: str, left: Expression, right: Expression) -> Expression:
+def _combine(op: str, left: syntax.Expression, right: syntax.Expression) -> syntax.Expression:
     span = join(left.span, right.span)
     if op == "xor":  # exactly one is true; any number except 0 is
-        negated = (Unary("not", left, left.span), Unary("not", right, right.span))
-        return Binary("!=", *negated, span)
-    return Binary(cast("BinaryOp", op), left, right, span)
+        negated = (syntax.Unary("not", left, left.span), syntax.Unary("not", right, right.span))
+        return syntax.Binary("!=", *negated, span)
+    return syntax.Binary(cast("syntax.BinaryOp", op), left, right, span)
 
 
-def _read_operand(scope: Scope, node: Node) -> Expression:
+def _read_operand(scope: Scope, node: Node) -> syntax.Expression:
     span = scope.span(node)
     match node.data:
         case "number":
             word = token(node, 0)
             values = {"true": 1, "false": 0}
-            return Number(values[word] if word in values else int(word), span)
+            return syntax.Number(values[word] if word in values else int(word), span)
         case "name":
-            return Name(str(token(node, 0)), span)
+            return syntax.Name(str(token(node, 0)), span)
         case "deadlock":
-            return Deadlock(span)
+            return syntax.Deadlock(span)
         case "paren":
             return replace(read_expression(scope, child(node, 0)), span=span)
         case "index":
             base = _read_operand(scope, child(node, 0))
-            return Index(base, read_expression(scope, child(node, 1)), span)
+            return syntax.Index(base, read_expression(scope, child(node, 1)), span)
         case "member":
-            return Member(_read_operand(scope, child(node, 0)), str(token(node, 1)), span)
+            return syntax.Member(_read_operand(scope, child(node, 0)), str(token(node, 1)), span)
         case "call":
-            return Call(str(token(node, 0)), read_expressions(scope, optional(node, 1)), span)
+            return syntax.Call(str(token(node, 0)), read_expressions(scope, optional(node, 1)), span)
         case "process_call":
-            call = Call(str(token(node, 1)), read_expressions(scope, optional(node, 2)), span)
-            return ProcessCall(_read_operand(scope, child(node, 0)), call, span)
+            call = syntax.Call(str(token(node, 1)), read_expressions(scope, optional(node, 2)), span)
+            return syntax.ProcessCall(_read_operand(scope, child(node, 0)), call, span)
         case _:
             target = _read_operand(scope, child(node, 0))
-            return Increment("++" if token(node, 1) == "++" else "--", target, False, span)
+            return syntax.Increment("++" if token(node, 1) == "++" else "--", target, False, span)
 
 
-def read_old_value(scope: Scope, node: Node) -> Expression:
+def read_old_value(scope: Scope, node: Node) -> syntax.Expression:
     """Reads the value in `const N -5;`: an operand with an optional sign."""
     if node.data != "negative":
         return _read_operand(scope, node)
     sign, number = token(node, 0), token(node, 1)
-    value = Number(int(number), scope.span(number))
-    return Unary(cast("UnaryOp", str(sign)), value, scope.span(node))
+    value = syntax.Number(int(number), scope.span(number))
+    return syntax.Unary(cast("syntax.UnaryOp", str(sign)), value, scope.span(node))
 
 
-def read_channel(scope: Scope, node: Node) -> Expression:
+def read_channel(scope: Scope, node: Node) -> syntax.Expression:
     """Reads the channel of an edge or priority: a name with indices."""
     if node.data != "channel":
         return _read_operand(scope, node)
     word = token(node, 0)
-    found: Expression = Name(str(word), scope.span(word))
+    found: syntax.Expression = syntax.Name(str(word), scope.span(word))
     for part in children(node):
         index = read_expression(scope, part)
-        found = Index(found, index, join(found.span, scope.span(node)))
+        found = syntax.Index(found, index, join(found.span, scope.span(node)))
     return found
 
 
 # --- Types
 
 
-def read_type(scope: Scope, node: Node) -> Type:
+def read_type(scope: Scope, node: Node) -> syntax.Type:
     """Reads a type; raises ModelError for `const` and `meta`."""
     found, prefixes = read_prefixed(scope, node)
     for word in ("const", "meta"):
@@ -256,7 +229,7 @@ def read_type(scope: Scope, node: Node) -> Type:
     return found
 
 
-def read_prefixed(scope: Scope, node: Node) -> tuple[Type, frozenset[str]]:
+def read_prefixed(scope: Scope, node: Node) -> tuple[syntax.Type, frozenset[str]]:
     """Reads a type, and those prefixes that belong to the variable: `const` and `meta`."""
     *before, base = children(node)
     prefixes = frozenset(str(token(part, 0)) for part in before)
@@ -265,49 +238,51 @@ def read_prefixed(scope: Scope, node: Node) -> tuple[Type, frozenset[str]]:
     if (urgent or broadcast) and base.data not in {"chan", "named"}:
         word = "urgent" if urgent else "broadcast"
         raise ModelError(f"only channels can be `{word}`", span, f"write `{word} chan`")
-    found: Type
+    found: syntax.Type
     match base.data:
         case "int":
             low, high = optional(base, 0), optional(base, 1)
-            found = IntType(maybe_expression(scope, low), maybe_expression(scope, high), span)
+            found = syntax.IntType(maybe_expression(scope, low), maybe_expression(scope, high), span)
         case "scalar":
-            found = ScalarType(read_expression(scope, child(base, 0)), span)
+            found = syntax.ScalarType(read_expression(scope, child(base, 0)), span)
         case "plain":
             found = _plain(str(token(base, 0)), span)
         case "chan":
-            found = ChannelType(urgent, broadcast, span)
+            found = syntax.ChannelType(urgent, broadcast, span)
         case "struct":
-            found = StructType(tuple(_read_fields(scope, base)), span)
+            found = syntax.StructType(tuple(_read_fields(scope, base)), span)
         case _:
-            found = NamedType(str(token(base, 0)), urgent, broadcast, span)
+            found = syntax.NamedType(str(token(base, 0)), urgent, broadcast, span)
     return found, prefixes & {"const", "meta"}
 
 
-def _plain(word: str, span: Span) -> PlainType:
+def _plain(word: str, span: Span) -> syntax.PlainType:
     match word:
         case "bool" | "clock" | "void":
-            return PlainType(word, span)
+            return syntax.PlainType(word, span)
         case _:
             raise AssertionError(word)
 
 
-def _read_fields(scope: Scope, node: Node) -> Iterator[StructField]:
+def _read_fields(scope: Scope, node: Node) -> Iterator[syntax.StructField]:
     for part in children(node):
         kind, _ = read_prefixed(scope, child(part, 0))  # `meta` has no meaning for a field
         for defined in children(part)[1:]:
             name = token(defined, 0)
-            yield StructField(str(name), kind, read_shape(scope, child(defined, 1)), scope.span(defined))
+            yield syntax.StructField(
+                str(name), kind, read_shape(scope, child(defined, 1)), scope.span(defined)
+            )
 
 
-def read_shape(scope: Scope, node: Node) -> tuple[Expression | Type, ...]:
+def read_shape(scope: Scope, node: Node) -> tuple[syntax.Expression | syntax.Type, ...]:
     """Reads the dimensions of an array; a name is a type if the scope has a type of that name."""
     return tuple(_read_dimension(scope, part) for part in children(node))
 
 
-def _read_dimension(scope: Scope, node: Node) -> Expression | Type:
+def _read_dimension(scope: Scope, node: Node) -> syntax.Expression | syntax.Type:
     if node.data == "type":
         return read_type(scope, node)
     size = read_expression(scope, node)
-    if isinstance(size, Name) and size.name in scope.types:
-        return NamedType(size.name, span=size.span)
+    if isinstance(size, syntax.Name) and size.name in scope.types:
+        return syntax.NamedType(size.name, span=size.span)
     return size

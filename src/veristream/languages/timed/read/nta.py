@@ -9,6 +9,7 @@ from typing import Literal
 
 from veristream.errors import ModelError, suggest
 from veristream.ir.text.read_tree import Node, children
+from veristream.languages.timed import syntax
 from veristream.languages.timed.read.declarations import read_declarations, read_parameters
 from veristream.languages.timed.read.expressions import Scope
 from veristream.languages.timed.read.labels import read_conditions, read_selects, read_sync, read_updates
@@ -16,14 +17,6 @@ from veristream.languages.timed.read.tokens import SKIPPED, Fragment
 from veristream.languages.timed.read.tree import Start, parse
 from veristream.languages.timed.read.world import World, both, read_world
 from veristream.languages.timed.read.xml import Element
-from veristream.languages.timed.syntax import (
-    Branchpoint,
-    Declaration,
-    Edge,
-    Location,
-    Parameter,
-    Template,
-)
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _EMPTY = re.compile(rf"(?:{SKIPPED})*", re.DOTALL)
@@ -65,7 +58,7 @@ def _without_charts(root: Element, system: World) -> World:
     return replace(system, instantiations=kept)
 
 
-def _read_template(scope: Scope, element: Element) -> Template:
+def _read_template(scope: Scope, element: Element) -> syntax.Template:
     name, inner = element.first("name"), scope.inner()
     if name is None or not name.text.text.strip():
         raise ModelError("this template has no name", element.span, "add `<name>P</name>` to it")
@@ -73,7 +66,7 @@ def _read_template(scope: Scope, element: Element) -> Template:
     parameters = _read_parameters(inner, element)
     declarations = _read_declarations(inner, element)
     locations = tuple(_read_location(inner, part) for part in element.all("location"))
-    branchpoints = tuple(Branchpoint(_key(part), part.span) for part in element.all("branchpoint"))
+    branchpoints = tuple(syntax.Branchpoint(_key(part), part.span) for part in element.all("branchpoint"))
     keys = _distinct([*locations, *branchpoints])
     if not locations:
         hint = "add a `<location>`, and an `<init>` that refers to it"
@@ -84,18 +77,18 @@ def _read_template(scope: Scope, element: Element) -> Template:
         raise ModelError(f"the template `{title}` has no initial location", span, hint)
     start = _reference(initial, keys)
     edges = tuple(_read_edge(inner, part, keys) for part in element.all("transition"))
-    return Template(title, parameters, declarations, locations, branchpoints, start, edges, span)
+    return syntax.Template(title, parameters, declarations, locations, branchpoints, start, edges, span)
 
 
-def _read_parameters(scope: Scope, element: Element) -> tuple[Parameter, ...]:
+def _read_parameters(scope: Scope, element: Element) -> tuple[syntax.Parameter, ...]:
     part = element.first("parameter")
     if part is None or _is_empty(part.text):
         return ()
     return read_parameters(scope, parse(part.text, "parameters"))
 
 
-def _read_declarations(scope: Scope, element: Element) -> tuple[Declaration, ...]:
-    found: tuple[Declaration, ...] = ()
+def _read_declarations(scope: Scope, element: Element) -> tuple[syntax.Declaration, ...]:
+    found: tuple[syntax.Declaration, ...] = ()
     for part in element.all("declaration"):
         nodes = children(parse(part.text, "world"))
         for node in nodes:
@@ -132,7 +125,7 @@ def _key(element: Element) -> str:
     return key
 
 
-def _distinct(places: list[Location | Branchpoint]) -> Collection[str]:
+def _distinct(places: list[syntax.Location | syntax.Branchpoint]) -> Collection[str]:
     """Returns the keys; raises ModelError for a duplicate."""
     keys: dict[str, None] = {}
     for place in places:
@@ -151,7 +144,7 @@ def _reference(element: Element, keys: Collection[str]) -> str:
     return key
 
 
-def _read_location(scope: Scope, element: Element) -> Location:
+def _read_location(scope: Scope, element: Element) -> syntax.Location:
     labels = _labels(element, _OF_LOCATIONS)
     invariant = labels.get("invariant")
     name = element.first("name")
@@ -161,7 +154,7 @@ def _read_location(scope: Scope, element: Element) -> Location:
         kind = "committed"
     elif element.first("urgent") is not None:
         kind = "urgent"
-    return Location(
+    return syntax.Location(
         _key(element),
         _read_name(name) if name is not None and named else "",
         None if invariant is None else read_conditions(scope, _parse(invariant, "conditions")),
@@ -170,7 +163,7 @@ def _read_location(scope: Scope, element: Element) -> Location:
     )
 
 
-def _read_edge(scope: Scope, element: Element, keys: Collection[str]) -> Edge:
+def _read_edge(scope: Scope, element: Element, keys: Collection[str]) -> syntax.Edge:
     ends = []
     for tag in ("source", "target"):
         end = element.first(tag)
@@ -180,7 +173,7 @@ def _read_edge(scope: Scope, element: Element, keys: Collection[str]) -> Edge:
     labels, inner = _labels(element, _OF_EDGES), scope.inner()
     select, guard = labels.get("select"), labels.get("guard")
     sync, update = labels.get("synchronisation"), labels.get("assignment")
-    return Edge(
+    return syntax.Edge(
         ends[0],
         ends[1],
         () if select is None else read_selects(inner, _parse(select, "selects")),

@@ -174,5 +174,5 @@ def test_chaos_tries_what_it_says(tmp_path: Path) -> None:
         assert trials[1]["evidence"][0].startswith("validator-1 caught in block ")
         assert run.cluster.find() == {}
     assert run("chaos", "rain").told == (
-        f"error: there is no fault 'rain'\nhint: there are {', '.join(Fault)}\n"
+        f"error: there is no fault 'rain'\nhint: choose one of {', '.join(Fault)}\n"
     )

@@ -1,7 +1,7 @@
-"""Byzantine validators: each hears what a validator hears, holds one key, and says what it likes.
+"""Byzantine validators: each receives all messages, holds one key, and may send anything.
 
-A strategy is a function from what was heard to what is said, and to whom. Nothing here signs in the name of
-a correct validator; the forger tries, and the verification in front of the core must refuse it.
+A strategy maps received messages to messages and receivers. No strategy can sign as a correct validator;
+the forger tries to, and verification must refuse its messages.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FORGED = b"\x5a" * 64
 
 
 def make_value(text: str) -> Value:
-    """A value with this content."""
+    """Returns a value with this content."""
     content = text.encode("ascii")
     return Value(sha256(content).digest(), content)
 
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """A message to some validators, sent after a while."""
+    """A message to some validators, sent after a delay."""
 
     message: Message
     receivers: frozenset[int]
@@ -51,7 +51,7 @@ class Saying:
 
 @dataclass(slots=True)
 class Byzantine:
-    """A Byzantine validator with what it has heard."""
+    """A Byzantine validator and the messages it has received."""
 
     index: int
     committee: Committee
@@ -65,7 +65,7 @@ class Byzantine:
     made: int = 0
 
     def hear(self, message: Message, now_ms: int) -> list[Saying]:
-        """What it says on hearing a message."""
+        """Returns its reaction to a message."""
         if isinstance(message, Certificate | Commit) or self.strategy is ValidatorFault.SILENT:
             return []
         self._note(message)
@@ -107,7 +107,7 @@ class Byzantine:
             yield from self._vote_for(height, number, value.identifier, receivers)
 
     def _stale_proposal(self, height: int, number: int) -> Proposal | None:
-        """The oldest value for which prevotes, with its own, make a proof-of-lock."""
+        """Returns a proposal of the oldest value for which it can complete a proof-of-lock."""
         if self.strategy is not ValidatorFault.OBSTRUCT:
             return None
         for place in sorted(place for place in self.prevotes if place[0] == height and place[1] < number):

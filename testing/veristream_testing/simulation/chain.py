@@ -1,4 +1,4 @@
-"""A chain for simulations: keys that are cheap, a genesis, and what its clients submit."""
+"""A chain for simulations: cheap keys, a genesis, and transactions."""
 
 from __future__ import annotations
 
@@ -21,28 +21,27 @@ BATCHES = 4
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A keyed hash in place of a signature: as good where nobody but the simulation holds keys."""
+    """A keyed hash instead of a signature; sufficient because only the simulation holds keys."""
 
     public: bytes
 
     def sign(self, message: bytes) -> bytes:
-        """The hash."""
         return blake2b(message, key=self.public).digest()
 
 
 def key_of(name: str) -> Key:
-    """Everybody's key."""
+    """Returns the key of a party or client."""
     return Key(sha256(name.encode()).digest())
 
 
 def check_signature(public: bytes, message: bytes, signature: bytes) -> None:
-    """Raises SignatureError unless the hash is that key's."""
+    """Raises SignatureError unless the hash was made with this key."""
     if Key(public).sign(message) != signature:
         raise SignatureError("not this key's")
 
 
 def make_genesis(size: int) -> Genesis:
-    """A chain with so many validators."""
+    """Returns the genesis of a chain with `size` validators."""
 
     def parties(prefix: str, count: int) -> tuple[Party, ...]:
         names = [f"{prefix}{number}" for number in range(count)]
@@ -56,7 +55,7 @@ def make_genesis(size: int) -> Genesis:
 
 
 def make_transactions(genesis: Genesis) -> list[bytes]:
-    """A topic, then batches of two producers, one after the other."""
+    """Returns the creation of a topic, then alternating batches of two producers."""
     author = Author(CHAIN, "admin0", 0, key_of("admin0"))
     made = [sign_action(author, 1, SetTopic("orders", 2, validated=True)).encode()]
     last = {party.name: ZERO_DIGEST for party in genesis.clients}

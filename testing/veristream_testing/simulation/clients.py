@@ -1,4 +1,4 @@
-"""Producers and consumers of a simulation: the real decisions, driven by a simulated network and clock."""
+"""Simulated producers and consumers: the real state machines, with a simulated network and clock."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Output = TypeVar("Output")
 
 
 class Surroundings(Protocol):
-    """What a client meets: time, a network, and whoever is on it."""
+    """A client's environment: clock, network, validators and storage parties."""
 
     now_ms: int
     genesis: Genesis
@@ -62,7 +62,7 @@ class Surroundings(Protocol):
     flush_ms: int
 
     def at(self, time_ms: int, action: Callable[[], None]) -> None:
-        """Does something at a time."""
+        """Schedules an action."""
 
     def ask(
         self,
@@ -72,27 +72,27 @@ class Surroundings(Protocol):
         heard: Callable[[Answer], None],
         failed: Callable[[str], None],
     ) -> None:
-        """Asks a machine; exactly one of the last two is called, unless the client falls before."""
+        """Sends a request; calls exactly one of the last two arguments, unless the client crashes first."""
 
     def serve_submit(self, validator: int, transaction: bytes, reply: Reply[Outcome]) -> None:
-        """A validator is given a transaction."""
+        """Submits a transaction to a validator."""
 
     def serve_blocks(self, validator: int, height: int, reply: Reply[list[CertifiedBlock]]) -> None:
-        """A validator is asked for decided blocks."""
+        """Requests decided blocks from a validator."""
 
     def is_liar(self, name: str) -> bool:
         """Whether a machine is Byzantine."""
 
 
 def validator_name(index: int) -> str:
-    """The name of a validator's machine on the network."""
+    """Returns the name of a validator's machine on the network."""
     return f"v{index}"
 
 
 def serve_store(
     around: Surroundings, store: Store, data: bytes, producer: str, reply: Reply[StorageReceipt]
 ) -> None:
-    """A storage party writes a batch, and gives the receipt after its next flush."""
+    """Stores a batch at a party, which replies with the receipt after its next flush."""
     digest = store.store(data, producer)
     if isinstance(digest, Refusal):
         reply(digest)
@@ -107,7 +107,7 @@ def serve_store(
 
 
 class Machine:
-    """A client's machine; it falls and rises."""
+    """A client's machine, which can crash and restart."""
 
     def __init__(self, around: Surroundings, name: str) -> None:
         self.around = around
@@ -117,15 +117,15 @@ class Machine:
         self.false_blocks = 0
 
     def fall(self) -> None:
-        """The machine dies; what was in memory is gone."""
+        """Crashes the machine and loses its memory."""
         self.up = False
 
     def rise(self) -> None:
-        """It comes back."""
+        """Restarts the machine."""
         self.up, self.lives = True, self.lives + 1
 
     def later(self, delay_ms: int, action: Callable[[], None]) -> None:
-        """Does something after a while, unless the machine has fallen by then."""
+        """Schedules an action, unless the machine crashes before."""
         life = self.lives
 
         def act() -> None:
@@ -136,12 +136,12 @@ class Machine:
 
 
 class Client(Machine, Generic[Output]):
-    """A core with its clock, and the blocks that it follows."""
+    """A client's state machine with its timers, and the chain that it follows."""
 
     decides: Core[Output]
 
     def begin(self, goal: int) -> None:
-        """Follows the chain up to a height that validators claim, then starts."""
+        """Follows the chain up to the height that validators claim, then starts."""
         self._armed_ms = NEVER_MS
         self._goal, self._has_started = goal, False
         self._poll()
@@ -175,20 +175,20 @@ class Client(Machine, Generic[Output]):
             self.feed(self.start)
 
     def start(self, now_ms: int) -> list[Output]:
-        """The ledger is as new as the validators say."""
+        """Starts the state machine, after the ledger has caught up."""
         raise NotImplementedError
 
     def perform(self, wanted: Sequence[Output]) -> None:
-        """Does what the core wants done."""
+        """Performs the outputs of the state machine."""
         raise NotImplementedError
 
     def feed(self, call: Callable[[int], list[Output]]) -> None:
-        """Gives the core an input and does what it wants done."""
+        """Feeds an input to the state machine and performs its outputs."""
         self.perform(call(self.around.now_ms))
         self.arm()
 
     def arm(self) -> None:
-        """Sees to it that the core is ticked when it wants to be."""
+        """Schedules the next tick of the state machine."""
         now_ms = self.around.now_ms
         due_ms = now_ms if self.decides.attention else max(now_ms + 1, self.decides.next_ms)
         if due_ms < min(self._armed_ms, NEVER_MS):
@@ -202,7 +202,7 @@ class Client(Machine, Generic[Output]):
 
 
 class Producer(Client[producer_outputs.Output]):
-    """A producer that pushes numbered events; `journal` is None if it keeps none."""
+    """A producer that pushes numbered events; `journal` is None without a journal."""
 
     decides: ProducerCore
 
@@ -225,23 +225,23 @@ class Producer(Client[producer_outputs.Output]):
         self._unwritten: list[producer_outputs.Write] = []
 
     def fall(self) -> None:
-        """The machine dies; the journal may be torn."""
+        """Crashes the machine; the journal may be torn."""
         super().fall()
         self.recovered += self.decides.counters.recovered
         if self.journal is not None:
             self.journal.crash(self.around.random)
 
     def rise(self) -> None:
-        """It comes back with what the journal has."""
+        """Restarts the machine from the journal."""
         super().rise()
         self._open()
 
     def start(self, now_ms: int) -> list[producer_outputs.Output]:
-        """Goes on with what was signed before."""
+        """Starts with the batches signed before the crash."""
         return self.decides.start(now_ms)
 
     def plan(self, count: int) -> None:
-        """Pushes so many events, some time before the network heals."""
+        """Schedules `count` pushes before the network heals."""
         self.to_push += count
         for number in range(count):
             self.around.at(self.around.random.randint(1, 700), partial(self._push, number))
@@ -260,7 +260,7 @@ class Producer(Client[producer_outputs.Output]):
         self.arm()
 
     def perform(self, wanted: Sequence[producer_outputs.Output]) -> None:
-        """Does what the core wants done."""
+        """Performs the outputs of the state machine."""
         for output in wanted:
             match output:
                 case producer_outputs.Settle(parcel, fate):
@@ -330,13 +330,13 @@ class Producer(Client[producer_outputs.Output]):
         self.around.ask(self, wanted.party, serve, heard, lambda why: heard(None))
 
     def is_done(self) -> bool:
-        """Whether all was pushed, and everything that did not fall with the machine is acknowledged."""
+        """Whether everything was pushed, and all events that survived crashes are acknowledged."""
         return self.up and len(self.pushed) == self.to_push and not self.decides.busy and all(
             pushed.done() for life, _, _, pushed in self.pushed if life == self.lives
         )  # fmt: skip
 
     def acknowledged(self) -> list[tuple[Place, int, bytes]]:
-        """Where events stand, by what the producer was told."""
+        """Returns the places of acknowledged events, as reported to the producer."""
         return [
             (place, pushed.result(0).index, value)
             for _, place, value, pushed in self.pushed
@@ -345,7 +345,7 @@ class Producer(Client[producer_outputs.Output]):
 
 
 class Consumer(Client[consumer_outputs.Output]):
-    """A validating consumer that takes whatever is there; after a fall it reads from the beginning."""
+    """A validating consumer; after a crash it reads from the beginning."""
 
     decides: ConsumerCore
 
@@ -360,16 +360,16 @@ class Consumer(Client[consumer_outputs.Output]):
         self.decides.subscribe([TOPIC], self.around.now_ms)
 
     def rise(self) -> None:
-        """It comes back and remembers nothing."""
+        """Restarts the machine without memory."""
         super().rise()
         self._open()
 
     def start(self, now_ms: int) -> list[consumer_outputs.Output]:
-        """Begins to read."""
+        """Starts reading."""
         return self.decides.start(now_ms)
 
     def perform(self, wanted: Sequence[consumer_outputs.Output]) -> None:
-        """Does what the core wants done."""
+        """Performs the outputs of the state machine."""
         for output in wanted:
             match output:
                 case consumer_outputs.Fetch():
@@ -398,7 +398,7 @@ class Consumer(Client[consumer_outputs.Output]):
         def failed(why: str) -> None:
             self.feed(partial(self.decides.fetch_failed, wanted, why))
 
-        # The type checker does not tell the answer's union from the one with a refusal.
+        # The type checker cannot distinguish the answer's union from the one with a refusal.
         self.around.ask(self, wanted.party, serve, heard, failed)  # type: ignore[misc]
 
     def _ask_absence(self, wanted: consumer_outputs.AskAbsence) -> None:
@@ -415,13 +415,13 @@ class Consumer(Client[consumer_outputs.Output]):
 
     def _submit(self, validator: int, transaction: bytes) -> None:
         def heard(outcome: Outcome) -> None:
-            """Only a block says what became of it."""
+            """Ignores the answer; only a block determines the outcome."""
 
         serve = partial(self.around.serve_submit, validator, transaction)
         self.around.ask(self, validator_name(validator), serve, heard, lambda why: None)
 
     def is_done(self) -> bool:
-        """Whether everything is delivered that it knows to be admitted."""
+        """Whether all events that it knows to be admitted are delivered."""
         ledger = self.decides.follower.ledger
         return self.up and all(
             place in self.decides.assignment()

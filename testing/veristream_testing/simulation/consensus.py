@@ -1,12 +1,12 @@
-"""The consensus in one process, under a scenario: seeded, with every fault, and checked all the way.
+"""Simulates the consensus in one process under a seeded scenario with faults, and checks its properties.
 
-Checked while it runs: agreement (one value per height), validity (valid, and somebody made it), integrity
-(one decision per height and validator), certificates verify, a correct validator never contradicts itself,
-crashes or not, and no correct validator is accused. Checked at its end: after the network has healed every
-correct validator decides every height.
+Checked during the run: agreement (one value per height), validity (the value is valid and was proposed),
+integrity (one decision per height and validator), certificates verify, no correct validator contradicts
+itself even after crashes, and no correct validator is accused. Checked at the end: after the network has
+healed, every correct validator decides every height.
 
-Every message goes through its encoding and through `Verifier`, once when it is sent; both depend on nothing
-but the message.
+Every message is encoded, decoded and verified once when it is sent, because this depends only on the
+message.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ DURATIONS = Durations(propose_ms=40, prevote_ms=20, precommit_ms=20, growth_ms=1
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: the violation, if any, and figures that show what the run went through."""
+    """The result of a run: the violation, if any, and statistics."""
 
     violation: str | None
     inputs: int
@@ -75,7 +75,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Host:
-    """A machine that runs a validator: twins are two hosts with one index."""
+    """A machine that runs a validator; twins are two hosts with one index."""
 
     number: int
     index: int
@@ -89,7 +89,7 @@ class Host:
 
     @property
     def height(self) -> int:
-        """The height that it works on; the first is 1."""
+        """The current height; the first is 1."""
         return len(self.decided) + 1
 
 
@@ -112,7 +112,7 @@ class Simulation(World):
         self._undecided = {host.number for host in self.hosts.values() if host.index not in self.liars}
 
     def run(self) -> Outcome:
-        """Runs to the end, or to the first violation."""
+        """Runs until the end or the first violation."""
         violation = None
         try:
             self._begin()
@@ -131,7 +131,7 @@ class Simulation(World):
             trace=tuple(self.trace or ()),
         )
 
-    # Who takes part
+    # Participants
 
     def _make_byzantine(self, index: int, strategy: ValidatorFault) -> Byzantine:
         random = Random(f"byzantine/{self.scenario.seed}/{index}")
@@ -187,7 +187,7 @@ class Simulation(World):
 
     def _restart(self, host: Host) -> None:
         if host.up:
-            host.dies_after = None  # it did nothing that it could have died of
+            host.dies_after = None  # it produced too few outputs to crash
             return
         self.restarts += 1
         host.up, host.lives = True, host.lives + 1
@@ -196,7 +196,7 @@ class Simulation(World):
         self._give(host, Start(host.height))
 
     def _give(self, host: Host, event: Input) -> None:
-        """Gives a host an input and does what its machine wants done, unless it dies on the way."""
+        """Feeds an input to a host and performs the outputs, unless it crashes in between."""
         if not host.up or host.height > self.scenario.heights:
             return
         self.inputs += 1
@@ -366,7 +366,7 @@ def run(scenario: Scenario, tracing: bool = False) -> Outcome:
 
 
 def describe(message: Message) -> str:
-    """A message in a few words: whose, what, height/round, and for which value."""
+    """Describes a message: kind, sender, height/round and value."""
     match message:
         case Proposal():
             what = f"{message.value.identifier.hex()[:4]}, valid round {message.valid_round}"
@@ -387,7 +387,7 @@ def describe(message: Message) -> str:
 
 
 def _signer(index: int) -> Callable[[bytes], bytes]:
-    """A keyed hash in place of a signature: as good where nobody but the simulation holds keys."""
+    """Returns a keyed hash instead of a signature; sufficient because only the simulation holds keys."""
     key = b"validator %d" % index
     return lambda message: blake2b(message, key=key).digest()
 

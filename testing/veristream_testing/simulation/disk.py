@@ -1,7 +1,7 @@
-"""A disk that forgets what was not synced, and may keep half of a record.
+"""A disk that loses unsynced data and may keep half of a record.
 
-Frames are length, checksum, record. Whatever follows the first frame that does not check is cut off, as a
-real log does with a torn tail.
+Frames are length, checksum, record. Everything from the first invalid frame on is cut off, like the torn
+tail of a real log.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Disk:
         self._pending += _HEAD.pack(len(record), crc32(record)) + record
 
     def sync(self) -> None:
-        """Makes durable all that was written."""
+        """Makes all written records durable."""
         self._durable += self._pending
         self._pending = b""
 
     def crash(self, random: Random) -> None:
-        """Loses what was not synced from some byte on."""
+        """Loses unsynced data from a random byte on."""
         self._durable += self._pending[: random.randint(0, len(self._pending))]
         self._pending = b""
 
     def recover(self) -> list[bytes]:
-        """The records that survived; the torn tail is cut off."""
+        """Returns the surviving records; cuts off the torn tail."""
         records, at = [], 0
         while at + _HEAD.size <= len(self._durable):
             length, checksum = _HEAD.unpack_from(self._durable, at)

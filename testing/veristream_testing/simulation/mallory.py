@@ -1,4 +1,4 @@
-"""A Byzantine producer of a simulation: it has a key, and signs, stores and submits what it should not."""
+"""A simulated Byzantine producer: it signs, stores and submits invalid batches with its own key."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STRANGER = "somebody"
 
 
 class Mallory(Machine):
-    """The producer; `values` are all events that it ever signed in its own name."""
+    """The producer; `values` are all events that it signed in its own name."""
 
     def __init__(self, around: Surroundings, name: str, attack: Attack) -> None:
         super().__init__(around, name)
@@ -59,7 +59,7 @@ class Mallory(Machine):
         return build_batch(stream, sequence, previous, [encode_leaf(None, value)], key_of(self.name))
 
     def begin(self) -> None:
-        """Stores and submits, again and again, until some time after the network has healed."""
+        """Stores and submits repeatedly, until some time after the network has healed."""
         for delay_ms in range(20, HEAL_MS + 10 * AGAIN_MS, AGAIN_MS):
             for batch in self.batches:
                 self.later(delay_ms + self.around.random.randint(0, 50), partial(self._attack, batch))
@@ -94,12 +94,12 @@ class Mallory(Machine):
         around.ask(self, name, serve, heard, lambda why: None)
 
     def _submit(self, batch: Batch, receipts: Iterable[StorageReceipt]) -> None:
-        """Gives some validators this, and others that; after the network has healed, all of them all."""
+        """Submits a batch to some validators; after the network has healed, to all."""
         around = self.around
         transaction = submit(batch.signed, receipts).encode()
 
         def heard(outcome: Outcome) -> None:
-            """Whatever the validator says."""
+            """Ignores the answer."""
 
         for index in range(len(around.genesis.validators)):
             if around.now_ms >= HEAL_MS or around.random.random() < 0.5:

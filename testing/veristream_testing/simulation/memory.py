@@ -1,8 +1,8 @@
 """Both channels in one process, for tests: a ledger that orders at once, storage parties that may lie.
 
-The rules are the real ones: blocks are made by `Ledger`, certified by signed votes, and storage parties are
-`StorageCore` over a log in memory. Only sockets, disks and consensus are left out. Clients in several
-threads, each with its own event loop, may share a cluster.
+The rules are real: `Ledger` creates blocks, signed votes certify them, and storage parties are
+`StorageCore` with a log in memory. Only sockets, disks and consensus are omitted. Clients in several
+threads, each with its own event loop, can share a cluster.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ STORAGE_FAULTS = (
 
 @dataclass(slots=True)
 class MemoryParty:
-    """A storage party's own: its log, what it knows, and how it misbehaves."""
+    """A storage party: its log, its state and its fault."""
 
     core: StorageCore
     log: MemoryLog
@@ -69,17 +69,17 @@ class MemoryParty:
 
 @dataclass(slots=True)
 class _Listener:
-    """Somebody who waits for blocks, in its own event loop."""
+    """A client that waits for blocks in its own event loop."""
 
     loop: asyncio.AbstractEventLoop
     woken: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class MemoryCluster:
-    """A chain with its validators and storage parties; `keys` are the secrets of all of them by name.
+    """A chain with its validators and storage parties; `keys` maps names to secret keys.
 
-    With `at_once` every transaction that takes effect gets a block of its own as soon as it is submitted;
-    else `make_block` orders what has come in.
+    With `at_once`, every submitted transaction that takes effect immediately gets its own block; otherwise
+    `make_block` orders what was submitted.
     """
 
     def __init__(
@@ -104,12 +104,12 @@ class MemoryCluster:
         return MemoryParty(StorageCore(self.genesis, name, self.keys[name], log), log)
 
     def channels(self, author: Author) -> Channels:
-        """Both channels as one client has them."""
+        """Returns both channels of one client."""
         storage = tuple(MemoryStorage(self, party.name, author) for party in self.genesis.storage)
         return Channels(storage, MemoryOrdering(self))
 
     def act(self, name: str, action: Action, key_epoch: int = 0) -> Outcome:
-        """Has an admin or client do something on the ledger, in a block of its own."""
+        """Performs an action of an admin or client on the ledger, in its own block."""
         with self.lock:
             account = self.ledger.account(name)
             assert account is not None, f"nobody is called {name}"
@@ -121,7 +121,7 @@ class MemoryCluster:
             return outcome
 
     def submit(self, transaction: bytes) -> Outcome:
-        """What becomes of a transaction; it is ordered at once, or waits for `make_block`."""
+        """Orders a transaction at once, or keeps it for `make_block`; returns its outcome."""
         with self.lock:
             self.submits += 1
             outcome = self.ledger.preview(transaction, self._next_ms())
@@ -131,7 +131,7 @@ class MemoryCluster:
             return outcome
 
     def make_block(self, advance_ms: int = 1) -> int:
-        """Orders what takes effect of what was submitted; gives how many transactions that is."""
+        """Orders the submitted transactions that take effect; returns their number."""
         with self.lock:
             self.clock_ms += advance_ms
             return self._decide(list(self.mempool))
@@ -169,14 +169,14 @@ class MemoryCluster:
         )
 
     def listen(self) -> _Listener:
-        """Is told of new blocks from now on."""
+        """Registers for new blocks."""
         listener = _Listener(asyncio.get_running_loop())
         with self.lock:
             self._listeners.append(listener)
         return listener
 
     def leave(self, listener: _Listener) -> None:
-        """Is told no more."""
+        """Unregisters."""
         with self.lock:
             self._listeners.remove(listener)
 
@@ -188,7 +188,7 @@ class MemoryOrdering:
         self._cluster = cluster
 
     async def submit(self, validator: int, transaction: bytes) -> Outcome:
-        """Gives a transaction to one validator."""
+        """Submits a transaction to one validator."""
         await asyncio.sleep(0)
         match self._cluster.validator_faults[validator]:
             case ValidatorFault.SILENT:
@@ -204,7 +204,7 @@ class MemoryOrdering:
                 raise AssertionError(f"a validator in memory cannot {fault}")
 
     async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
-        """Decided blocks from a height on."""
+        """Yields decided blocks from a height on."""
         cluster = self._cluster
         listener = cluster.listen()
         try:
@@ -218,18 +218,18 @@ class MemoryOrdering:
             cluster.leave(listener)
 
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
-        """Decided blocks of some heights."""
+        """Returns the decided blocks of these heights."""
         return self._cluster.blocks[first - 1 : last]
 
     async def status(self) -> OrderingStatus:
-        """How far the chain is."""
+        """Returns the height of the chain."""
         return OrderingStatus(len(self._cluster.blocks), len(self._cluster.genesis.validators))
 
     async def spread(self, height: int) -> None:
-        """A block that one validator has, all have."""
+        """Returns at once, because all validators share the chain."""
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
 
 class MemoryStorage:
@@ -247,11 +247,11 @@ class MemoryStorage:
 
     @property
     def problem(self) -> Exception | None:
-        """It can always be reached, whether it answers or not."""
+        """None: the party is always connected, even if it does not answer."""
         return None
 
     async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
-        """The party's receipt for a batch."""
+        """Stores a batch; returns the party's receipt."""
         party = await self._reach()
         author = self._author
         with self._cluster.lock:
@@ -271,7 +271,7 @@ class MemoryStorage:
             return party.core.receipt(digest)
 
     async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
-        """What the party says is the batch with this digest."""
+        """Returns the party's answer for a digest, unchecked."""
         party = await self._reach()
         with self._cluster.lock:
             party.fetches += 1
@@ -287,19 +287,19 @@ class MemoryStorage:
                     return data
 
     def _forge(self) -> bytes:
-        """A batch that is whole and signed, but not by the producer and not what was asked for."""
+        """Returns a well-formed batch that was not requested and is not signed by its producer."""
         stream = Stream(self._cluster.genesis.chain_id, "orders", 0, "alice", 0)
         leaves = [encode_leaf(None, b"forged")]
         return build_batch(stream, 0, bytes(32), leaves, self._cluster.keys[self._name]).encode()
 
     async def fetch_range(self, stream: StreamName, first_sequence: int) -> tuple[bytes, ...] | Below:
-        """What the party says are a producer's batches from a sequence number on."""
+        """Returns the party's answer for a producer's batches from a sequence number on, unchecked."""
         party = await self._reach()
         with self._cluster.lock:
             return party.core.fetch_range(stream, first_sequence, FETCH_BYTES)
 
     async def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
-        """The party's statement that it does not have a batch."""
+        """Returns the party's signed statement that it lacks a batch."""
         party = await self._reach()
         with self._cluster.lock:
             try:
@@ -308,7 +308,7 @@ class MemoryStorage:
                 raise RequestError(str(error)) from error
 
     async def append_plain(self, append: PlainAppend) -> int:
-        """Writes events of a topic that is not validated."""
+        """Appends events to an unvalidated topic; returns the offset of the first."""
         party = await self._reach()
         with self._cluster.lock:
             try:
@@ -321,7 +321,7 @@ class MemoryStorage:
     async def fetch_plain(
         self, place: PartitionName, offset: int, bytes_max: int, wait_ms: int
     ) -> PlainSlice | Below:
-        """Events of a topic that is not validated."""
+        """Reads events of an unvalidated topic."""
         party = await self._reach()
         for _ in range(max(1, wait_ms)):
             with self._cluster.lock:
@@ -332,7 +332,7 @@ class MemoryStorage:
         return part
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing."""
 
     async def _reach(self) -> MemoryParty:
         await asyncio.sleep(0)

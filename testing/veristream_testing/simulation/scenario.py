@@ -1,7 +1,7 @@
-"""What goes wrong in one simulated run of the consensus: drawn from a seed, and made smaller.
+"""Scenarios: the faults of one simulated run of the consensus, drawn from a seed.
 
-A scenario is data. The same scenario always gives the same run, so a failing seed replays; `simplify` gives
-scenarios in which less goes wrong, for finding the few faults that matter.
+A scenario is data, and the same scenario always yields the same run, so a failing seed can be replayed.
+`simplify` yields scenarios with fewer faults, to find those that matter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STRATEGIES = (
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """From one time to another, hosts of different groups do not hear each other."""
+    """During an interval, hosts of different groups cannot communicate."""
 
     begin_ms: int
     end_ms: int
@@ -44,7 +44,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """From one time to another, a host's messages of one step do not pass to another host, or to any."""
+    """During an interval, a host's messages of one step do not reach another host, or any."""
 
     begin_ms: int
     end_ms: int
@@ -55,7 +55,7 @@ class Mute:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """At this time a host dies after so many more outputs, and comes back; its log may be torn."""
+    """From this time on, a host crashes after some outputs and restarts; its log may be torn."""
 
     at_ms: int
     host: int
@@ -68,7 +68,7 @@ Fault = Partition | Mute | Crash
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One run: who is Byzantine, how the network behaves until it heals, and what breaks when."""
+    """One run: Byzantine validators, behaviour of the network until it heals, and scheduled faults."""
 
     seed: int
     size: int
@@ -88,10 +88,10 @@ class Scenario:
 
 
 def draw_scenario(seed: int) -> Scenario:
-    """The scenario of a seed: a network in which anything happens, or one that is quiet but for few faults.
+    """Draws a scenario: a network with arbitrary faults, or a quiet one with few faults.
 
-    In a quiet one most goes well, so that values get locked and decided; the faults are of the kind that
-    leaves validators with different views of the same round, which is what locking is there for.
+    In a quiet network most rounds succeed, so values get locked and decided; its faults give validators
+    different views of the same round, which is what locking must handle.
     """
     random = Random(f"scenario/{seed}")
     quiet = random.random() < 0.5
@@ -111,7 +111,7 @@ def draw_scenario(seed: int) -> Scenario:
 
 
 def _draw_quiet_faults(random: Random, size: int) -> Iterator[Fault]:
-    yield Mute(0, HEAL_MS, Step.PRECOMMIT, random.randrange(size), None)  # it cannot tell what is decided
+    yield Mute(0, HEAL_MS, Step.PRECOMMIT, random.randrange(size), None)  # it never sees decisions
     for _ in range(random.choice((1, 2))):
         receiver = random.choice([index for index in range(size) if index != FIRST_PROPOSER])
         yield Mute(0, HEAL_MS // 2, Step.PROPOSE, FIRST_PROPOSER, receiver)
@@ -143,7 +143,7 @@ def _draw_window(random: Random) -> tuple[int, int]:
 
 
 def simplify(scenario: Scenario) -> Iterator[Scenario]:
-    """Scenarios in which one thing less goes wrong, the largest steps first."""
+    """Yields scenarios with one fault less, largest reductions first."""
     if scenario.faults:
         yield replace(scenario, faults=())
     if scenario.size > 4 and all(index < 4 for index, _ in scenario.byzantine[:1]):
@@ -161,7 +161,7 @@ def simplify(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def shrink(scenario: Scenario, fails: Callable[[Scenario], bool]) -> Scenario:
-    """A scenario that fails still, but in none of its simplifications."""
+    """Returns a simplified scenario that still fails, but none of whose simplifications do."""
     while True:
         simpler = next(filter(fails, simplify(scenario)), None)
         if simpler is None:

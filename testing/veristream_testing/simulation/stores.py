@@ -1,4 +1,4 @@
-"""Storage parties of a simulation: the real rules over a log that tears and decays, and some that lie."""
+"""Simulated storage parties: the real rules over a log that may be torn or decay; some parties lie."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The other side does not do as asked."""
+    """A refused request."""
 
     why: str
 
 
 class FrailLog(MemoryLog):
-    """A log whose records have checksums: a crash tears what was not synced, and bits may flip.
+    """A log of records with checksums: a crash tears unsynced records, and bits may flip.
 
-    A flipped record is found when it is read, and is a gap after a restart, as after the operator's repair.
+    A damaged record is found when it is read, and is a gap after a restart, as after a repair.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class FrailLog(MemoryLog):
         return super().append(payload)
 
     def read(self, position: int) -> bytes:
-        """The record; raises Lost if it is not as it was written."""
+        """Returns a record; raises Lost if it is damaged."""
         payload = super().read(position)
         if crc32(payload) != self._checksums[position]:
             self.damaged_count += 1
@@ -61,14 +61,14 @@ class FrailLog(MemoryLog):
         return payload
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
-        """Every record, and a gap where it is not as it was written."""
+        """Yields records, and a gap for each damaged one."""
         for entry in super().records(start, end):
             assert isinstance(entry, LogRecord)
             whole = crc32(entry.payload) == self._checksums[entry.position]
             yield entry if whole else Gap(entry.position, 1)
 
     def fall(self, random: Random) -> None:
-        """Keeps what was synced and some bytes of the rest; what is not whole there is cut off."""
+        """Keeps synced records and some bytes of the rest; cuts off an incomplete record."""
         left = random.randint(0, sum(map(len, self._records[self._durable :])))
         for position in range(self._durable, self.end):
             payload = self._records[position]
@@ -82,7 +82,7 @@ class FrailLog(MemoryLog):
         self._durable = whole
 
     def flip(self, random: Random) -> None:
-        """Flips one bit of what is durable, if anything is."""
+        """Flips one bit of the durable records, if there are any."""
         if self._durable:
             position = random.randrange(self._durable)
             payload = bytearray(self._records[position])
@@ -92,7 +92,7 @@ class FrailLog(MemoryLog):
 
 @dataclass(slots=True)
 class Store:
-    """A machine that runs a storage party; every method is what the party answers."""
+    """A machine that runs a storage party; the methods return the party's answers."""
 
     name: str
     genesis: Genesis
@@ -111,24 +111,24 @@ class Store:
         self.party = StorageCore(self.genesis, self.name, key_of(self.name), self.log, check_signature)
 
     def fall(self) -> None:
-        """The machine dies."""
+        """Crashes the machine."""
         self.up = False
         self.log.fall(self.random)
 
     def rise(self) -> None:
-        """It comes back, with what the log kept."""
+        """Restarts the machine from its log."""
         self.up, self.lives = True, self.lives + 1
         self._open()
 
     def store(self, data: bytes, producer: str) -> bytes | Refusal:
-        """The digest of a batch that is written but not yet durable."""
+        """Writes a batch, which is not durable yet; returns its digest."""
         self.seen[Batch.decode(data).digest()] = data
         if self.lie in (StorageFault.FORGET, StorageFault.FORGE):
             return Batch.decode(data).digest()
         return _answer(lambda: self.party.store(data, producer, key_of(producer).public).digest)
 
     def receipt(self, digest: bytes) -> StorageReceipt:
-        """The receipt of a batch, once the log is flushed."""
+        """Returns the receipt of a batch, after a flush."""
         if self.lie is StorageFault.FORGE:
             other = self.random.choice(self.genesis.storage).name
             return StorageReceipt(other, digest, key_of(self.name).sign(digest))
@@ -138,7 +138,7 @@ class Store:
         return self.party.receipt(digest)
 
     def fetch(self, digest: bytes) -> bytes | Absent | Below | Refusal:
-        """What it gives for the batch with a digest."""
+        """Returns the batch with a digest, according to the party's fault."""
         match self.lie:
             case StorageFault.WITHHOLD | StorageFault.FORGET:
                 return Absent()
@@ -157,12 +157,12 @@ class Store:
         return replace(batch, leaves=(encode_leaf(None, b"altered"), *batch.leaves[1:])).encode()
 
     def _substitute(self, digest: bytes) -> bytes:
-        """Another good batch: one after or before the right one where it has one."""
+        """Returns another valid batch, the next or the previous one if possible."""
         others = [data for known, data in sorted(self.seen.items()) if known != digest]
         return self.random.choice(others or list(self.seen.values()))
 
     def _forge(self, digest: bytes) -> bytes:
-        """A whole batch in the name of the producer, which it signs itself."""
+        """Returns a batch in the producer's name, signed by the party itself."""
         known = self.seen.get(digest)
         stream, sequence, previous = Stream(CHAIN, "orders", 0, "client0", 0), 0, ZERO_DIGEST
         if known is not None:
@@ -174,12 +174,12 @@ class Store:
         ).encode()
 
     def fetch_range(self, stream: StreamName, first_sequence: int) -> tuple[bytes, ...] | Refusal:
-        """A producer's batches."""
+        """Returns a producer's batches."""
         found = _answer(lambda: self.party.fetch_range(stream, first_sequence, RANGE_BYTES))
         return () if isinstance(found, Below) else found
 
     def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below | Refusal:
-        """The statement that it does not have a batch."""
+        """Returns the signed statement that it lacks a batch."""
         return _answer(lambda: self.party.absence(signed, certificate))
 
 

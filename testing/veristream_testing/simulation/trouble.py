@@ -1,7 +1,7 @@
-"""What goes wrong in one simulated run of the whole system: drawn from a seed.
+"""The faults of one simulated run of the whole system, drawn from a seed.
 
-The validators' part is a `Scenario` as the consensus has it. Beside it up to F storage parties lie or
-decay, a producer may be Byzantine, machines crash, and clients and storage parties are cut off for a while.
+The faults of validators are a `Scenario` of the consensus. In addition, up to F storage parties lie or
+decay, a producer may be Byzantine, machines crash, and clients and storage parties are temporarily isolated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STORAGE_FAULTS = (
 
 
 class Attack(Enum):
-    """What a Byzantine producer tries."""
+    """Attacks of a Byzantine producer."""
 
     EQUIVOCATE = "two batches with one sequence number"
     SPLICE = "a batch that does not follow the one before"
@@ -41,7 +41,7 @@ class Attack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """A machine with this name dies at a time and comes back; what it had not flushed may be torn."""
+    """A machine crashes and restarts; what it had not flushed may be torn."""
 
     at_ms: int
     name: str
@@ -50,7 +50,7 @@ class Fall:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """From one time to another, a machine hears and reaches none but the named ones."""
+    """During an interval, a machine can communicate only with the named ones."""
 
     begin_ms: int
     end_ms: int
@@ -60,7 +60,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One run of everything."""
+    """All faults of one run."""
 
     validators: Scenario
     storage: tuple[tuple[str, StorageFault], ...]
@@ -72,7 +72,6 @@ class Trouble:
 
     @property
     def seed(self) -> int:
-        """What it was drawn from."""
         return self.validators.seed
 
     def __str__(self) -> str:
@@ -86,7 +85,7 @@ class Trouble:
 
 
 def draw_trouble(seed: int) -> Trouble:
-    """The trouble of a seed."""
+    """Draws the faults of a seed."""
     validators = draw_scenario(seed)
     random = Random(f"trouble/{seed}")
     faults = (validators.size - 1) // 3
@@ -106,7 +105,7 @@ def draw_trouble(seed: int) -> Trouble:
 
 
 def _draw_falls(random: Random, stores: list[str], journals: tuple[bool, ...]) -> Iterator[Fall]:
-    """Without a journal a producer that falls may contradict itself, so that it does not fall here."""
+    """Draws crashes; a producer without a journal never crashes, because it could contradict itself."""
     producers = [f"client{number}" for number, journal in enumerate(journals) if journal]
     consumers = [f"consumer{number}" for number in range(CONSUMERS)]
     for names, counts in ((stores, (0, 1, 2)), (producers, (0, 1, 1, 2)), (consumers, (0, 0, 1))):

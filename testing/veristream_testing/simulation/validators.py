@@ -1,12 +1,12 @@
-"""Whole validators in one process, under a scenario: ledgers, mempools, blocks on disk, catching up.
+"""Simulates whole validators under a scenario: ledgers, mempools, stored blocks, catching up.
 
-The consensus has its own simulation; here blocks carry transactions of clients, who submit each to F + 1
-validators and again as long as they do not see it decided. Crashes lose blocks that were not yet flushed,
-and may tear the records. Byzantine validators know all that goes on and propose real blocks.
+Blocks contain transactions of clients, which submit each to F + 1 validators and repeat until it is
+decided. Crashes lose unflushed blocks and may tear the records. Byzantine validators see all messages and
+propose real blocks.
 
-Checked while it runs: agreement, every block follows and is certified, a transaction is decided once and
-was submitted by somebody, no correct validator contradicts itself or is accused. Checked at the end: after
-the network has healed every correct validator has every transaction, and then the chain is quiet.
+Checked during the run: agreement, every block is certified and follows the previous one, a transaction is
+decided once and was submitted, no correct validator contradicts itself or is accused. Checked at the end:
+after the network has healed, every correct validator has every transaction, and the chain becomes quiet.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ SETTINGS = Settings(durations=Durations(40, 20, 20, 10), patience_ms=300, late_m
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: the violation, if any, and figures that show what the run went through."""
+    """The result of a run: the violation, if any, and statistics."""
 
     violation: str | None
     height: int
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Host:
-    """A machine that runs a validator: twins are two hosts with one index."""
+    """A machine that runs a validator; twins are two hosts with one index."""
 
     number: int
     index: int
@@ -93,13 +93,13 @@ class Host:
     dies_after: int | None = None
 
     def load(self, height: int) -> Commit | None:
-        """A stored block."""
+        """Returns the stored block of a height."""
         return self.blocks[height - 1] if 1 <= height <= len(self.blocks) else None
 
 
 @dataclass(slots=True)
 class Liar(Byzantine):
-    """A Byzantine validator whose values are blocks."""
+    """A Byzantine validator that proposes blocks."""
 
     make_block: Callable[[int, Random], Block | None] = lambda height, random: None
 
@@ -136,7 +136,7 @@ class Simulation(World):
         self.correct = [host for host in self.hosts.values() if host.index not in self.liars]
 
     def run(self) -> Outcome:
-        """Runs to the end, or to the first violation."""
+        """Runs until the end or the first violation."""
         violation = None
         try:
             self._begin()
@@ -156,7 +156,7 @@ class Simulation(World):
             ended_ms=self.now_ms,
         )
 
-    # Who takes part
+    # Participants
 
     def _make_validator(self, index: int, host: Host | None) -> ValidatorCore:
         ledger = Ledger(self.genesis, check_signature)
@@ -173,7 +173,7 @@ class Simulation(World):
         return Liar(index, committee, sign, strategy, random, make_block=self._make_block)
 
     def _make_block(self, height: int, random: Random) -> Block | None:
-        """A good block for a height, of any transactions that take effect there."""
+        """Returns a valid block for a height, with random transactions that take effect."""
         ledgers = [host.validator.ledger for host in self.correct if host.validator.height == height]
         if not ledgers:
             return None
@@ -193,7 +193,7 @@ class Simulation(World):
     # Events
 
     def _submitter(self, encoded: bytes) -> Callable[[], None]:
-        """A client of F + 1 validators, until the transaction is decided."""
+        """Returns a client that submits to F + 1 validators until the transaction is decided."""
 
         def give() -> None:
             if encoded in self._decided:
@@ -234,7 +234,7 @@ class Simulation(World):
 
     def _restart(self, host: Host) -> None:
         if host.up:
-            host.dies_after = None  # it did nothing that it could have died of
+            host.dies_after = None  # it produced too few outputs to crash
             return
         self.restarts += 1
         host.up, host.lives, host.flushed = True, host.lives + 1, len(host.blocks)
@@ -246,7 +246,7 @@ class Simulation(World):
         return START_MS + self.now_ms
 
     def _do(self, host: Host, actions: Sequence[Action]) -> None:
-        """Does what a validator wants done, unless it dies on the way."""
+        """Performs the actions of a validator, unless it crashes in between."""
         for action in actions:
             if host.dies_after is not None:
                 if host.dies_after == 0:
@@ -266,7 +266,7 @@ class Simulation(World):
             case Schedule():
                 self._schedule(host, action)
             case Committed():
-                host.records.sync()  # nobody is told before
+                host.records.sync()  # before it is published
                 self._check_committed(host, action)
                 host.blocks.append(action.commit)
             case Accused():
@@ -339,7 +339,7 @@ class Simulation(World):
         if self._ids.setdefault(height, block.block_id()) != block.block_id():
             raise ViolationError(f"agreement: host {host.number} decides another block at height {height}")
         certificate = to_commit_certificate(committed.commit.certificate)
-        try:  # as clients do
+        try:  # like a client
             certificate.verify(CHAIN, self.genesis.validator_keys, check_signature)
         except CertificateError as error:
             raise ViolationError(f"certificate: {error}") from error
@@ -364,14 +364,16 @@ class Simulation(World):
         first = accused.conflict.first
         if first.sender not in self.liars:
             raise ViolationError(f"accountability: {first.sender} is accused")
-        if isinstance(first, Vote) and self.now_ms >= HEAL_MS:  # before, who knows it may have crashed
+        if (
+            isinstance(first, Vote) and self.now_ms >= HEAL_MS
+        ):  # before, those that know of it may have crashed
             self._owed.add(f"v{first.sender}")
 
     def _is_complete(self) -> bool:
         return len(self._decided) >= len(self.transactions) and not self._missing()
 
     def _missing(self) -> list[str]:
-        """Who is where it should not be at the end."""
+        """Lists what is not done at the end."""
         if any(encoded not in self._decided for encoded in self.transactions):
             return ["a transaction is not decided"]
         last = max(self._ids)
@@ -385,7 +387,7 @@ class Simulation(World):
         self._ended_at = max(self._ids)
 
     def _check_quiet(self) -> None:
-        """Evidence may still have come in; beyond it, blocks have nothing to carry."""
+        """Checks that after the end there are no blocks except those with evidence."""
         host = self.correct[0]
         late = [Block.decode(commit.value.content) for commit in host.blocks[self._ended_at :]]
         empty = [block for block in late if not block.transactions]

@@ -1,15 +1,14 @@
-"""Everything in one process, from a seed: validators, storage parties, producers and consumers, and faults.
+"""Simulates the whole system from a seed: validators, storage parties, producers, consumers and faults.
 
-The validators and their faults are those of `simulate.validators`. Producers push events to a validated
-topic through lossy channels, have them stored by parties of which up to F lie or decay, and submit them to
-validators of which up to F lie; consumers follow blocks and fetch what they speak of. A producer may be
-Byzantine. All but the network, the clocks and the disks is the real thing.
+The validators and their faults are those of `validators`. Producers push events to a validated topic over a
+lossy network; up to F storage parties lie or decay, and up to F validators lie; consumers follow blocks and
+fetch their batches. A producer may be Byzantine. Only network, clocks and disks are simulated.
 
-Checked, beside what the validators' simulation checks: each producer's admitted batches form one chain and
-nobody else signed them; all consumers deliver the same events in the same order, each once, and only such
-as their producers pushed, in the order in which they did; what was acknowledged is delivered where the
-producer was told; after the network has healed everything honest is admitted and delivered; evidence names
-only liars, and an equivocating producer is named.
+Checked in addition to the validators' properties: each producer's admitted batches form one chain that only
+it signed; all consumers deliver the same events in the same order, each once, and only events that their
+producers pushed, in the order of the pushes; acknowledged events are delivered at the reported places;
+after the network has healed, everything honest is admitted and delivered; evidence names only liars,
+including an equivocating producer.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a run: the violation, if any, and figures that show what the run went through."""
+    """The result of a run: the violation, if any, and statistics."""
 
     violation: str | None
     validators: ValidatorsOutcome
@@ -69,12 +68,12 @@ class Outcome:
 
 
 class Whole(Simulation):
-    """One run of everything."""
+    """One run of the whole system."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.validators)
         self.trouble = trouble
-        self.transactions = self.transactions[:1]  # the topic; the rest comes from producers
+        self.transactions = self.transactions[:1]  # only the topic; producers submit the rest
         self.falls = 0
         self.flush_ms = trouble.flush_ms
         lies = dict(trouble.storage)
@@ -96,7 +95,7 @@ class Whole(Simulation):
         self._order: dict[Place, list[SignedHeader]] = {}
 
     def run_whole(self) -> Outcome:
-        """Runs to the end, or to the first violation."""
+        """Runs until the end or the first violation."""
         validators = self.run()
         return Outcome(
             violation=validators.violation,
@@ -112,7 +111,7 @@ class Whole(Simulation):
             damaged=sum(store.log.damaged_count for store in self.stores.values()),
         )
 
-    # What happens
+    # Events
 
     def _begin(self) -> None:
         super()._begin()
@@ -142,7 +141,7 @@ class Whole(Simulation):
             machine.begin(self._claimed_height())
 
     def _claimed_height(self) -> int:
-        """The height that F+1 validators have reached."""
+        """Returns the height that F + 1 validators have reached."""
         heights = sorted((len(host.blocks) for host in self.correct), reverse=True)
         return heights[self.genesis.faults]
 
@@ -161,7 +160,7 @@ class Whole(Simulation):
         heard: Callable[[Answer], None],
         failed: Callable[[str], None],
     ) -> None:
-        """Asks a machine; exactly one of the last two is called, unless the client falls before."""
+        """Sends a request; calls exactly one of the last two arguments, unless the client crashes first."""
         life, waiting = client.lives, [True]
 
         def settle(act: Callable[[], None]) -> None:
@@ -182,7 +181,7 @@ class Whole(Simulation):
         self.at(self.now_ms + CALL_TIMEOUT_MS, lambda: settle(partial(failed, "no answer")))
 
     def _bring(self, sender: str, receiver: str, act: Callable[[], None]) -> None:
-        """Brings a message between two machines over."""
+        """Delivers a message between two machines."""
         self.carry(act, is_cut_off=self._is_severed(sender, receiver))
 
     def _is_severed(self, sender: str, receiver: str) -> bool:
@@ -193,15 +192,15 @@ class Whole(Simulation):
                     return True
         return False
 
-    # Validators, as clients meet them
+    # Validators as seen by clients
 
     def _host(self, index: int) -> Host | None:
-        """A machine that runs the validator and is up: twins answer in turn."""
+        """Returns a running machine of the validator; twins answer in turn."""
         hosts = [host for host in self.hosts.values() if host.index == index and host.up]
         return self.random.choice(hosts) if hosts else None
 
     def serve_submit(self, validator: int, transaction: bytes, reply: Reply[Expected]) -> None:
-        """A validator is given a transaction; a Byzantine one says yes and drops it."""
+        """Submits a transaction to a validator; a Byzantine one accepts and drops it."""
         if transaction not in self._submitted:
             self._submitted.add(transaction)
             self.transactions.append(transaction)
@@ -214,7 +213,7 @@ class Whole(Simulation):
             reply(outcome)
 
     def serve_blocks(self, validator: int, height: int, reply: Reply[list[CertifiedBlock]]) -> None:
-        """A validator is asked for decided blocks; a Byzantine one makes some up."""
+        """Requests decided blocks from a validator; a Byzantine one invents some."""
         host = self._host(validator)
         if validator in self.byzantine:
             known = max((each.blocks for each in self.correct), key=len)
@@ -224,7 +223,7 @@ class Whole(Simulation):
             reply([_certified(commit) for commit in commits])
 
     def _make_false(self, liar: int, commit: Commit) -> CertifiedBlock:
-        """A block that would follow but was never decided: with the true votes, or with the liar's own."""
+        """Returns a block that was never decided, with the true votes or with the liar's own."""
         true = _certified(commit)
         header = replace(true.block.header, time_ms=true.block.header.time_ms + 1)
         block, certificate = replace(true.block, header=header), true.certificate
@@ -249,7 +248,7 @@ class Whole(Simulation):
                     self._check_admitted(transaction.signed)
 
     def _check_transaction(self, encoded: bytes, height: int) -> None:
-        """Decided once; and nothing but what was submitted, or evidence against a liar."""
+        """Checks that a transaction is decided once, and was submitted or is evidence against a liar."""
         if self._decided.setdefault(encoded, height) != height:
             raise ViolationError(f"integrity: a transaction is decided at height {height} once more")
         match decode_transaction(encoded):
@@ -265,7 +264,7 @@ class Whole(Simulation):
             raise ViolationError(f"accountability: there is evidence against {named}")
 
     def _check_admitted(self, signed: SignedHeader) -> None:
-        """The batch continues its producer's chain, and its producer signed it."""
+        """Checks that a batch continues its producer's chain and that its producer signed it."""
         header = signed.header
         chain = (header.producer, header.topic, header.partition)
         sequence, last = self._chains.get(chain, (0, ZERO_DIGEST))
@@ -288,7 +287,7 @@ class Whole(Simulation):
         self.at(self.now_ms + LOOK_MS, self._look)
 
     def _missing(self) -> list[str]:
-        """What should have come about by now."""
+        """Lists what is not done at the end."""
         if not self._ids:
             return ["nothing is decided"]
         last = max(self._ids)
@@ -321,7 +320,7 @@ class Whole(Simulation):
         self._check_evidence()
 
     def _check_order(self, place: Place) -> None:
-        """All deliver the same, in the order of the ledger, and only what was pushed, in that order."""
+        """Checks that all consumers deliver the same, in ledger order, and only what was pushed."""
         expected: list[tuple[int, str]] = []
         for signed in self._order.get(place, []):
             for _ in range(signed.header.count):
@@ -343,7 +342,7 @@ class Whole(Simulation):
                     raise ViolationError(f"forgery: {event.value!r} of {event.producer}")
 
     def _check_acknowledged(self) -> None:
-        """What was acknowledged is delivered, to everybody and where the producer was told."""
+        """Checks that all consumers deliver the acknowledged events at the reported places."""
         for consumer in self.consumers:
             found = {
                 (place, event.index, event.value)
@@ -356,7 +355,7 @@ class Whole(Simulation):
                     raise ViolationError(f"loss: {consumer.name} misses {sorted(lost)}")
 
     def _check_evidence(self) -> None:
-        """Evidence names only liars: on the ledger, and in what storage parties keep."""
+        """Checks that evidence on the ledger and at storage parties names only liars."""
         storage_liars = {name for name, _ in self.trouble.storage}
         for role, name in self._accusations():
             if not (name in storage_liars if role == "storage" else self.is_liar(name.split("/")[0])):
@@ -372,5 +371,4 @@ def _certified(commit: Commit) -> CertifiedBlock:
 
 
 def run(trouble: Trouble) -> Outcome:
-    """Runs everything."""
     return Whole(trouble).run_whole()

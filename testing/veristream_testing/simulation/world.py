@@ -1,7 +1,7 @@
-"""What simulations share: time, the network's weather, who takes part, and what no validator may say.
+"""Shared parts of the simulations: time, network, participants, and consistency of validators.
 
-Events happen in the order of their times, and in the order in which they were planned where those are
-equal, so that a seed is a run. Before the scenario's healing, messages are lost, doubled, late or cut off.
+Events happen in order of time, and events of the same time in the order in which they were scheduled, so a
+seed determines the run. Until the network heals, messages are lost, duplicated, delayed or blocked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ViolationError(Exception):
 
 
 class World:
-    """A scenario's time and network; `now_ms` is the time of the event that happens."""
+    """A scenario's time and network; `now_ms` is the time of the current event."""
 
     def __init__(self, scenario: Scenario, random: Random) -> None:
         self.scenario = scenario
@@ -44,7 +44,7 @@ class World:
         }
 
     def list_hosts(self) -> dict[int, int]:
-        """The number of each host that runs the real protocol, with its validator; twins are two of one."""
+        """Maps each host that runs the real protocol to its validator; twins share one validator."""
         twins = [index for index in dict(self.scenario.byzantine) if index not in self.inventive]
         indices = [index for index in range(self.scenario.size) if index not in self.inventive] + twins
         numbers = [*dict.fromkeys(indices), *range(self.scenario.size, self.scenario.size + len(twins))]
@@ -53,12 +53,12 @@ class World:
     # Time
 
     def at(self, time_ms: int, happening: Happening) -> None:
-        """Plans an event."""
+        """Schedules an event."""
         self._planned += 1
         heappush(self._agenda, (time_ms, self._planned, happening))
 
     def run_until(self, limit_ms: int, done: Callable[[], bool]) -> None:
-        """Has things happen up to a time, or until it is done."""
+        """Runs events up to a time, or until `done`."""
         while self._agenda and self._agenda[0][0] <= limit_ms and not done():
             self.now_ms, _, happening = heappop(self._agenda)
             happening()
@@ -66,11 +66,11 @@ class World:
     # The network
 
     def send(self, sender: int, receiver: int, message: PeerMessage, deliver: Happening) -> None:
-        """Plans the arrivals of a message between two hosts."""
+        """Schedules the arrivals of a message between two hosts."""
         self.carry(deliver, is_cut_off=self._is_cut_off(sender, receiver, message))
 
     def carry(self, deliver: Happening, *, is_cut_off: bool) -> None:
-        """Plans the arrivals of a message: one, or two or none while the network is not healed."""
+        """Schedules the arrivals of a message: one, or none or two until the network heals."""
         healed = self.now_ms >= HEAL_MS
         copies = 1
         if not healed:
@@ -82,7 +82,7 @@ class World:
             self.at(self.now_ms + self.random.randint(1, slowest_ms), deliver)
 
     def send_to_liar(self, hear: Happening) -> None:
-        """Plans the arrival of a message at one who hears everything."""
+        """Schedules the arrival of a message at a liar, which receives everything."""
         self.at(self.now_ms + self.random.randint(1, HEALED_DELAY_MS), hear)
 
     def _is_cut_off(self, sender: int, receiver: int, message: PeerMessage) -> bool:
@@ -95,10 +95,10 @@ class World:
                 return fault.receiver in (None, receiver)
         return False
 
-    # What nobody may say
+    # Consistency
 
     def check_consistent(self, number: int, index: int, message: PeerMessage) -> None:
-        """No two statements in one place from one correct validator, in all its lives."""
+        """Checks that a correct validator never signs two statements for one step, even after restarts."""
         if not isinstance(message, Proposal | Vote) or message.sender != index or index in self.liars:
             return
         place = (index, message.height, message.round, SignedOnce(message).step)
@@ -109,7 +109,7 @@ class World:
 
 
 def statement_of(message: Signed) -> object:
-    """What a message says, without who signed it."""
+    """Returns the content of a message without its signer."""
     return message.statement if isinstance(message, Proposal) else message.identifier
 
 

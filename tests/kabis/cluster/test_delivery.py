@@ -23,7 +23,7 @@ def test_an_event_that_was_not_acknowledged_may_be_there() -> None:
         (GOOD[:-1], "1 acknowledged events are lost, the first at index 1 of partition 1"),
         (
             [*GOOD[:-1], ((1, 1), b"x")],
-            "1 events are not as they were pushed, the first at index 1 of partition 1",
+            "1 events were altered, the first at index 1 of partition 1",
         ),
         ([*GOOD, GOOD[3]], "1 events were delivered twice"),
         ([*GOOD, ((1, 2), b"d")], "partition 1 has 1 events twice"),
@@ -38,6 +38,6 @@ def test_each_problem_is_told(read: Delivered, problem: str) -> None:
 def test_two_problems_are_both_told() -> None:
     read: Delivered = [((0, 0), b"c"), ((0, 1), b"a"), GOOD[1], GOOD[3]]
     assert find_problems(dict(GOOD), read) == [
-        "2 events are not as they were pushed, the first at index 0 of partition 0",
+        "2 events were altered, the first at index 0 of partition 0",
         "partition 0 is not in the order in which its events were pushed",
     ]

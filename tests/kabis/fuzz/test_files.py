@@ -330,6 +330,4 @@ def test_a_party_whose_log_is_anothers_says_so(tmp_path: Path) -> None:
         with pytest.raises(EnvironmentFailure) as caught:
             open_core(options, log)
     assert str(tmp_path) in caught.value.message
-    assert caught.value.message.endswith(
-        "has a record that is none of ours: not an encoded storage-checkpoint"
-    )
+    assert caught.value.message.endswith("has a foreign record: not an encoded storage-checkpoint")

@@ -133,7 +133,7 @@ def test_a_flipped_bit_in_a_validators_blocks(run: Console, tmp_path: Path) -> N
         message,
     )
     assert hint == (
-        f"hint: move {blocks.resolve()} away and start the validator again: the others have the blocks"
+        f"hint: move {blocks.resolve()} away and restart the validator: the others have the blocks"
     )
     assert run.cluster.find() == {}
     blocks.rename(tmp_path / "blocks")
@@ -202,8 +202,8 @@ def test_an_unknown_key(run: Console) -> None:
         2,
         "",
         (
-            f"error: {run.data} has no key of 'mallory'\n"
-            "hint: it has admin, consumer, producer; veristream kabis client add NAME makes one more\n"
+            f"error: {run.data} has no key for 'mallory'\n"
+            "hint: it has admin, consumer, producer; veristream kabis client add NAME adds one\n"
         ),
     )
     save_key(run.data / "keys" / "mallory", make_key(bytes(SEED_BYTES)))
@@ -287,7 +287,7 @@ def test_a_port_in_use(tmp_path: Path) -> None:
             (
                 f"error: validator-1 did not start: cannot listen at 127.0.0.1:{port}:"
                 " address already in use\n"
-                "hint: end what listens there, or let the parties move elsewhere with --port 0\n"
+                "hint: stop the program that listens there, or move the parties with --port 0\n"
             ),
         )
         assert other.cluster.find() == {}
@@ -335,11 +335,11 @@ def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
     for words in (("status",), ("down",), ("topic", "list"), ("consume", "orders"), ("produce", "orders")):
         refused = nowhere(*words)
         assert (refused.code, refused.told.splitlines()[0]) == (2, absent)
-    parties = f"error: the cluster in {run.data} has 4 parties, and 2F+1 of them keep payloads"
+    parties = f"error: the cluster in {run.data} has 4 validators and 2F+1 storage parties"
     first_lines = {
         ("up", "--detach"): f"error: the cluster in {run.data} is already up",
         ("up", "--parties", "7"): parties,
-        ("up", "--port", "0"): f"error: parties of {run.data} run, and move only when they do not",
+        ("up", "--port", "0"): f"error: parties of {run.data} are running and cannot change ports",
         ("produce", "nothing"): "error: nothing: no such topic",
         ("consume", "nothing"): "error: nothing: no such topic",
         ("consume", "orders", "--partition", "1"): (
@@ -353,7 +353,7 @@ def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
         ("topic", "create", "orders"): "error: topic orders already exists",
         ("topic", "set", "nothing"): "error: nothing: no such topic",
         ("receipt", "export", "orders", "100000"): "error: orders-0 has no event 100000",
-        ("client", "add", "a/b"): "error: 'a/b' is no name",
+        ("client", "add", "a/b"): "error: 'a/b' is not a valid name",
     }
     for words, line in first_lines.items():
         refused = run(*words)
@@ -361,7 +361,7 @@ def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:
     refused = nowhere("up", "--parties", 5)
     assert (refused.code, refused.told.splitlines()[0]) == (
         2,
-        "error: 5 parties stand no whole number of faulty ones: 3F + 1 are needed",
+        "error: the number of validators must be 3F + 1, not 5",
     )
     for fault, line in {
         "storage-9=alter": "error: there is no party 'storage-9'",

@@ -72,7 +72,7 @@ def test_what_a_client_asks_in_vain_is_told_at_once(cluster: Console, tmp_path: 
     missing = anna("topic", "create", "pears")
     assert (missing.code, missing.told.splitlines()[0]) == (
         2,
-        f"error: {anna.data} has no key of 'admin'",
+        f"error: {anna.data} has no key for 'admin'",
     )
 
 

@@ -238,7 +238,7 @@ def test_nobody_has_no_key(run: Console, word: str) -> None:
     refused = run("key", word, "nobody")
     assert refused.code == 2
     assert refused.told.splitlines()[0] in (
-        f"error: {run.data} has no key of 'nobody'",
+        f"error: {run.data} has no key for 'nobody'",
         "error: nobody is not registered",
     )
 

@@ -88,7 +88,7 @@ JSON_HINT = 'use "earliest", "latest" or JSON like {"orders": {"0": 17, "1": "la
         ("endingIndex", '{"b": {"0": 1}}', "option endingIndex: b is not read", "add it to option topics"),
         ("maxRowsPerTask", "0", "option maxRowsPerTask: '0'", "use a whole number, 1 or more"),
         ("timeoutSeconds", "nan", "option timeoutSeconds: 'nan'", "use a number of seconds greater than 0"),
-        ("client", "nobody", "has no key of 'nobody'", "it has admin, consumer, producer"),
+        ("client", "nobody", "has no key for 'nobody'", "it has admin, consumer, producer"),
         ("cluster", "/nowhere", "option cluster: there is no cluster in /nowhere", "kabis up --data"),
         ("keyEpoch", "1", "option cluster excludes genesis and key", "name the folder of a cluster"),
         ("genesis", "g.json", "option cluster excludes genesis and key", "name the folder of a cluster"),

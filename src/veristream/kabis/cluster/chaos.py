@@ -1,8 +1,8 @@
-"""Chaos: a real cluster, faults injected while events flow, and what became of every event.
+"""Chaos trials: inject faults into a real cluster while events flow, and check every event.
 
-A trial pushes events one after the other, has one party misbehave in the middle of it, and reads everything
-back with a consumer that validates. It is lost if an acknowledged event is missing, doubled, changed or out
-of order; whatever was not acknowledged may be there once or not at all.
+A trial pushes events, injects a fault halfway, and reads everything back with a validating consumer. It
+fails if an acknowledged event is missing, duplicated, altered or out of order; an event that was not
+acknowledged may be delivered once or not at all.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from veristream.kabis.protocol.records import Record
 
 TOPIC = "chaos"
 BATCH_EVENTS = 5
-"""Small batches, so that a fault meets many of them."""
+"""Small batches, so that a fault affects many of them."""
 
 
 class Fault(StrEnum):
-    """What is injected: a fault of the catalogue, or a crash."""
+    """A fault of the catalogue, or a crash."""
 
     ALTER = StorageFault.ALTER
     WITHHOLD = StorageFault.WITHHOLD
@@ -50,25 +50,25 @@ class Fault(StrEnum):
 
 
 LYING_STORAGE: Mapping[Fault, str] = {Fault.ALTER: "storage-1", Fault.WITHHOLD: "storage-2"}
-"""Whom the consumer asks first, so that it meets the lie."""
+"""The party that the consumer asks first, so that it meets the lie."""
 LIARS: Mapping[Fault, str] = {**LYING_STORAGE, Fault.EQUIVOCATE: "validator-1", Fault.SILENT: "validator-2"}
 VICTIMS: Mapping[Fault, str] = {Fault.KILL_STORAGE: "storage-3", Fault.KILL_VALIDATOR: "validator-3"}
 
 TRIED: Mapping[Fault, str] = {
     Fault.ALTER: f"{LIARS[Fault.ALTER]} {STORAGE_FAULTS[StorageFault.ALTER]}",
     Fault.WITHHOLD: f"{LIARS[Fault.WITHHOLD]} {STORAGE_FAULTS[StorageFault.WITHHOLD]}",
-    Fault.KILL_STORAGE: f"{VICTIMS[Fault.KILL_STORAGE]} is killed (-9), and comes back",
+    Fault.KILL_STORAGE: f"{VICTIMS[Fault.KILL_STORAGE]} is killed (-9) and restarted",
     Fault.EQUIVOCATE: f"{LIARS[Fault.EQUIVOCATE]} {VALIDATOR_FAULTS[ValidatorFault.EQUIVOCATE]}",
     Fault.SILENT: f"{LIARS[Fault.SILENT]} {VALIDATOR_FAULTS[ValidatorFault.SILENT]}",
-    Fault.KILL_VALIDATOR: f"{VICTIMS[Fault.KILL_VALIDATOR]} is killed (-9), and comes back",
-    Fault.KILL_PRODUCER: "the producer is killed (-9), and starts again",
-    Fault.KILL_ALL: "all parties are killed (-9) at once, and come back",
+    Fault.KILL_VALIDATOR: f"{VICTIMS[Fault.KILL_VALIDATOR]} is killed (-9) and restarted",
+    Fault.KILL_PRODUCER: "the producer is killed (-9) and restarted",
+    Fault.KILL_ALL: "all parties are killed (-9) at once and restarted",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one fault did: `problems` are empty if nothing was lost."""
+    """The result of one trial; `problems` is empty if nothing was lost."""
 
     fault: Fault
     acknowledged: int
@@ -79,13 +79,13 @@ class Trial:
 
 
 Told = dict[Place, bytes]
-"""What the producer was told: where each acknowledged event stands."""
+"""The places of acknowledged events, as reported to the producer."""
 
 
 def run_trials(
     cluster: Cluster, faults: Sequence[Fault], events: int, report: Callable[[Trial], None]
 ) -> list[Trial]:
-    """Runs a trial for each fault on a cluster that is up; all parties are correct again afterwards."""
+    """Runs a trial for each fault on a running cluster; afterwards all parties are correct again."""
     access = Access(cluster.folder)
     topic = SetTopic(TOPIC, 1, validated=True)
     act_all(access.genesis, access.admin(), access.author(ADMIN), [topic])
@@ -98,7 +98,7 @@ def run_trials(
 
 
 def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
-    """Pushes events under a fault, and reads back what came of them."""
+    """Pushes events under a fault, reads them back, and reports problems."""
     began_s = time.monotonic()
     access = Access(cluster.folder)
     first = end_index(access)
@@ -132,7 +132,7 @@ def run_trial(cluster: Cluster, fault: Fault, events: int) -> Trial:
 
 @contextmanager
 def injected(cluster: Cluster, fault: Fault) -> Iterator[Callable[[], None]]:
-    """Has a party misbehave; gives what is to be done in the middle of a trial. Then all is well again."""
+    """Makes a party misbehave; yields the action for the middle of the trial, and undoes the fault."""
     liar, victim = LIARS.get(fault), VICTIMS.get(fault)
     if liar is not None:
         cluster.restart(liar, StartOptions(faults={liar: fault.value}))
@@ -142,7 +142,9 @@ def injected(cluster: Cluster, fault: Fault) -> Iterator[Callable[[], None]]:
     if victim is None:
         yield lambda: _kill(cluster, cluster.names(), restart=True)
     else:
-        yield lambda: _kill(cluster, [victim], restart=False)  # the rest is pushed and read without them
+        yield lambda: _kill(
+            cluster, [victim], restart=False
+        )  # the remaining events are pushed and read without it
         cluster.start(names=[victim])
 
 
@@ -157,14 +159,14 @@ def _kill(cluster: Cluster, names: Sequence[str], *, restart: bool) -> None:
 
 
 def push_under(access: Access, fault: Fault, events: int, strike: Callable[[], None]) -> Told:
-    """Pushes events, strikes in the middle, and waits until all are acknowledged."""
+    """Pushes events, calls `strike` halfway, and waits until all are acknowledged."""
     records = [Record(TOPIC, make_value(fault, number)) for number in range(events)]
     told = push(access, records, BATCH_EVENTS, strike)
     return {(0, each.index): record.value or b"" for record, each in zip(records, told, strict=True)}
 
 
 def push_and_die(access: Access, events: int) -> Told:
-    """Has another process push, kills it when enough is acknowledged, and has it go on behind all that."""
+    """Pushes from a process, kills it after some acknowledgements, and pushes the rest from a new one."""
     told: Told = {}
     _push_elsewhere(access, told, range(10 * events), events // 2)
     _push_elsewhere(access, told, range(10 * events, 10 * events + events // 2), None)
@@ -174,7 +176,7 @@ def push_and_die(access: Access, events: int) -> Told:
 def _push_elsewhere(access: Access, told: Told, numbers: range, kill_at: int | None) -> None:
     command = [sys.executable, "-m", "veristream.kabis.cluster.chaos", str(access.folder.path)]
     command += [str(numbers.start), str(numbers.stop)]
-    # Its input ends at once or, for one that is to be killed, never: however slow we are, it is there.
+    # For a process to be killed, stdin never ends, so that it still runs however slow we are.
     given = subprocess.DEVNULL if kill_at is None else subprocess.PIPE
     with subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -188,7 +190,7 @@ def _push_elsewhere(access: Access, told: Told, numbers: range, kill_at: int | N
 
 
 def make_value(fault: Fault, number: int) -> bytes:
-    """The event of a trial with this number."""
+    """Returns the event of a trial with this number."""
     return f"{fault.value} {number:06}".encode("ascii")
 
 
@@ -196,7 +198,7 @@ def make_value(fault: Fault, number: int) -> bytes:
 
 
 def end_index(access: Access) -> int:
-    """The index that the next event gets."""
+    """Returns the index of the next event."""
 
     async def read(replica: Replica) -> int:
         return replica.ledger.partition(TOPIC, 0).next_index
@@ -207,7 +209,8 @@ def end_index(access: Access) -> int:
 def _is_noticeable(access: Access, fault: Fault, first: int) -> bool:
     """Whether a consumer that asked the liar must have noticed.
 
-    Who withholds is held to what it vouched for: whose receipts always come last has promised nothing.
+    A withholding party is only asked for batches with its receipt; if its receipts always come last, there
+    are none.
     """
 
     async def read(replica: Replica) -> bool:
@@ -223,9 +226,9 @@ def _is_noticeable(access: Access, fault: Fault, first: int) -> bool:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Pushes the events of these numbers and says of each where it stands as soon as that is known.
+    """Pushes the events with these numbers, and prints the index of each when it is acknowledged.
 
-    It ends when its input does, so that whoever is to kill it finds it.
+    It ends when stdin ends, so that it still runs when it is to be killed.
     """
     folder, begin, end = Path(arguments[0]), int(arguments[1]), int(arguments[2])
     access = Access(ClusterFolder(folder))

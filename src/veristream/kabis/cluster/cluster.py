@@ -1,13 +1,13 @@
 """A cluster on one machine: a process for each validator and each storage party, over one folder.
 
     with Cluster(ClusterFolder(Path("kabis-data"))) as cluster:
-        cluster.create()        # keys and genesis, once; afterwards the folder has them
+        cluster.create()        # creates keys and genesis unless the folder has them
         cluster.start()         # returns when all parties answer
         ...                     # `access.py` has the clients
-                                # leaving stops what was started
+                                # on exit, stops the parties it started
 
-One host is one trust domain: this is for laptops, tests and demonstrations. Nothing is lost by stopping, by
-`kill -9` or by starting again from the same folder.
+One host is one trust domain: use this on laptops, for tests and demonstrations. Nothing is lost when
+parties are stopped, killed (-9) or restarted from the same folder.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ START_PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """How parties are started: `faults` are what some do wrong, by name; `flush` is the logs' policy.
+    """How to start parties: `faults` by party name; `flush` is the flush policy of the logs.
 
-    Attended ones end with the process that started them; others go on without it.
+    An attended party ends with the process that started it.
     """
 
     attended: bool = True
@@ -45,7 +45,6 @@ class StartOptions:
     repair: bool = False
 
     def fault_of(self, name: str) -> str | None:
-        """What this party does wrong."""
         return (self.faults or {}).get(name)
 
 
@@ -60,15 +59,15 @@ class Cluster(ProcessGroup):
 
     @property
     def genesis(self) -> Genesis:
-        """The chain's genesis, with everybody's address."""
+        """The chain's genesis, with the addresses of all parties."""
         return self.folder.genesis()
 
     def create(
         self, parties: int | None = None, mode: StorageMode | None = None, port: int | None = None
     ) -> Genesis:
-        """Keys and genesis in the folder, as they are if they are there; a given port moves all parties.
+        """Creates keys and genesis unless the folder has them; a given port moves all parties.
 
-        By default there are four parties, and 2F + 1 of them keep payloads.
+        By default there are four validators and 2F + 1 storage parties.
         """
         if not self.folder.exists():
             return folders.create(self.folder, parties or 4, mode or StorageMode.TOLERANT, port or 0)
@@ -77,15 +76,15 @@ class Cluster(ProcessGroup):
             found(genesis)
         if parties not in (None, len(genesis.validators)) or mode not in (None, genesis.storage_mode):
             raise ModelError(
-                f"the cluster in {self.folder.path} has {len(genesis.validators)} parties, and"
-                f" {genesis.storage_mode.value} of them keep payloads",
-                hint="that stays so for the life of a chain; choose another folder with --data",
+                f"the cluster in {self.folder.path} has {len(genesis.validators)} validators and"
+                f" {genesis.storage_mode.value} storage parties",
+                hint="this is fixed for the life of a chain; choose another folder with --data",
             )
         if port is None:
             return genesis
         if self.find():
             raise ModelError(
-                f"parties of {self.folder.path} run, and move only when they do not",
+                f"parties of {self.folder.path} are running and cannot change ports",
                 hint=f"veristream kabis down --data {self.folder.path}",
             )
         return folders.place(self.folder, genesis, port)
@@ -93,9 +92,9 @@ class Cluster(ProcessGroup):
     def create_over(
         self, nodes: Sequence[str], mode: StorageMode | None = None, port: int | None = None
     ) -> Genesis:
-        """Keys and genesis over existing nodes of CometBFT, which are the validators; they may have moved.
+        """Creates keys and genesis with existing CometBFT nodes as validators, or updates their addresses.
 
-        The first time the nodes are given the genesis, and from then on they must have it.
+        The first call submits the genesis to the nodes; later calls require that they have it.
         """
         network = read_network(nodes)
         if self.folder.exists():
@@ -104,16 +103,16 @@ class Cluster(ProcessGroup):
         genesis = folders.create(self.folder, network, mode or StorageMode.TOLERANT, port or 0)
         try:
             found(genesis)
-        except ModelError:  # somebody else's chain: this genesis never counts
+        except ModelError:  # the chain has another genesis, so this one is useless
             self.folder.genesis_path.unlink()
             raise
         return genesis
 
     def use_kafka(self, clusters: Sequence[KafkaSettings]) -> None:
-        """Has each storage party keep its log in a Kafka cluster of its own; only while none runs."""
+        """Sets the Kafka cluster of each storage party; raises ModelError if parties are running."""
         if self.find():
             raise ModelError(
-                f"parties of {self.folder.path} run, and their logs move only when they do not",
+                f"parties of {self.folder.path} are running, so their logs cannot move",
                 hint=f"veristream kabis down --data {self.folder.path}",
             )
         folders.use_kafka(self.folder, self.genesis, clusters)
@@ -121,7 +120,7 @@ class Cluster(ProcessGroup):
     # Processes
 
     def names(self) -> list[str]:
-        """All parties that are processes of ours, validators first."""
+        """Returns all parties that run as our processes, validators first."""
         genesis = self.genesis
         ours = () if is_cometbft(genesis) else genesis.validators
         return [party.name for party in ours + genesis.storage]
@@ -131,13 +130,13 @@ class Cluster(ProcessGroup):
         return self.folder.party(name)
 
     def start(self, how: StartOptions = StartOptions(), names: Iterable[str] | None = None) -> None:
-        """Starts parties, by default all, and returns when they answer; if one fails, none is left."""
+        """Starts parties, by default all, and waits until they answer; if one fails, stops all of them."""
         chosen = self.names() if names is None else list(names)
         check_faults(self.genesis, how.faults or {})
         up = [name for name, _ in self.find().items() if name in chosen]
         if up:
             raise ModelError(
-                f"{', '.join(up)} of {self.folder.path} already run",
+                f"already running in {self.folder.path}: {', '.join(up)}",
                 hint=f"veristream kabis down --data {self.folder.path} stops them",
             )
         try:
@@ -148,7 +147,7 @@ class Cluster(ProcessGroup):
             raise
 
     def launch(self, how: StartOptions, names: Iterable[str]) -> None:
-        """Starts parties that do not run, and does not wait until they answer."""
+        """Starts parties without waiting for them to answer."""
         for name in names:
             folder = self.folder.party(name)
             (folder / "ready").unlink(missing_ok=True)
@@ -201,36 +200,34 @@ class Cluster(ProcessGroup):
         return processes.read_ready(folder) == running.pid
 
     def _tell_failure(self, name: str) -> None:
-        """Raises what a party that did not start said last, as the user's error or the machine's."""
+        """Raises the last error that a party printed, as ModelError or EnvironmentFailure."""
         message, hint = processes.last_words(self.folder.party(name))
         if message.startswith("cannot listen"):
-            message = (
-                f"{message.partition(': ')[0]}: {message.rpartition(': ')[2]}"  # not the address twice
-            )
-            hint = "end what listens there, or let the parties move elsewhere with --port 0"
-        text = f"{name} did not start: {message or 'it said nothing'}"
+            message = f"{message.partition(': ')[0]}: {message.rpartition(': ')[2]}"  # the address once
+            hint = "stop the program that listens there, or move the parties with --port 0"
+        text = f"{name} did not start: {message or 'no message'}"
         if self.running[name].exit_code == 2:
             raise ModelError(text, hint=hint)
         raise EnvironmentFailure(text, hint or f"look at {self.folder.party(name) / 'log.txt'}")
 
     def restart(self, name: str, how: StartOptions = StartOptions()) -> None:
-        """Stops a party and starts it again, perhaps with a fault."""
+        """Restarts a party, optionally with a fault."""
         self.stop([name])
         self.start(how, [name])
 
     def ended(self) -> dict[str, str]:
-        """The parties that we started and that have ended by themselves, with their last words."""
+        """Returns the parties started by this object that ended by themselves, with their last messages."""
         gone = [name for name, running in self.running.items() if not running.is_alive()]
         return {name: processes.last_words(self.folder.party(name))[0] for name in gone}
 
 
 def check_faults(genesis: Genesis, faults: Mapping[str, str]) -> None:
-    """Raises ModelError unless every fault is one that its party can have."""
+    """Raises ModelError if a party does not exist or cannot have the fault."""
     ours = () if is_cometbft(genesis) else genesis.validators
     can: dict[str, list[str]] = {party.name: [*LYING_VALIDATORS] for party in ours}
     can |= {party.name: [*LYING_STORES] for party in genesis.storage}
     for name, fault in faults.items():
         if name not in can:
-            raise ModelError(f"there is no party {name!r}", hint=f"there are {', '.join(can)}")
+            raise ModelError(f"there is no party {name!r}", hint=f"choose one of {', '.join(can)}")
         if fault not in can[name]:
             raise ModelError(f"{name} has no fault {fault!r}", hint=f"choose one of {', '.join(can[name])}")

@@ -1,7 +1,7 @@
-"""What became of events: pushed by a producer, read back by a validating consumer, and compared.
+"""Pushes events, reads them back with a validating consumer, and compares them.
 
-Chaos and the demonstration push values that sort in the order in which they push them, so that the order of
-delivery can be checked without a record of it.
+Chaos and the demonstration push values in ascending order, so the order of delivery can be checked without
+a record of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from veristream.kabis.protocol.records import Record
 
 PATIENCE_S = 60.0
 QUIET_S = 1.0
-"""How long nothing comes before a consumer believes that nothing is left."""
+"""How long a consumer waits for further events."""
 
 Place = tuple[int, int]
 """A partition and an index in it."""
 Delivered = list[tuple[Place, bytes]]
-"""Events in the order in which a consumer got them."""
+"""Events in the order of delivery."""
 
 
 def push(
@@ -32,7 +32,7 @@ def push(
     with access.producer(options=ProducerOptions(batch_events=batch_events)) as producer:
         for number, record in enumerate(records):
             if number == len(records) // 2:
-                pushed[number // 2].result(PATIENCE_S)  # some are admitted, some on their way
+                pushed[number // 2].result(PATIENCE_S)  # some are admitted, some in flight
                 halfway()
             pushed.append(producer.push(record, PATIENCE_S))
         return [each.result(PATIENCE_S) for each in pushed]
@@ -41,10 +41,10 @@ def push(
 def read_back(
     access: Access, topic: str, first: Mapping[int, int], wanted: Collection[Place], nearest: str | None
 ) -> tuple[Delivered, dict[str, int]]:
-    """Reads each partition from its first index until all wanted events came and nothing follows.
+    """Reads each partition from its first index until all wanted events have arrived and no more follow.
 
-    Returns the events, and how often the consumer got a bad answer from which storage party. It asks
-    `nearest` first, so that it meets a liar of that name.
+    Returns the events, and the number of bad answers from each storage party. The consumer asks `nearest`
+    first.
     """
     read: Delivered = []
     missing = set(wanted)
@@ -64,7 +64,7 @@ def read_back(
 
 
 def find_problems(acknowledged: Mapping[Place, bytes], read: Delivered) -> list[str]:
-    """Returns what is wrong with what was read, the first of each kind; events may be unacknowledged."""
+    """Returns the problems of what was read; unacknowledged events may or may not be there."""
     found = dict(read)
     problems = []
     missing = [place for place in acknowledged if place not in found]
@@ -72,9 +72,7 @@ def find_problems(acknowledged: Mapping[Place, bytes], read: Delivered) -> list[
         problems.append(f"{len(missing)} acknowledged events are lost, the first at {_show(missing[0])}")
     changed = [place for place, value in acknowledged.items() if found.get(place, value) != value]
     if changed:
-        problems.append(
-            f"{len(changed)} events are not as they were pushed, the first at {_show(changed[0])}"
-        )
+        problems.append(f"{len(changed)} events were altered, the first at {_show(changed[0])}")
     if len(found) < len(read):
         problems.append(f"{len(read) - len(found)} events were delivered twice")
     for partition in sorted({place[0] for place in found}):

@@ -1,8 +1,8 @@
-"""A demonstration: a storage party and a validator lie, and a consumer that validates does not mind.
+"""A demonstration: a storage party and a validator lie, and a validating consumer is not affected.
 
-The cluster is real, its parties are processes, and both liars lie from the first moment on. What is shown
-is computed: every event that was acknowledged is compared with what was delivered, who was caught is read
-from the ledger, and the receipt of one event is verified with nothing but the genesis.
+The cluster is real, its parties are processes, and both liars lie from the start. Every acknowledged event
+is compared with what was delivered, the accused are read from the ledger, and the receipt of one event is
+verified with only the genesis.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ BATCH_EVENTS = 20
 
 LYING_STORAGE = "storage-1"
 LIARS = {LYING_STORAGE: StorageFault.ALTER.value, "validator-2": ValidatorFault.EQUIVOCATE.value}
-"""Who lies, and how."""
+"""The liars and their faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """What became of the events while parties lied; `problems` are empty if all are there as pushed."""
+    """The result of the demonstration; `problems` is empty if all events were delivered as pushed."""
 
     parties: int
     acknowledged: int
@@ -45,7 +45,7 @@ class Demonstration:
 
 
 def demonstrate(cluster: Cluster, events: int) -> Demonstration:
-    """Starts a new cluster with two liars in it, pushes events and reads them; the cluster stays up."""
+    """Starts a new cluster with two liars, pushes events and reads them back; leaves the cluster up."""
     cluster.create()
     cluster.start(StartOptions(faults=LIARS))
     access = Access(cluster.folder)

@@ -1,14 +1,15 @@
-"""The folder of a cluster on one machine: its genesis, everybody's keys, and a folder for each party.
+"""The folder of a cluster on one machine: its genesis, all keys, and a folder for each party.
 
-    DIR/genesis.json             what all parties and clients share, and all that a third party needs
-    DIR/clients.json             clients that were registered after the genesis
-    DIR/keys/NAME                the secret keys of the admin and the clients
-    DIR/keys-1/NAME, ...         those that replaced them, by the number that the ledger gives them
-    DIR/journals/NAME            what a producer signed and does not yet know to be admitted
-    DIR/validator-1, ...         one for each process: its key, its logs, what it said, which process it is
+    DIR/genesis.json             public keys and settings; all that a third party needs
+    DIR/clients.json             clients registered after the genesis
+    DIR/keys/NAME                secret keys of the admin and the clients
+    DIR/keys-1/NAME, ...         keys that replaced them, by their number on the ledger
+    DIR/journals/NAME            events that a producer signed but does not know to be admitted
+    DIR/validator-1, ...         one for each process: its key, logs, output and process id
     DIR/storage-1, ...
 
-All keys in one folder is what makes it a laptop's cluster: whoever can read the folder is everybody.
+Anyone who can read the folder has all keys, so such a cluster is only for laptops and tests. A client's own
+folder has only the genesis and the client's key.
 """
 
 from __future__ import annotations
@@ -37,22 +38,21 @@ PARTIES_MAX = 31
 
 @dataclass(frozen=True, slots=True)
 class ClusterFolder:
-    """Where everything of a cluster is."""
+    """Paths and keys of a cluster's or a client's folder."""
 
     path: Path
 
     @property
     def genesis_path(self) -> Path:
-        """The file that all share."""
         return self.path / "genesis.json"
 
     @property
     def clients_path(self) -> Path:
-        """The file that names clients who came later, for the storage parties."""
+        """The file of clients registered after the genesis, read by storage parties."""
         return self.path / "clients.json"
 
     def exists(self) -> bool:
-        """Whether a cluster was ever made here."""
+        """Whether the folder has a genesis."""
         return self.genesis_path.is_file()
 
     def has_parties(self) -> bool:
@@ -62,68 +62,68 @@ class ClusterFolder:
         return any((party / name).exists() for party in parties for name in ("key", "blocks", "log"))
 
     def genesis(self) -> Genesis:
-        """The genesis; says how to make one if there is none."""
+        """Loads the genesis; raises ModelError if there is none."""
         if not self.exists():
             raise ModelError(
                 f"there is no cluster in {self.path}",
-                hint=f"veristream kabis up --data {self.path} makes one and starts it",
+                hint=f"veristream kabis up --data {self.path} creates and starts one",
             )
         return load_genesis(self.genesis_path)
 
     def party(self, name: str) -> Path:
-        """The folder of one validator or storage party."""
+        """Returns the folder of a validator or storage party."""
         return self.path / name
 
     def kafka_path(self, party: str) -> Path:
-        """Where a storage party's Kafka is, as librdkafka's properties, if its log is in one."""
+        """Returns the file with the librdkafka properties of a storage party's Kafka cluster."""
         return self.party(party) / "kafka.properties"
 
     def kafka(self, party: str) -> KafkaSettings | None:
-        """The Kafka of a storage party; None if it keeps its log on its own disk."""
+        """Returns the Kafka cluster of a storage party; None if its log is on disk."""
         path = self.kafka_path(party)
         return load_settings(path) if path.is_file() else None
 
     def key_path(self, client: str, key_epoch: int = 0) -> Path:
-        """A secret key of the admin or of a client: the first, or one that replaced another."""
+        """Returns the file of a secret key of the admin or a client; epoch 0 is the first key."""
         return self.path / (f"keys-{key_epoch}" if key_epoch else "keys") / client
 
     def key_epoch(self, client: str) -> int:
-        """Which of a client's keys is the latest: each that replaced another has the next number."""
+        """Returns the epoch of a client's latest key in the folder."""
         key_epoch = 0
         while self.key_path(client, key_epoch + 1).is_file():
             key_epoch += 1
         return key_epoch
 
     def key(self, client: str) -> SecretKey:
-        """The latest secret key of the admin or of a client, by name."""
+        """Loads the latest secret key of the admin or a client; raises ModelError if there is none."""
         path = self.key_path(client, self.key_epoch(client)) if is_name(client) else self.path
         if not is_name(client) or not path.is_file():
             raise ModelError(
-                f"{self.path} has no key of {client!r}",
-                hint=f"it has {', '.join(self.clients())}; veristream kabis client add NAME makes one more",
+                f"{self.path} has no key for {client!r}",
+                hint=f"it has {', '.join(self.clients())}; veristream kabis client add NAME adds one",
             )
         return load_key(path)
 
     def clients(self) -> list[str]:
-        """Everybody whose key is here."""
+        """Returns the names of all keys in the folder."""
         folder = self.path / "keys"
         return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
     def add_client(self, name: str) -> SecretKey:
-        """A key for one more client, whom the storage parties will let in from now on."""
+        """Creates a key for a new client, which the storage parties admit from now on."""
         if not is_name(name):
-            raise ModelError(f"{name!r} is no name", hint="letters, digits, '.', '_' and '-'")
+            raise ModelError(f"{name!r} is not a valid name", hint="use letters, digits, '.', '_' and '-'")
         key = _find_key(self.key_path(name))
         note_client(self.clients_path, Party(name, key.public))
         return key
 
     def draw_key(self, name: str) -> SecretKey:
-        """The key that is to replace a client's latest one; the same until it has (`adopt_key`)."""
+        """Returns the key that will replace a client's latest one; the same one until `adopt_key`."""
         _make_folder(self._drawn(name).parent)
         return _find_key(self._drawn(name))
 
     def adopt_key(self, name: str, key_epoch: int) -> None:
-        """Has the drawn key be the client's: the ledger has it under this number."""
+        """Makes the drawn key the client's key of this epoch, as registered on the ledger."""
         key = load_key(self._drawn(name))
         path = self.key_path(name, key_epoch)
         _make_folder(path.parent)
@@ -136,20 +136,20 @@ class ClusterFolder:
 
 
 def count_faults(parties: int) -> int:
-    """F, for so many parties; raises ModelError unless they are 3F + 1."""
+    """Returns F; raises ModelError unless `parties` is 3F + 1."""
     faults, rest = divmod(parties - 1, 3)
     if rest or not 1 <= parties <= PARTIES_MAX:
         raise ModelError(
-            f"{parties} parties stand no whole number of faulty ones: 3F + 1 are needed",
-            hint="4 parties stand one faulty party, 7 stand two, 10 stand three",
+            f"the number of validators must be 3F + 1, not {parties}",
+            hint="4 validators tolerate one faulty one, 7 tolerate two, 10 tolerate three",
         )
     return faults
 
 
 def create(folder: ClusterFolder, parties: int | Network, mode: StorageMode, port: int = 0) -> Genesis:
-    """Makes keys and genesis; parties listen from `port` on, or with 0 wherever it is free now.
+    """Creates keys and genesis; parties listen on `port` and the following ones, or with 0 on free ports.
 
-    The parties are so many of our own, or the validators of an existing network with its chain id.
+    `parties` is the number of our own validators, or an existing network with its validators and chain id.
     """
     network = parties if isinstance(parties, Network) else None
     count = parties if isinstance(parties, int) else len(parties.validators)
@@ -179,13 +179,13 @@ def create(folder: ClusterFolder, parties: int | Network, mode: StorageMode, por
 
 
 def place(folder: ClusterFolder, genesis: Genesis, port: int) -> Genesis:
-    """Gives every party an address, from `port` on or wherever it is free, and writes the genesis."""
+    """Assigns an address to every party, from `port` on or on free ports, and writes the genesis."""
     ours = () if is_cometbft(genesis) else genesis.validators
     count = len(ours) + len(genesis.storage)
     if port and not 1024 <= port <= 65_536 - count:
         raise ModelError(
-            f"--port {port}: {count} parties do not fit between 1024 and 65535 from there on",
-            hint="0 chooses ports that are free",
+            f"--port {port}: {count} parties need ports between 1024 and 65535",
+            hint="0 chooses free ports",
         )
     ports = range(port, port + count) if port else draw_ports(count)
     addresses = [f"{HOST}:{each}" for each in ports]
@@ -198,24 +198,24 @@ def place(folder: ClusterFolder, genesis: Genesis, port: int) -> Genesis:
 
 
 def write_genesis(folder: ClusterFolder, genesis: Genesis) -> Genesis:
-    """Puts a genesis with its parties' addresses where everybody finds it."""
+    """Writes the genesis and creates the parties' folders."""
     replace(folder.genesis_path, to_json(genesis).encode("utf-8"))
     return genesis
 
 
 def use_kafka(folder: ClusterFolder, genesis: Genesis, clusters: Sequence[KafkaSettings]) -> None:
-    """Notes for each storage party, in their order, which Kafka has its log; for the owner's eyes only."""
+    """Writes the Kafka properties of each storage party, in order, readable only by the owner."""
     names = [party.name for party in genesis.storage]
     if len(clusters) != len(names):
         raise ModelError(
             f"{len(clusters)} Kafka clusters are named, and there are {len(names)} storage parties",
-            hint="each storage party has a cluster of its own, or it could not fail alone",
+            hint="each storage party needs its own cluster, so that it can fail independently",
         )
     on_disk = [name for name in names if any((folder.party(name) / "log").glob("*.segment"))]
     if on_disk:
         raise ModelError(
             f"{on_disk[0]} of {folder.path} keeps its log on disk",
-            hint="that stays so for the life of a chain; choose another folder with --data",
+            hint="this is fixed for the life of a chain; choose another folder with --data",
         )
     for name, settings in zip(names, clusters, strict=True):
         replace(folder.kafka_path(name), settings.encode().encode("utf-8"))
@@ -231,7 +231,7 @@ def _make_party(folder: ClusterFolder, name: str) -> Party:
 
 
 def _find_key(path: Path) -> SecretKey:
-    """The key in a file, made if it is not there: a cluster half made is made whole by another try."""
+    """Loads a key, or creates it if missing, so that an interrupted creation can be completed."""
     if not path.exists():
         save_key(path, make_key(os.urandom(SEED_BYTES)))
     return load_key(path)
@@ -242,5 +242,5 @@ def _make_folder(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFailure(
-            f"cannot make the folder {path}: {error.strerror}", "choose another with --data"
+            f"cannot create the folder {path}: {error.strerror}", "choose another with --data"
         ) from error

@@ -1,7 +1,7 @@
-"""Parties that lie, for tests and for `veristream kabis chaos`: real processes with real keys.
+"""Lying parties for tests and `veristream kabis chaos`: real processes with real keys.
 
-Each is a correct party but for one thing, which is the worst case: it knows all, signs with its own key,
-and is polite. None holds another's key; what it cannot forge, it cannot forge here either.
+Each behaves correctly except for one fault, which is the worst case: it has all data and signs with its own
+key. None has the key of another party.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ NOBODYS_BLOCK = b"\xee" * 32
 
 
 class AlteringParty(StorageParty):
-    """Changes the last byte of what it gives back."""
+    """Changes the last byte of the events that it returns."""
 
     async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
-        """The true answer, with a change in it."""
         operation, _ = split_request(body)
         true = await super().answer(peer, body)
         if isinstance(true, Attached):
@@ -74,10 +73,10 @@ def _alter_entry(entry: PlainEntry) -> PlainEntry:
 
 
 class WithholdingParty(StorageParty):
-    """Takes everything, and gives nothing back."""
+    """Stores everything but returns nothing."""
 
     async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
-        """That there is nothing, to whoever wants to read."""
+        """Denies having what a reader asks for."""
         operation, _ = split_request(body)
         match operation:
             case Operation.FETCH_DIGEST:
@@ -85,19 +84,19 @@ class WithholdingParty(StorageParty):
             case Operation.FETCH:
                 return found(encode_batches(()))
             case Operation.FETCH_PLAIN:
-                await asyncio.sleep(0.1)  # whoever asks will ask again at once
+                await asyncio.sleep(0.1)  # the client will ask again immediately
                 return found(encode_slice(PlainSlice((), 0)))
             case Operation.ABSENCE:
-                raise RequestError("it signs nothing of the kind")
+                raise RequestError("this party does not sign such statements")
             case _:
                 return await super().answer(peer, body)
 
 
 class EquivocatingNode(Node):
-    """Says one thing to a half of the others first and the opposite to the other half, and then to all."""
+    """Sends each vote to half of the others and a contradicting vote to the rest, then both to all."""
 
     def _send(self, receiver: int | None, message: PeerMessage) -> None:
-        if not isinstance(message, Vote) or message.sender != self.index:  # others' votes it only passes on
+        if not isinstance(message, Vote) or message.sender != self.index:  # forwarded
             super()._send(receiver, message)
             return
         other = NOBODYS_BLOCK if message.identifier is None else None
@@ -111,13 +110,13 @@ class EquivocatingNode(Node):
 
 
 class SilentNode(Node):
-    """Hears and says nothing; to clients it says yes."""
+    """Receives messages but sends none; tells clients that it accepts their transactions."""
 
     def _send(self, receiver: int | None, message: PeerMessage) -> None:
-        """Nothing leaves."""
+        """Sends nothing."""
 
     def submit(self, transaction: bytes) -> Outcome:
-        """Drops what a client wants ordered."""
+        """Drops a client's transaction."""
         return Done()
 
 
@@ -129,7 +128,7 @@ LYING_VALIDATORS: Mapping[ValidatorFault, type[Node]] = {
     ValidatorFault.EQUIVOCATE: EquivocatingNode,
     ValidatorFault.SILENT: SilentNode,
 }
-"""The faults of the catalogue that a real process can have; a new one is a class and a line here."""
+"""The faults of the catalogue that a real process can have; a new one needs a class and a line here."""
 
 
 def run_storage(fault: StorageFault, arguments: Sequence[str]) -> int:

@@ -2,8 +2,8 @@
 
 Run as `python -m veristream.kabis.cluster.party validator|storage [--attended] [--fault F] ...`.
 
-The rest of the command line is that of `validator_process` or `storage_process`. An attended party stops
-when its standard input ends, which is when the process that started it is gone, however that went.
+The other arguments are those of `validator_process` or `storage_process`. An attended party stops when its
+standard input ends, that is, when the process that started it ends for any reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the party; gives the exit status."""
+    """Runs the party; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="veristream.kabis.cluster.party", description=__doc__, add_help=False
     )

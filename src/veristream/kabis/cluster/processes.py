@@ -1,7 +1,7 @@
-"""Processes that are known from a file: starting them, telling whether they still run, stopping them.
+"""Starts, finds and stops processes that are recorded in a file.
 
-A pid alone proves nothing: the process may be gone and its number another's. So the file has the command
-too, and nothing is ever signalled whose command line is not the one that was started.
+A process id alone is not enough, because it may have been reused. So the file also contains the command,
+and only a process with the same command line is ever signalled.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from veristream.kabis.log.disk.files import replace
 POLL_S = 0.02
 LAST_WORDS_BYTES = 8_192
 KILLED_S = 60.0
-"""How long those that did not stop may take to be gone once they are killed, however short patience was."""
+"""How long to wait for processes to end after they are killed."""
 
 
 @dataclass(slots=True)
 class Running:
-    """A process that was started; `child` while we are its parent."""
+    """A started process; `child` is set if we are its parent."""
 
     name: str
     pid: int
@@ -35,27 +35,27 @@ class Running:
     child: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def is_alive(self) -> bool:
-        """Whether it runs, and is the one that was started."""
+        """Whether it runs and is the process that was started."""
         if self.child is not None:
             return self.child.poll() is None
         return read_command(self.pid) == self.command
 
     @property
     def exit_code(self) -> int | None:
-        """How it ended, as far as we are its parent."""
+        """Its exit code, if we are its parent and it has ended."""
         return None if self.child is None else self.child.poll()
 
     def signal(self, number: signal.Signals) -> None:
-        """Signals it if it is still itself."""
+        """Sends a signal if it is still the process that was started."""
         if self.is_alive():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
 
 def start(name: str, command: Sequence[str], folder: Path, *, attended: bool) -> Running:
-    """Starts a process in a session of its own, its output in the folder, and notes it there.
+    """Starts a process in a new session, and writes its output and its record to the folder.
 
-    An attended one reads from a pipe that ends with us.
+    The standard input of an attended process is a pipe that ends with us.
     """
     try:
         with (folder / "log.txt").open("ab") as log:
@@ -75,7 +75,7 @@ def start(name: str, command: Sequence[str], folder: Path, *, attended: bool) ->
 
 
 def find(folder: Path) -> Running | None:
-    """The process that the folder's note names, if it still runs and is that one."""
+    """Returns the process recorded in the folder, if it still runs."""
     try:
         note = json.loads((folder / "process.json").read_text(encoding="utf-8"))
         running = Running(str(note["name"]), int(note["pid"]), tuple(map(str, note["command"])))
@@ -85,7 +85,7 @@ def find(folder: Path) -> Running | None:
 
 
 def read_ready(folder: Path) -> int | None:
-    """The process that says in the folder's ready file that it answers; None while none does."""
+    """Returns the process id in the folder's ready file; None until a process writes it."""
     try:
         pid = json.loads((folder / "ready").read_bytes())["pid"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -94,21 +94,21 @@ def read_ready(folder: Path) -> int | None:
 
 
 def read_command(pid: int) -> tuple[str, ...] | None:
-    """The command line of a process; None if there is none, or it has ended."""
+    """Returns the command line of a process; None if it does not run."""
     if Path("/proc/self/cmdline").exists():
         try:
             text = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
         return tuple(text.split("\0")[:-1]) or None
-    listed = subprocess.run(  # where there is no /proc; paths with blanks in them are not told apart here
+    listed = subprocess.run(  # without /proc; this does not distinguish paths with spaces
         ["ps", "-o", "args=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
     return tuple(listed.stdout.split()) or None
 
 
 def stop(running: Iterable[Running], patience_s: float) -> list[str]:
-    """Asks them to stop, and kills those that have not in time; gives the names of the killed."""
+    """Asks processes to stop, and kills those that do not in time; returns the names of the killed."""
     ours = list(running)
     for each in ours:
         each.signal(signal.SIGTERM)
@@ -123,13 +123,13 @@ def stop(running: Iterable[Running], patience_s: float) -> list[str]:
 
 
 def kill(running: Running, patience_s: float) -> None:
-    """Ends it at once, as `kill -9` does, and waits until it is gone."""
+    """Kills a process (-9) and waits until it has ended."""
     running.signal(signal.SIGKILL)
     wait_until(lambda: [running] if running.is_alive() else [], patience_s)
 
 
 def wait_until(left: Callable[[], list[Running]], patience_s: float) -> list[Running]:
-    """Waits until nobody is left; gives those that are when the patience ends."""
+    """Waits until no process is left; returns those left after the time limit."""
     deadline_s = time.monotonic() + patience_s
     while True:
         rest = left()
@@ -139,7 +139,7 @@ def wait_until(left: Callable[[], list[Running]], patience_s: float) -> list[Run
 
 
 def last_words(folder: Path) -> tuple[str, str]:
-    """The error that a process ended with and its hint, as its output in the folder says."""
+    """Returns the error and the hint that a process printed last."""
     try:
         with (folder / "log.txt").open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))

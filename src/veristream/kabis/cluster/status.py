@@ -1,4 +1,4 @@
-"""How a cluster is: who runs, how far everybody is, who was caught, and how much disk it takes."""
+"""The status of a cluster: processes, heights, evidence, suspicions, consumer groups and disk usage."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from veristream.kabis.wire.handshake import Identity, Role
 
 ANSWER_S = 2.0
 LEDGER_S = 10.0
-"""How long reading the chain may take, which nothing but the groups' lag needs."""
+"""Time limit for reading the chain, which only the lag of groups needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartyStatus:
-    """One party; what it says of itself is None where it does not answer.
+    """The status of one party; what it reports itself is None if it does not answer.
 
-    For a validator `height` is its last block and `lag` how many others have that it has not. For a storage
-    party `records` is how many records its log has, `lost` how many were repaired away, and `torn_bytes`
-    what was cut off at the end of the log when it started.
+    For a validator, `height` is its last block and `lag` the number of blocks that it lacks. For a storage
+    party, `records` is the number of records in its log, `lost` the number of records lost to damage, and
+    `torn_bytes` the number of bytes cut off its log at the start.
     """
 
     name: str
@@ -55,9 +55,9 @@ class PartyStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """All parties, who was caught on the ledger, whom consumers suspect, and how far groups are.
+    """The status of all parties, evidence on the ledger, suspicions of consumers, and groups.
 
-    `groups` is None while too few validators answer, or the chain is too long to be read in a moment.
+    `groups` is None if too few validators answer, or the chain cannot be read in time.
     """
 
     chain_id: str
@@ -69,23 +69,22 @@ class ClusterStatus:
 
     @property
     def height(self) -> int:
-        """The highest block that a validator says it has."""
+        """The greatest height that a validator reports."""
         return max((party.height or 0 for party in self.parties), default=0)
 
     @property
     def answering(self) -> int:
-        """How many validators answer."""
         return sum(party.answers for party in self.parties if party.role == "validator")
 
     @property
     def makes_progress(self) -> bool:
-        """Whether enough parties answer for events to be admitted."""
+        """Whether enough parties answer to admit events."""
         storage = sum(party.answers for party in self.parties if party.role == "storage")
         return self.answering >= 2 * self.faults + 1 and storage >= self.faults + 1
 
 
 def read_status(folder: ClusterFolder) -> ClusterStatus:
-    """Asks every party, waits for none longer than a moment, and looks at the folder."""
+    """Asks every party with a short time limit, and reads the folder."""
     return asyncio.run(_ask_all(folder))
 
 
@@ -160,7 +159,7 @@ async def _ask_storage(
 
 
 async def _ask_evidence(ordering: Validators, validators: int, faults: int) -> tuple[Accused, ...]:
-    """Who was caught, as F + 1 validators say alike: one of them is correct."""
+    """Returns the evidence that F + 1 validators agree on; one of them is correct."""
     answers = await asyncio.gather(
         *(ordering.evidence_of(number) for number in range(validators)), return_exceptions=True
     )
@@ -171,7 +170,7 @@ async def _ask_evidence(ordering: Validators, validators: int, faults: int) -> t
 
 
 async def _ask_groups(genesis: Genesis, ordering: Validators) -> tuple[GroupLag, ...] | None:
-    """How far consumer groups are, by the ledger itself."""
+    """Returns the progress of consumer groups on the ledger."""
     replica = Replica(genesis, Channels((), ordering))
     try:
         async with asyncio.timeout(LEDGER_S):
@@ -186,7 +185,7 @@ def _with_lag(party: PartyStatus, top: int) -> PartyStatus:
 
 
 def measure(folder: Path) -> int:
-    """The bytes of all files in a folder."""
+    """Returns the total size of all files in a folder."""
     total = 0
     for path in folder.rglob("*"):
         try:
@@ -196,12 +195,12 @@ def measure(folder: Path) -> int:
     return total
 
 
-# What consumers noticed. A storage party's answers are not signed, so that a lie is no evidence that others
-# could check; it is a note for whoever runs the cluster.
+# Suspicions of consumers. A storage party's answers are not signed, so a lie is not evidence that others
+# could check; it is a note for the operator.
 
 
 def note_suspicions(folder: ClusterFolder, consumer: str, counts: dict[str, int]) -> None:
-    """Adds to what a consumer says of the storage parties."""
+    """Adds the bad answers that a consumer counted for each storage party."""
     if not any(counts.values()):
         return
     path = folder.path / "suspicions" / f"{consumer}.json"
@@ -212,7 +211,7 @@ def note_suspicions(folder: ClusterFolder, consumer: str, counts: dict[str, int]
 
 
 def read_suspicions(folder: ClusterFolder) -> Iterable[tuple[str, str, int]]:
-    """Each consumer, each storage party it suspects, and how often that was wrong or silent."""
+    """Yields consumers, the storage parties that they suspect, and the number of bad answers."""
     for path in sorted((folder.path / "suspicions").glob("*.json")):
         for party, count in _read_counts(path).items():
             yield path.stem, party, count

@@ -2,9 +2,9 @@
 
 Run as `python -m veristream.kabis.cluster.storage_process --folder ... --genesis ...`.
 
-It listens on loopback unless told otherwise, writes its address into the ready file once it answers, stops
-cleanly on SIGTERM or SIGINT, and keeps what it confirmed when it is killed. Exit 0 after a clean stop, 2 if
-what it was told is wrong, 3 if the machine failed it.
+It listens on loopback by default, writes its address to the ready file when it answers, stops cleanly on
+SIGTERM or SIGINT, and keeps what it confirmed when it is killed. Exits with 0 after a clean stop, 2 if the
+arguments are wrong, 3 if the machine fails.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Request = TypeVar("Request")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a storage party is told when it starts."""
+    """Arguments of a storage party."""
 
     folder: Path
     genesis: Genesis
@@ -70,39 +70,39 @@ class Options:
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
-    """Runs the party until a signal stops it; raises EnvironmentFailure if its log fails."""
+    """Runs the party until a signal arrives; raises EnvironmentFailure if its log fails."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     with _open_log(options) as log:
         if log.recovery.torn is not None:
-            _LOGGER.warning("the end of the log was torn and is cut off: %s", log.recovery.torn)
+            _LOGGER.warning("cut off the torn end of the log: %s", log.recovery.torn)
         core = open_core(options, log)
         if core.lost_count:
-            _LOGGER.warning("%d records were lost to damage and repaired away", core.lost_count)
+            _LOGGER.warning("%d records were lost to damage", core.lost_count)
         party = make_party(core, log, options.log.interval_ms / 1000)
         await _serve(options, core, party, stop)
 
 
 def open_core(options: Options, log: PartyLog) -> StorageCore:
-    """What the party knows, made again from its log; EnvironmentFailure if that is another program's."""
+    """Rebuilds the party's state from its log; raises EnvironmentFailure if it has foreign records."""
     try:
         return StorageCore(options.genesis, options.party, options.key, log)
     except DecodeError as error:
         raise EnvironmentFailure(
-            f"the log of {options.party} in {options.folder} has a record that is none of ours: {error}",
-            "open it with the program that wrote it, or give this party a folder of its own",
+            f"the log of {options.party} in {options.folder} has a foreign record: {error}",
+            "open it with the program that wrote it, or use another folder for this party",
         ) from error
 
 
 def _open_log(options: Options) -> AbstractContextManager[PartyLog]:
-    """The party's log, on disk or in Kafka; repaired first if that is wanted."""
+    """Opens the party's log, on disk or in Kafka; repairs it first if requested."""
     if options.kafka is not None:
         try:
             from veristream.kabis.log.kafka.log import KafkaLog, KafkaLogOptions, topic_of
         except ModuleNotFoundError as error:
             raise EnvironmentFailure(
-                "a log in Kafka needs its client", "pip install 'veristream[kafka]'"
+                "a log in Kafka needs Kafka's client", "pip install 'veristream[kafka]'"
             ) from error
         topic = topic_of(options.genesis.chain_id, options.party)
         return KafkaLog(options.kafka, topic, options.folder, KafkaLogOptions(repair=options.repair))
@@ -153,50 +153,54 @@ async def _answer(
     peer: Peer,
     request: Request,
 ) -> bytes | Attached:
-    """The party's answer, unless the peer's key has ended since it was let in."""
+    """Answers a request, unless the peer's key has become invalid since it connected."""
     directory.require_valid(peer)
     return await answer(peer, request)
 
 
 async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
-    """Lets go of what the chain let go, and of what is too old or too much."""
+    """Periodically deletes what is below the chain's low-water marks, too old or beyond the size limit."""
     while True:
         await asyncio.sleep(options.retain_every_s)
         try:
             core.let_go(view.marks)
             core.retain(options.retain_bytes, options.retain_ms)
         except Full as failure:
-            _LOGGER.warning("nothing could be let go: %s", failure.message)
+            _LOGGER.warning("cannot delete old records: %s", failure.message)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="veristream.kabis.cluster.storage_process", description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="where the log is kept")
-    parser.add_argument("--genesis", type=Path, required=True, help="the chain's genesis file")
-    parser.add_argument("--party", required=True, help="this party's name in the genesis")
-    parser.add_argument("--key", type=Path, required=True, help="the file of this party's secret key")
-    parser.add_argument("--listen", default="127.0.0.1:0", help="HOST:PORT; port 0 for any that is free")
-    parser.add_argument("--ready", type=Path, help="written, with the address, once the party answers")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of the log")
+    parser.add_argument("--genesis", type=Path, required=True, help="genesis file of the chain")
+    parser.add_argument("--party", required=True, help="name of this party in the genesis")
+    parser.add_argument("--key", type=Path, required=True, help="file of this party's secret key")
+    parser.add_argument("--listen", default="127.0.0.1:0", help="HOST:PORT; port 0 chooses a free one")
+    parser.add_argument("--ready", type=Path, help="file to write the address to when the party answers")
     parser.add_argument("--flush", choices=[each.value for each in Flush], default=Flush.ALWAYS.value)
     parser.add_argument("--interval-ms", type=int, default=5, help="with --flush interval")
     parser.add_argument("--segment-bytes", type=int, default=64 << 20)
-    parser.add_argument("--retain-bytes", type=int, help="let the oldest go beyond so many bytes")
-    parser.add_argument("--retain-ms", type=int, help="let go what is older")
-    parser.add_argument("--retain-every-s", type=float, default=10.0, help="how often that is looked at")
+    parser.add_argument("--retain-bytes", type=int, help="delete the oldest records beyond this size")
+    parser.add_argument("--retain-ms", type=int, help="delete records older than this")
+    parser.add_argument(
+        "--retain-every-s", type=float, default=10.0, help="how often to check these limits"
+    )
     parser.add_argument("--follow", action="store_true", help="follow the chain for keys and marks")
     parser.add_argument(
-        "--clients", type=Path, help="JSON list of further clients; read again when one calls"
+        "--clients", type=Path, help="JSON list of further clients; read again when one connects"
     )
-    parser.add_argument("--anonymous", action="store_true", help="let anybody read")
+    parser.add_argument("--anonymous", action="store_true", help="allow anonymous clients to read")
     parser.add_argument("--encrypt", action="store_true", help="encrypt every connection")
-    parser.add_argument("--repair", action="store_true", help="mark what is damaged as lost, and go on")
+    parser.add_argument("--repair", action="store_true", help="mark damaged records as lost and continue")
     parser.add_argument("--log", default="disk", help="disk, or kafka=HOST:PORT[,HOST:PORT]")
-    parser.add_argument("--kafka-properties", type=Path, help="librdkafka's, such as those of SASL and TLS")
+    parser.add_argument(
+        "--kafka-properties", type=Path, help="file of librdkafka properties, such as for SASL and TLS"
+    )
     return parser
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """The options in a command line; raises ModelError where they do not fit each other."""
+    """Parses the command line; raises ModelError if options contradict each other."""
     given = _parser().parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key)
     _require_party(genesis, given.party, key)
@@ -233,7 +237,7 @@ def _read_kafka(log: str, properties: Path | None) -> KafkaSettings | None:
             return None
         case "kafka" if bootstrap:
             return load_settings(properties, bootstrap) if properties else parse_bootstrap(bootstrap)
-    raise ModelError(f"--log {log} is no log", hint="--log disk, or --log kafka=HOST:PORT")
+    raise ModelError(f"--log {log} is not valid", hint="use --log disk or --log kafka=HOST:PORT")
 
 
 def _require_party(genesis: Genesis, name: str, key: SecretKey) -> None:
@@ -242,11 +246,13 @@ def _require_party(genesis: Genesis, name: str, key: SecretKey) -> None:
         names = ", ".join(party.name for party in genesis.storage)
         raise ModelError(f"the genesis has no storage party {name!r}", hint=f"it has {names}")
     if found.public != key.public:
-        raise ModelError(f"the key is not that of {name!r} in the genesis", hint="give --key its own file")
+        raise ModelError(
+            f"the key is not that of {name!r} in the genesis", hint="name its own key file with --key"
+        )
 
 
 def _list_clients(path: Path) -> tuple[Party, ...]:
-    """The clients that the file names now; nobody while it cannot be read, which is logged."""
+    """Returns the clients in the file; logs a warning and returns none if it cannot be read."""
     try:
         return load_clients(path)
     except (ModelError, EnvironmentFailure) as error:
@@ -255,7 +261,7 @@ def _list_clients(path: Path) -> tuple[Party, ...]:
 
 
 def main(arguments: Sequence[str] | None = None, make_party: MakeParty = StorageParty) -> int:
-    """Runs a storage party as the command line says; gives the exit status."""
+    """Runs a storage party; returns the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     return run_process(lambda: run_party(read_options(given), make_party))
 

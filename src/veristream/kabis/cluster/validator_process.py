@@ -2,9 +2,9 @@
 
 Run as `python -m veristream.kabis.cluster.validator_process --genesis F --folder D --name V`.
 
-It listens where the genesis says, writes its address into the ready file once it answers, stops cleanly on
-SIGTERM or SIGINT, and goes on after a kill with nothing lost and no vote that contradicts an earlier one.
-Exit 0 after a clean stop, 2 if what it was told is wrong, 3 if the machine failed it.
+It listens at its address in the genesis, writes it to the ready file when it answers, and stops cleanly on
+SIGTERM or SIGINT. After a kill it loses nothing, and never contradicts its earlier votes. Exits with 0
+after a clean stop, 2 if the arguments are wrong, 3 if the machine fails.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MakeNode = Callable[[Genesis, int, SecretKey, tuple[BlockStore, RecordStore], Se
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a validator is told when it starts."""
+    """Arguments of a validator."""
 
     genesis: Genesis
     index: int
@@ -59,12 +59,11 @@ class Options:
 
     @property
     def name(self) -> str:
-        """The validator's name."""
         return self.genesis.validators[self.index].name
 
 
 async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
-    """Runs the validator until a signal stops it; raises EnvironmentFailure if a log fails."""
+    """Runs the validator until a signal arrives; raises EnvironmentFailure if a log fails."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -74,21 +73,21 @@ async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
     ):
         for log in (blocks, records):
             if log.recovery.torn is not None:
-                _LOGGER.warning("the end of a log was torn and is cut off: %s", log.recovery.torn)
+                _LOGGER.warning("cut off the torn end of a log: %s", log.recovery.torn)
         stores = (BlockStore(blocks), RecordStore(records))
         node = make_node(options.genesis, options.index, options.key, stores, options.settings)
         await _serve(options, node, stop)
 
 
 def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
-    """One of the validator's logs; of a damaged one it says what helps, which is not to repair it."""
+    """Opens one of the validator's logs; if it is damaged, the hint says how to recover without repair."""
     folder = options.folder / name
     try:
         return Log(folder, LogOptions(segment_bytes, options.flush))
     except Damaged as error:
         hints = {
-            "blocks": f"move {folder} away and start the validator again: the others have the blocks",
-            "records": f"restore {folder} from a copy: without it the validator might vote a second time",
+            "blocks": f"move {folder} away and restart the validator: the others have the blocks",
+            "records": f"restore {folder} from a backup: without it the validator might vote twice",
         }
         raise EnvironmentFailure(error.message, hints[name]) from error
 
@@ -116,16 +115,16 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """The options in a command line; raises ModelError where they do not fit each other."""
+    """Parses the command line; raises ModelError if options contradict each other."""
     parser = argparse.ArgumentParser(prog="veristream.kabis.cluster.validator_process", description=__doc__)
-    parser.add_argument("--genesis", type=Path, required=True, help="the chain's genesis file")
-    parser.add_argument("--folder", type=Path, required=True, help="where blocks and votes are kept")
-    parser.add_argument("--name", required=True, help="this validator's name in the genesis")
-    parser.add_argument("--key", type=Path, help="the file of its secret key; else FOLDER/key")
-    parser.add_argument("--listen", help="HOST:PORT, if it is not the address in the genesis")
-    parser.add_argument("--ready", type=Path, help="written once it answers; else FOLDER/ready")
+    parser.add_argument("--genesis", type=Path, required=True, help="genesis file of the chain")
+    parser.add_argument("--folder", type=Path, required=True, help="folder of blocks and votes")
+    parser.add_argument("--name", required=True, help="name of this validator in the genesis")
+    parser.add_argument("--key", type=Path, help="file of its secret key; by default FOLDER/key")
+    parser.add_argument("--listen", help="HOST:PORT; by default the address in the genesis")
+    parser.add_argument("--ready", type=Path, help="file to write when it answers; by default FOLDER/ready")
     parser.add_argument("--flush", choices=[Flush.ALWAYS.value, Flush.NEVER.value], default="always")
-    parser.add_argument("--anonymous", action="store_true", help="let anybody read")
+    parser.add_argument("--anonymous", action="store_true", help="allow anonymous clients to read")
     given = parser.parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key or given.folder / "key")
     index = _find_validator(genesis, given.name, key)
@@ -142,13 +141,15 @@ def read_options(arguments: Sequence[str]) -> Options:
 
 
 def _find_validator(genesis: Genesis, name: str, key: SecretKey) -> int:
-    """The validator's number; all of them must say where they listen."""
+    """Returns the validator's number; raises ModelError if a validator has no address."""
     names = [party.name for party in genesis.validators]
     if name not in names:
         raise ModelError(f"the genesis has no validator {name!r}", hint=f"it has {', '.join(names)}")
     index = names.index(name)
     if genesis.validators[index].public != key.public:
-        raise ModelError(f"the key is not that of {name!r} in the genesis", hint="give --key its own file")
+        raise ModelError(
+            f"the key is not that of {name!r} in the genesis", hint="name its own key file with --key"
+        )
     for party in genesis.validators:
         if party.name != name:
             _parse(party.address, party.name)
@@ -160,13 +161,13 @@ def _parse(address: str, name: str) -> Address:
         return Address.parse(address)
     except ValueError as error:
         raise ModelError(
-            f"where validator {name!r} listens: {error}",
-            hint="give every validator an address in the genesis",
+            f"address of validator {name!r}: {error}",
+            hint="every validator needs an address in the genesis",
         ) from error
 
 
 def main(arguments: Sequence[str] | None = None, make_node: MakeNode = Node) -> int:
-    """Runs a validator as the command line says; gives the exit status."""
+    """Runs a validator; returns the exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     return run_process(lambda: run_validator(read_options(given), make_node))
 

@@ -1,7 +1,7 @@
 """The faults of one simulated run of the whole system, drawn from a seed.
 
 The faults of validators are a `Scenario` of the consensus. In addition, up to F storage parties lie or
-decay, a producer may be Byzantine, machines crash, and clients and storage parties are temporarily isolated.
+decay, a producer may be Byzantine, machines crash, and clients and storage parties may be isolated.
 """
 
 from __future__ import annotations

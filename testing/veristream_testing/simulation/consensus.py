@@ -50,8 +50,9 @@ from veristream.kabis.ordering.tendermint import Application, Durations, Identit
 from veristream.kabis.protocol.keys import SignatureError
 from veristream_testing.simulation.byzantine import Byzantine, make_value
 from veristream_testing.simulation.disk import Disk
-from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario
-from veristream_testing.simulation.world import ViolationError, World, statement_of
+from veristream_testing.simulation.hosts import CrashingHost, HostWorld
+from veristream_testing.simulation.scenario import Scenario
+from veristream_testing.simulation.world import ViolationError, statement_of
 
 CHAIN = "simulation"
 RESEND_MS = 100
@@ -74,17 +75,12 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Host:
-    """A machine that runs a validator; twins are two hosts with one index."""
+class Host(CrashingHost):
+    """A host that runs the consensus alone."""
 
-    number: int
-    index: int
     machine: Tendermint
     disk: Disk = field(default_factory=Disk)
     decided: list[Commit] = field(default_factory=list)
-    up: bool = True
-    lives: int = 1
-    dies_after: int | None = None
     stood_at: tuple[int, int, Step] | None = None
 
     @property
@@ -93,7 +89,7 @@ class Host:
         return len(self.decided) + 1
 
 
-class Simulation(World):
+class Simulation(HostWorld[Host]):
     """One run of a scenario."""
 
     def __init__(self, scenario: Scenario, tracing: bool = False) -> None:
@@ -101,7 +97,7 @@ class Simulation(World):
         self.committee = Committee(CHAIN, scenario.size)
         self.verifier = Verifier(self.committee, _check_signature, lambda content: sha256(content).digest())
         self.trace: list[str] | None = [] if tracing else None
-        self.inputs = self.rounds = self.restarts = self.conflicts = self.refused = 0
+        self.inputs = self.rounds = self.conflicts = self.refused = 0
         self._verified: dict[Message, Message] = {}
         self._values: set[bytes] = set()
         self._first_decisions: dict[int, bytes] = {}
@@ -153,9 +149,7 @@ class Simulation(World):
         return Tendermint(identity, Application(propose, valid), DURATIONS, recover(records))
 
     def _begin(self) -> None:
-        for fault in self.scenario.faults:
-            if isinstance(fault, Crash) and fault.host in self.hosts:
-                self.at(fault.at_ms, self._doomer(fault))
+        self.plan_crashes()
         for host in self.hosts.values():
             self.at(self.random.randint(0, 20), self._starter(host))
             self.at(RESEND_MS + host.number, self._ticker(host))
@@ -175,22 +169,8 @@ class Simulation(World):
 
         return tick
 
-    def _doomer(self, crash: Crash) -> Callable[[], None]:
-        host = self.hosts[crash.host]
-
-        def doom() -> None:
-            if host.up and host.dies_after is None:
-                host.dies_after = crash.outputs
-                self.at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
-
-        return doom
-
-    def _restart(self, host: Host) -> None:
-        if host.up:
-            host.dies_after = None  # it produced too few outputs to crash
-            return
-        self.restarts += 1
-        host.up, host.lives = True, host.lives + 1
+    def revive(self, host: Host) -> None:
+        """Starts the machine from the records on disk."""
         host.machine = self._make_machine(host.number, host.index, host.lives, host.disk.recover())
         self._note("host %d restarts", host.number)
         self._give(host, Start(host.height))
@@ -201,17 +181,14 @@ class Simulation(World):
             return
         self.inputs += 1
         for output in host.machine.handle(event):
-            if host.dies_after is not None:
-                if host.dies_after == 0:
-                    self._kill(host)
-                    return
-                host.dies_after -= 1
+            if not self.survives(host):
+                return
             self._do(host, output)
         self.rounds = max(self.rounds, host.machine.round)
 
-    def _kill(self, host: Host) -> None:
+    def lose(self, host: Host) -> None:
+        """Loses unsynced records."""
         self._note("host %d dies", host.number)
-        host.up, host.dies_after = False, None
         host.disk.crash(self.random)
 
     def _do(self, host: Host, output: Output) -> None:
@@ -233,15 +210,13 @@ class Simulation(World):
                 assert_never(output)
 
     def _schedule(self, host: Host, wanted: Schedule) -> None:
-        life = host.lives
         timeout = Timeout(wanted.step, wanted.height, wanted.round)
 
-        def ring() -> None:
-            if host.lives == life:
-                self._note("host %d: timeout %s of round %d", host.number, wanted.step.name, wanted.round)
-                self._give(host, timeout)
+        def expire() -> None:
+            self._note("host %d: timeout %s of round %d", host.number, wanted.step.name, wanted.round)
+            self._give(host, timeout)
 
-        self.at(self.now_ms + wanted.duration_ms, ring)
+        self.ring(host, wanted.duration_ms, expire)
 
     def _decide(self, host: Host, decision: Decide) -> None:
         self._note("host %d decides %s", host.number, decision.value.identifier.hex()[:4])

@@ -55,8 +55,9 @@ from veristream_testing.simulation.chain import (
     make_transactions,
 )
 from veristream_testing.simulation.disk import Disk
-from veristream_testing.simulation.scenario import HEAL_MS, Crash, Scenario
-from veristream_testing.simulation.world import ViolationError, World
+from veristream_testing.simulation.hosts import CrashingHost, HostWorld
+from veristream_testing.simulation.scenario import HEAL_MS, Scenario
+from veristream_testing.simulation.world import ViolationError
 
 TICK_MS = 100
 RESUBMIT_MS = 500
@@ -79,18 +80,13 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Host:
-    """A machine that runs a validator; twins are two hosts with one index."""
+class Host(CrashingHost):
+    """A host that runs a whole validator."""
 
-    number: int
-    index: int
     validator: ValidatorCore
     records: Disk = field(default_factory=Disk)
     blocks: list[Commit] = field(default_factory=list)
     flushed: int = 0
-    up: bool = True
-    lives: int = 1
-    dies_after: int | None = None
 
     def load(self, height: int) -> Commit | None:
         """Returns the stored block of a height."""
@@ -114,14 +110,14 @@ class Liar(Byzantine):
         return Value(block.block_id(), block.encode())
 
 
-class Simulation(World):
+class Simulation(HostWorld[Host]):
     """One run of a scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
         super().__init__(scenario, Random(f"validators/{scenario.seed}"))
         self.genesis = make_genesis(scenario.size)
         self.transactions = make_transactions(self.genesis)
-        self.restarts = self.lost_blocks = self.accused = self.refused = 0
+        self.lost_blocks = self.accused = self.refused = 0
         self._ids: dict[int, bytes] = {}
         self._decided: dict[bytes, int] = {}
         self._ended_at = 0
@@ -181,9 +177,7 @@ class Simulation(World):
         return ledgers[0].propose(some, START_MS + self.now_ms + random.randint(0, 5), "v0")
 
     def _begin(self) -> None:
-        for fault in self.scenario.faults:
-            if isinstance(fault, Crash) and fault.host in self.hosts:
-                self.at(fault.at_ms, self._doomer(fault))
+        self.plan_crashes()
         for host in self.hosts.values():
             self._do(host, host.validator.begin(START_MS))
             self.at(TICK_MS + host.number, self._ticker(host))
@@ -215,29 +209,16 @@ class Simulation(World):
 
         return tick
 
-    def _doomer(self, crash: Crash) -> Callable[[], None]:
-        host = self.hosts[crash.host]
-
-        def doom() -> None:
-            if host.up and host.dies_after is None:
-                host.dies_after = crash.outputs
-                self.at(min(self.now_ms + crash.down_ms, HEAL_MS), lambda: self._restart(host))
-
-        return doom
-
-    def _kill(self, host: Host) -> None:
-        host.up, host.dies_after = False, None
+    def lose(self, host: Host) -> None:
+        """Loses unsynced records and some blocks that were not flushed."""
         host.records.crash(self.random)
         kept = self.random.randint(host.flushed, len(host.blocks))
         self.lost_blocks += len(host.blocks) - kept
         del host.blocks[kept:]
 
-    def _restart(self, host: Host) -> None:
-        if host.up:
-            host.dies_after = None  # it produced too few outputs to crash
-            return
-        self.restarts += 1
-        host.up, host.lives, host.flushed = True, host.lives + 1, len(host.blocks)
+    def revive(self, host: Host) -> None:
+        """Starts the validator from its blocks and records."""
+        host.flushed = len(host.blocks)
         host.validator = self._make_validator(host.index, host)
         self._do(host, host.validator.begin(self._clock_ms))
 
@@ -248,11 +229,8 @@ class Simulation(World):
     def _do(self, host: Host, actions: Sequence[Action]) -> None:
         """Performs the actions of a validator, unless it crashes in between."""
         for action in actions:
-            if host.dies_after is not None:
-                if host.dies_after == 0:
-                    self._kill(host)
-                    return
-                host.dies_after -= 1
+            if not self.survives(host):
+                return
             self._do_one(host, action)
 
     def _do_one(self, host: Host, action: Action) -> None:
@@ -275,14 +253,12 @@ class Simulation(World):
                 assert_never(action)
 
     def _schedule(self, host: Host, wanted: Schedule) -> None:
-        life = host.lives
         timeout = Timeout(wanted.step, wanted.height, wanted.round)
 
-        def ring() -> None:
-            if host.up and host.lives == life:
-                self._do(host, host.validator.time_out(timeout, self._clock_ms))
+        def expire() -> None:
+            self._do(host, host.validator.time_out(timeout, self._clock_ms))
 
-        self.at(self.now_ms + wanted.duration_ms, ring)
+        self.ring(host, wanted.duration_ms, expire)
 
     # The network
 
@@ -364,9 +340,8 @@ class Simulation(World):
         first = accused.conflict.first
         if first.sender not in self.liars:
             raise ViolationError(f"accountability: {first.sender} is accused")
-        if (
-            isinstance(first, Vote) and self.now_ms >= HEAL_MS
-        ):  # before, those that know of it may have crashed
+        # Before the network heals, all that know of the conflict may crash.
+        if isinstance(first, Vote) and self.now_ms >= HEAL_MS:
             self._owed.add(f"v{first.sender}")
 
     def _is_complete(self) -> bool:

@@ -220,7 +220,7 @@ def ratios(found: Sequence[Figures]) -> dict[str, float]:
             ratio = by_name[KAFKA, f"{size} B, {way}"].consumed_per_s / theirs.consumed_per_s
             given[f"unvalidated_over_kafka_{size}_bytes_{way.replace(' ', '_')}"] = ratio
     if any(each.on == PLAIN for each in found):
-        given["unvalidated_over_kafka"] = given["unvalidated_over_kafka_100_bytes_all_looked_at"]
+        given["unvalidated_over_kafka"] = given["unvalidated_over_kafka_100_bytes_all_checked"]
     return given
 
 

@@ -23,7 +23,6 @@ EXPLORING = ("always", "transition", "deadlockfree")
 @pytest.mark.parametrize("run", RUNS, ids=NAMES)
 def test_answers_and_counts(run: Run, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "WIDE", 16)  # share even small levels
-    monkeypatch.setattr(driver, "SHARED_FROM", 0)
     results = check(run.load(), limits=Limits(workers=workers))
     assert {result.property: known(result) for result in results} == dict(run.properties)
     counts = {

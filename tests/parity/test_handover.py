@@ -11,7 +11,6 @@ from tests.parity.test_shared import MODELS, told
 from veristream.library import load
 from veristream.search.engine import check
 from veristream.search.limits import Limits, Progress
-from veristream.search.reach import explore as driver
 from veristream.search.reach.safety import check_safety
 from veristream.search.shared import handover
 from veristream.search.shared.exploration import spread_of_parts
@@ -26,7 +25,6 @@ def test_memory_is_exhausted_within_a_level(
     wide: int, workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handover, "WIDE", wide)
-    monkeypatch.setattr(driver, "SHARED_FROM", 0)
     network = load(MODELS / "philosophers/philosophers.net", {"N": 11, "ORDERED": 1})
     wanted = [one for one in network.properties if one.name in ("no_deadlock", "two_can_eat")]
     limits = {"memory_max_mib": MEMORY_MIB, "start_states": NEVER, "workers": workers}

@@ -30,7 +30,6 @@ def load(path: Path) -> Network:
 def test_engines_agree(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = load(path)
     monkeypatch.setattr(driver, "WIDE", 16)
-    monkeypatch.setattr(driver, "SHARED_FROM", 0)
     expected = interpreted(network, 100_000)
     assert searched(network, workers=1) == expected
     assert searched(network, workers=2) == expected

@@ -29,7 +29,6 @@ def test_every_engine_finds_the_same_space(network: Network) -> None:
         return  # test_every_step_agrees covers networks that fail
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "WIDE", 2)  # otherwise workers do not share levels this small
-        patch.setattr(driver, "SHARED_FROM", 0)
         assert searched(network, workers=1) == expected
         assert searched(network, workers=2) == expected
 

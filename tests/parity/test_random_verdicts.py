@@ -37,7 +37,6 @@ def test_safety_verdicts_agree(data: st.DataObject) -> None:
     assert not space.failures
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "WIDE", 2)
-        patch.setattr(driver, "SHARED_FROM", 0)
         for workers in (1, 2):
             for property_, result in zip(
                 safety, check(network, safety, Limits(workers=workers)), strict=True

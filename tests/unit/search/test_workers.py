@@ -8,13 +8,17 @@ from pathlib import Path
 import pytest
 
 from veristream.ir.network import Network
+from veristream.ir.state import initial_state
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
+from veristream.kernel.layout import encode
+from veristream.kernel.load import load_kernel
 from veristream.search import limits
 from veristream.search.engine import check
 from veristream.search.limits import Limits, count_cores
 from veristream.search.reach import explore as driver
 from veristream.search.reach import safety
+from veristream.search.reach.batch import batches, code_of
 from veristream.source import Source
 from veristream.verdict import Result
 
@@ -47,18 +51,17 @@ def told(result: Result) -> object:
     return result.property, result.verdict, effort.states, effort.transitions, effort.depth
 
 
-def test_a_small_search_is_the_same_with_any_number() -> None:
+def test_a_small_search_is_the_same_on_any_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "WIDE", 64)
     wanted = network().properties
-    one, *others = (
-        [told(result) for result in check(network(), wanted, Limits(workers=workers))]
-        for workers in (1, 2, 7, None)
-    )
-    assert all(other == one for other in others)
+    one = [told(result) for result in check(network(), wanted, Limits(workers=1))]
+    for cores in (1, 2, 7):
+        monkeypatch.setattr(safety, "count_cores", lambda cores=cores: cores)
+        assert [told(result) for result in check(network(), wanted, Limits())] == one
 
 
 def test_a_shared_search_has_the_same_verdicts_counts_and_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which of the shortest traces is found depends on which thread is first."""
-    monkeypatch.setattr(driver, "SHARED_FROM", 1000)
     monkeypatch.setattr(driver, "WIDE", 64)
     wanted = network().properties
     found = [check(network(), wanted, Limits(workers=workers)) for workers in (1, 2, 3)]
@@ -76,18 +79,31 @@ def test_a_shared_search_has_the_same_verdicts_counts_and_lengths(monkeypatch: p
 
 
 def test_all_cores_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+    asked: list[tuple[object, ...]] = []
     begin = safety.begin
 
     def note(*arguments: object) -> object:
-        asked.append(int(str(arguments[3])))
+        asked.append((arguments[3], arguments[5]))
         return begin(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(safety, "begin", note)
     monkeypatch.setattr(safety, "count_cores", lambda: 3)
     check(network(), network().properties[:1], Limits())
     check(network(), network().properties[:1], Limits(workers=2))
-    assert asked == [3, 2]
+    assert asked == [(3, driver.SHARED_FROM), (2, 0)]
+
+
+@pytest.mark.parametrize(("shared_from", "threads"), [(0, 2), (1000, 2), (10**6, 1)])
+def test_workers_begin_when_the_search_is_large(shared_from: int, threads: int) -> None:
+    batch = batches(network().properties[3:4])[0]
+    kernel = load_kernel(network(), batch.watch())
+    initial = encode(kernel.layout, network(), initial_state(network()))
+    code = code_of(kernel, batch.plan(), reduced=False)
+    exploration = driver.begin(code, initial, batch.plan(), 2, None, shared_from)
+    while not exploration.complete:
+        exploration.advance()
+    exploration.close()
+    assert (len(exploration.own), exploration.state_count) == (threads, 21**4)
 
 
 @pytest.mark.parametrize(

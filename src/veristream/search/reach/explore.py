@@ -18,7 +18,8 @@ from veristream.verdict import Counts
 
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
 SHARED_FROM = 1 << 20
-"""With fewer states one thread searches: it takes seconds, and always finds the same trace."""
+"""Where nobody chose the number of workers, one searches up to so many states: that takes a second or two,
+and always finds the same trace."""
 LOAD_MAX = 0.72
 SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
@@ -62,6 +63,7 @@ class Exploration:
     memory: Memory
     arena_size: int
     pool: ThreadPoolExecutor | None
+    shared_from: int = 0  # states; with fewer, one worker searches
     hits: list[Hit] = field(default_factory=list)
     complete: bool = False
 
@@ -168,7 +170,7 @@ class Exploration:
             self.complete = next_level(self.work) == 0
 
     def _run(self, quantum: int) -> list[int]:
-        if self.pool is None or self.state_count < SHARED_FROM:
+        if self.pool is None or self.state_count < self.shared_from:
             return [self._turn(self.store(), 0, True, quantum)]
         if len(self.own) < self.workers:
             self._add_workers()
@@ -246,10 +248,16 @@ class Exploration:
 
 
 def begin(
-    code: Code, initial: Row, plan: Plan, workers: int = 1, memory_max_mib: int | None = None
+    code: Code,
+    initial: Row,
+    plan: Plan,
+    workers: int = 1,
+    memory_max_mib: int | None = None,
+    shared_from: int = 0,
 ) -> Exploration:
     """An exploration that has found and observed its initial state."""
     exploration = prepare(code, len(initial), plan, workers, memory_max_mib)
+    exploration.shared_from = shared_from
     _enter_initial(exploration, initial)
     return exploration
 

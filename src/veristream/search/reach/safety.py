@@ -31,7 +31,7 @@ from veristream.search.limits import Limits, Report, count_cores
 from veristream.search.reach import expand as native
 from veristream.search.reach.batch import Batch, batches, code_of
 from veristream.search.reach.expand import Code
-from veristream.search.reach.explore import begin
+from veristream.search.reach.explore import SHARED_FROM, begin
 from veristream.search.safety import Best, Case, SafetyClaim, Search, Watching
 from veristream.search.session import Hit
 from veristream.search.trace import action_fault, property_fault, replay
@@ -63,7 +63,8 @@ def opening_locally(limits: Limits) -> Open:
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
-        yield begin(code, initial, batch.plan(), limits.workers or count_cores(), limits.memory_max_mib)
+        workers, shared_from = limits.workers or count_cores(), 0 if limits.workers else SHARED_FROM
+        yield begin(code, initial, batch.plan(), workers, limits.memory_max_mib, shared_from)
 
     return open_
 

@@ -54,8 +54,7 @@ component C { location a initial  edge a -> a { when n < 50000 do { n := n + 1; 
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_more_successors_than_the_buffer_holds(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "SHARED_FROM", 0)
+def test_more_successors_than_the_buffer_holds(workers: int) -> None:
     _, _, exploration = start(FAN, workers)
     finish(exploration)
     assert exploration.state_count == 10_001
@@ -66,7 +65,6 @@ def test_more_successors_than_the_buffer_holds(workers: int, monkeypatch: pytest
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_counts_do_not_depend_on_the_workers(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "WIDE", 8)
-    monkeypatch.setattr(driver, "SHARED_FROM", 0)
     _, _, exploration = start(GRID, workers)
     finish(exploration)
     assert exploration.state_count == 300 * 300

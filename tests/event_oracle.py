@@ -112,7 +112,7 @@ class Process:
         return state in self.closure(after)
 
     def diverges(self, states: frozenset[State]) -> bool:
-        """Whether invisible steps can go on for ever from one of the states, a closed set."""
+        """Whether invisible steps can go on forever from one of the states, a closed set."""
         return any(self.is_on_circle(state) for state in states)
 
     def traces(self, depth: int, count_max: int) -> tuple[dict[Events, frozenset[State]], int]:

@@ -1,7 +1,7 @@
 """Temporal formulas and words for tests: read from text, or drawn at random.
 
 The propositions are `p` and `q` of states, `a` and `tau` of actions. A word is a lasso: a beginning
-and a part that repeats for ever, each a sequence of letters; a letter is the set of the propositions
+and a part that repeats forever, each a sequence of letters; a letter is the set of the propositions
 that hold.
 """
 

@@ -113,8 +113,8 @@ def _describe(folder: Path) -> KnownFolder:
     root = folder.parent.resolve()
     included: dict[Path, None] = {}
     for path in own:
-        _include(path.resolve(), root, included)
-    files = dict.fromkeys(path.resolve() for path in own) | included
+        _include(root / path.relative_to(folder.parent), root, included)
+    files = dict.fromkeys(root / path.relative_to(folder.parent) for path in own) | included
     models = read_known(folder)
     relative = tuple(path.relative_to(root) for path in files)
     return KnownFolder(folder.name, read_about(folder), models[0].paper, models, relative)
@@ -124,7 +124,11 @@ def _include(path: Path, root: Path, found: dict[Path, None]) -> None:
     """Adds the files that a CSP# file includes, recursively."""
     if path.suffix != ".csp" or not path.is_file():
         return
-    for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path} is not text: byte {error.start} is not UTF-8") from error
+    for name in _INCLUDE.findall(text):
         included = (path.parent / name.replace("\\", "/")).resolve()
         if not included.is_relative_to(root):
             raise ModelError(f"{path} includes {name}, which is outside {root}", hint="copy it by hand")

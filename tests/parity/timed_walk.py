@@ -24,9 +24,9 @@ from veristream.ir.property import (
 from veristream.ir.show import show_timed
 from veristream.verdict import Holds, Shown, Step, Trace, Verdict, Violated
 
-WAITS = "then time passes for ever"
+WAITS = "then time passes forever"
 STUCK = "then no step is possible, now or after any delay"
-CYCLES = "then the last steps repeat for ever"
+CYCLES = "then the last steps repeat forever"
 
 
 def follow(interpreter: TimedInterpreter, trace: Trace) -> list[TimedState]:
@@ -151,7 +151,7 @@ def _check_ending(
     moments: list[TimedState],
     verdict: Holds | Violated | Verdict,
 ) -> None:
-    """Checks how the run continues after the trace, with the condition as wanted for ever."""
+    """Checks how the run continues after the trace, with the condition as wanted forever."""
     if verdict.reason == CYCLES:
         assert trace.loop is not None and trace.loop < len(trace.steps) - 1
         assert any(step.action is not None for step in trace.steps[trace.loop + 1 :])

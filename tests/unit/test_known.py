@@ -86,7 +86,7 @@ def test_compiled_python_is_not_copied(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(vs.EnvironmentFailure, match="cannot be written"):
+    with pytest.raises(vs.EnvironmentFailure, match=r"cannot write .*Not a directory"):
         vs.copy_models(["peterson"], to=tmp_path / "file")
 
 
@@ -100,7 +100,7 @@ def test_files_that_include_each_other_are_copied_once(tmp_path: Path) -> None:
     (listed,) = vs.list_models(models=folder.parent)
     assert [str(path) for path in listed.files] == ["round/a.csp", "round/expected.toml", "other/b.csp"]
     (folder / "a.csp").write_text('#include "../../elsewhere.csp"\n', encoding="utf-8")
-    with pytest.raises(vs.ModelError, match="outside of"):
+    with pytest.raises(vs.ModelError, match="which is outside "):
         vs.list_models(models=folder.parent)
 
 

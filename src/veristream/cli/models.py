@@ -54,7 +54,7 @@ def models(
     veristream check kafka/kafka.csp           check a copy like any other model
     veristream reproduce nsq                   compare our verdicts with those of its paper
 
-    Exit code: 0, or 2 if a name is unknown or a file would be overwritten.
+    Exit code: 0, 2 if a name is unknown or a file would be overwritten, 3 if a folder cannot be written.
     """
     with failures():
         folders = known.list_models(names or (), models=models)

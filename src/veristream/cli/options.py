@@ -113,7 +113,7 @@ WorkersOption = Annotated[
         metavar="N",
         min=1,
         max=WORKERS_MAX,
-        help="Number of cores to use. [default: all that the process may use]",
+        help="Number of cores that explore states. [default: all that it may use, in large searches]",
     ),
 ]
 StatesOption = Annotated[

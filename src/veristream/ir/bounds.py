@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
@@ -349,5 +350,13 @@ def _property_expressions(property_: prop.Property) -> list[ir.Expr]:
             return [
                 part.condition for part in prop.propositions_of(formula) if isinstance(part, prop.Holds)
             ]
-        case _:
+        case (
+            prop.DeadlockFree()
+            | prop.DivergenceFree()
+            | prop.NonTerminating()
+            | prop.Deterministic()
+            | prop.Refines()
+        ):
             return []
+        case _:
+            assert_never(property_.claim)

@@ -77,7 +77,7 @@ def check_type(type_: ir.Type, declared: Declared, span: Span) -> None:
         )
     if type_.low < -BOUND_MAX or type_.high > BOUND_MAX:
         raise ModelError(
-            f"the range {type_.low}..{type_.high} is too large", span, "stay below 2 to the 62"
+            f"the range {type_.low}..{type_.high} is too large", span, "keep the bounds below 2^62"
         )
     if type_.enum is None:
         return
@@ -98,7 +98,7 @@ def check_range(low: int, high: int, span: Span) -> ir.Type:
     if low > high:
         raise ModelError(f"the range {low}..{high} is empty", span, "write the lower bound first")
     if low < -BOUND_MAX or high > BOUND_MAX:
-        raise ModelError(f"the range {low}..{high} is too large", span, "stay below 2 to the 62")
+        raise ModelError(f"the range {low}..{high} is too large", span, "keep the bounds below 2^62")
     return type_
 
 

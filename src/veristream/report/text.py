@@ -113,7 +113,7 @@ def render_copied(copied: Copied) -> str:
     lines = [str(path) for path in copied.written]
     lines.append(f"{tell_count(len(copied.written), 'file')} copied")
     if copied.kept:
-        lines[-1] += f", {len(copied.kept)} already there and identical"
+        lines[-1] += f", {len(copied.kept)} already existed with the same content"
     return "\n".join(lines)
 
 

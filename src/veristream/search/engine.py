@@ -80,7 +80,7 @@ def method_for(network: Network, property_: Property) -> Method:
                 raise ModelError(
                     "fairness is not supported for timed networks",
                     property_.span,
-                    "leave --fairness out; invariants make steps happen in time",
+                    "remove --fairness; use invariants to force steps in time",
                 )
             return Method.TIMED_RUNS
         case _:

@@ -24,7 +24,7 @@ class Evaluator(Protocol[T]):
 def true_from_the_start(interpreter: Evaluator[T], property_: Property) -> str | None:
     """The sentence for a property that is true before any action; None for others."""
     if isinstance(property_.claim, Temporal) and as_condition(property_.claim.formula) is not None:
-        return "it has no temporal operator, so it speaks of the initial state alone"
+        return "it has no temporal operator, so only the initial state is checked"
     condition = initially(property_)
     if condition is None:
         return None

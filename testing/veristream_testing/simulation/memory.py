@@ -337,6 +337,7 @@ class MemoryStorage:
     async def _reach(self) -> MemoryParty:
         await asyncio.sleep(0)
         party = self._cluster.parties[self._name]
+        assert party.fault is None or party.fault in STORAGE_FAULTS, f"no party in memory can {party.fault}"
         if party.fault is StorageFault.SILENT:
             await asyncio.sleep(self._cluster.delay_s)
             raise TimeoutError(f"{self._name} does not answer")

@@ -3,7 +3,7 @@
 Bartlett, Scantlebury and Wilkinson, *A note on reliable full-duplex transmission over half-duplex
 links* (1969). One bit is enough on channels that lose and repeat, if they keep the order; where a
 message can be overtaken (`-D OVERTAKE=1`) an old one is taken for a new one. All arrives only if the
-channels do not lose for ever what is sent for ever: strong fairness, weak is not enough.
+channels do not lose forever what is sent forever: strong fairness, weak is not enough.
 """
 
 from veristream.actions import *

@@ -30,7 +30,7 @@ class Process(Role, count=PROCESSES):
 
     @action
     def come(self):
-        """No fairness: a process may stay away for ever."""
+        """No fairness: a process may stay away forever."""
         require(self.step == Step.IDLE)
         self.choosing = True
         self.step = Step.CHOOSING

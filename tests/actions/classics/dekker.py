@@ -2,7 +2,7 @@
 
 E. W. Dijkstra, *Cooperating sequential processes* (1965), section 2.1. It excludes and starves nobody
 if every process that can go on does; without the turn (`-D POLITE=0`), the section's third attempt,
-it still excludes, but both can raise their flags and wait for each other for ever.
+it still excludes, but both can raise their flags and wait for each other forever.
 """
 
 from veristream.actions import *
@@ -27,7 +27,7 @@ class Process(Role, count=2):
 
     @action
     def ask(self):
-        """No fairness: a process may stay away for ever."""
+        """No fairness: a process may stay away forever."""
         require(self.step == Step.IDLE)
         self.flag = True
         self.step = Step.CHECKING

@@ -74,7 +74,7 @@ def one_jug_is_full_or_empty():
 
 @eventually
 def sooner_or_later():
-    """Violated: nobody keeps the heroes from filling and emptying the same jug for ever."""
+    """Violated: nobody keeps the heroes from filling and emptying the same jug forever."""
     return big == GOAL
 
 

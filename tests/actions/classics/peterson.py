@@ -33,7 +33,7 @@ class Process(Role, count=2):
 
     @action
     def ask(self):
-        """No fairness: a process may stay away for ever."""
+        """No fairness: a process may stay away forever."""
         require(self.step == Step.IDLE)
         if SWAPPED == 0:
             self.raise_flag()

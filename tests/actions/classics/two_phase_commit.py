@@ -2,7 +2,7 @@
 
 `TwoPhase.tla` of J. Gray and L. Lamport, *Consensus on transaction commit* (2006), action by action.
 The TLA+ examples list 288 states for three resource managers, the module itself 50,816 for six. It is
-consistent, and it blocks: a resource manager that is prepared waits for ever if the transaction
+consistent, and it blocks: a resource manager that is prepared waits forever if the transaction
 manager stops.
 """
 
@@ -48,7 +48,7 @@ class Resource(Role, count=MANAGERS):
         self.progress = Progress.ABORTED
 
 
-# Messages stay for ever: what was sent may be received later, again, or never.
+# Messages stay forever: what was sent may be received later, again, or never.
 votes: Set[Resource] = set()
 announced: Set[Decision] = set()
 

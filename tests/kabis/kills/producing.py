@@ -1,4 +1,4 @@
-"""A producer that is there to be killed: it pushes numbered events for ever, and notes what it is told.
+"""A producer that is there to be killed: it pushes numbered events forever, and notes what it is told.
 
     python -m tests.kabis.kills.producing FOLDER NAME NOTES [--hasty]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 LIMIT_S = 30
-"""Who waits for ever is ended; by this clock no test takes more than a second or two."""
+"""Who waits forever is ended; by this clock no test takes more than a second or two."""
 BUSY_S = 600
-"""Who is busy for ever is ended too, by everybody's clock."""
+"""Who is busy forever is ended too, by everybody's clock."""
 
 
 class _Waiting(selectors.DefaultSelector):

@@ -43,7 +43,7 @@ def test_a_copy_is_checked_like_any_model(run: Any, tmp_path: Path) -> None:
     assert checked.exit_code == 0
     assert "exclusion" in checked.stdout
     assert run("models", "peterson", "--copy", tmp_path).stdout == (
-        "0 files copied, 2 already there and identical\n"
+        "0 files copied, 2 already existed with the same content\n"
     )
 
 

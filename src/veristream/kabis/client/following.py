@@ -21,14 +21,19 @@ RETRY_S = 0.1
 async def ask_height(ordering: Ordering) -> int:
     """Returns the height of the chain; asks until enough validators answer.
 
-    Raises RefusedClientError if the validators refuse this client, because asking again does not help.
+    Raises RefusedClientError if the validators refuse this client twice in a row: a correct validator may
+    lag behind, and not know a new key yet.
     """
+    was_refused = False
     while True:
         try:
             return (await ordering.status()).height
         except PeerRefusedError as refused:
-            raise RefusedClientError(str(refused)) from refused
+            if was_refused:
+                raise RefusedClientError(str(refused)) from refused
+            was_refused = True
         except FAILURES as error:
+            was_refused = False
             _LOGGER.info("no validator reports its height: %s", error)
             await asyncio.sleep(RETRY_S)
 

@@ -31,7 +31,7 @@ def push(
     pushed: list[Pushed] = []
     with access.producer(options=ProducerOptions(batch_events=batch_events)) as producer:
         for number, record in enumerate(records):
-            if number == len(records) // 2:
+            if number and number == len(records) // 2:
                 pushed[number // 2].result(PATIENCE_S)  # some are admitted, some in flight
                 halfway()
             pushed.append(producer.push(record, PATIENCE_S))

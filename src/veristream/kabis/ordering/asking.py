@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -32,6 +33,8 @@ PATIENCE_S = 1.0
 UNREACHED_S = 0.1
 AVOIDED_S = 10.0
 """How long a validator that failed is asked only if all others failed too."""
+
+REASON_LENGTH_MAX = 200
 
 Value = TypeVar("Value")
 
@@ -197,9 +200,15 @@ class Validators(ABC):
         """Returns why no validator answered; a refusal only if more than F refuse."""
         refused = [problem for problem in problems if isinstance(problem, PeerRefusedError)]
         if len(refused) > self._genesis.faults:
-            return refused[0]
+            (reason, count), *_ = Counter(map(_printable, refused)).most_common(1)
+            agreed = count > self._genesis.faults  # so that a correct validator says it
+            return PeerRefusedError(reason if agreed else "they give different reasons")
         others = [problem for problem in problems if problem not in refused]
         return others[-1] if others else TimeoutError("no validator answers")
+
+
+def _printable(problem: BaseException) -> str:
+    return "".join(filter(str.isprintable, str(problem)))[:REASON_LENGTH_MAX]
 
 
 def decode_answer(decode: Callable[[bytes], Value], body: bytes) -> Value:

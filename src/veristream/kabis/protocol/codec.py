@@ -282,6 +282,8 @@ class Encoded:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "KIND" in vars(cls) and "write" not in vars(cls):
+            if "read" in vars(cls):
+                raise TypeError(f"{cls.__name__} has a read of its own, and no write")
             for name, function in derive(cls).items():
                 setattr(cls, name, function)
 

@@ -48,7 +48,7 @@ DONE, QUANTUM, GROW, FAULT = range(4)
 # Counters of a system. WORK: expansions left before the driver checks the limits.
 STATES, EDGES, STATE_LIMIT, BUFFER_FULL, ROOM_FULL, FAULT_STATE, FAULT_ACTION, WORK, COUNTS = range(9)
 
-# Whether invisible steps can continue for ever from a state.
+# Whether invisible steps can continue forever from a state.
 UNKNOWN, ON_PATH, CONVERGES, DIVERGES = range(4)
 
 
@@ -145,7 +145,7 @@ def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
 
 @njit(nogil=True, cache=True)
 def diverge(system, alphabet, state):  # type: ignore[no-untyped-def]
-    """Decides whether invisible steps can continue for ever from the state: whether a depth-first walk
+    """Decides whether invisible steps can continue forever from the state: whether a depth-first walk
     along them returns to its own path, or reaches a state that diverges. Returns DONE or why it could
     not."""
     path, turn, divergence = system.path, system.turn, system.divergence

@@ -147,7 +147,7 @@ class _Search:
             return f"{_after(events[:-1])} the specification cannot do {events[-1]}"
         if broken.how == REFUSES:
             return f"{_after(events)} the network {self._refusal(run[-1][0], node)}"
-        does = "diverges: it goes on for ever with invisible steps"
+        does = "diverges: it can take invisible steps forever"
         return f"{_after(events)} the network {does}, and the specification does not"
 
     def _refusal(self, state: int, node: int) -> str:
@@ -155,7 +155,7 @@ class _Search:
         offered = set(self._offer(self.implementation.offer(state)))
         least = [self._offer(offer) for offer in self.normal.least_offers(node)]
         if not least:
-            return "has no invisible step left, where the specification always has one"
+            return "has no invisible step, but the specification always has one"
         refused = {event for offer in least for event in offer if event not in offered}
         sets = sorted((_braces(text for _, text in offer) for offer in least), key=lambda s: (len(s), s))
         more = " or another set" if len(sets) > SETS_SHOWN else ""

@@ -1,4 +1,4 @@
-"""Finds the states of a shared graph from which a fair accepting run can continue for ever, in native code.
+"""Finds the states of a shared graph from which a fair accepting run can continue forever, in native code.
 
 States are removed until a fixed point is reached: those without a step to a remaining state, and those from
 which something that a run must do infinitely often cannot be reached by steps among remaining states. If

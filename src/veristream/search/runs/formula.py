@@ -298,7 +298,7 @@ def _merge(parts: list[Normal]) -> list[Normal] | None:
             case "R":
                 rights = conjoin(p.right for p in group if isinstance(p, Release))
                 return [*rest, release(side, rights)]
-            case "F":  # formulas that hold for ever from some point on can be merged
+            case "F":  # formulas that hold forever from some point on can be merged
                 rights = conjoin(p.right for p in group if isinstance(p, Until))
                 return [*rest, until(TRUE, rights)]
             case _:

@@ -77,7 +77,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Lasso:
-    """A violating run: a stem, then a loop for ever; and how many steps a fair run must take."""
+    """A violating run: a stem, then a loop forever; and how many steps a fair run must take."""
 
     stem: list[Edge]
     loop: list[Edge]
@@ -163,7 +163,7 @@ class Product:
             letters.append(letter)
         turn = len(lasso.stem)
         assert not satisfies(self.formula, letters, turn), "the lasso keeps the property"
-        reason = f"the run repeats for ever: step {len(steps) - 1} leads back to step {turn}"
+        reason = f"the run repeats forever: step {len(steps) - 1} leads back to step {turn}"
         if lasso.step_count > STEPS_SHOWN:
             also = f"all {lasso.step_count} steps of the states that it stays in"
             reason += f"; a fair run also takes infinitely often {also}"

@@ -41,9 +41,9 @@ from veristream.verdict import Counts, Effort, Holds, Result, Trace, Unknown, Ve
 RunClaim = Inevitable | PotentiallyAlways | LeadsTo
 
 _ENDINGS = {
-    native.WAITS: "then time passes for ever",
+    native.WAITS: "then time passes forever",
     native.STUCK: "then no step is possible, now or after any delay",
-    native.CYCLES: "then the last steps repeat for ever",
+    native.CYCLES: "then the last steps repeat forever",
 }
 
 
@@ -320,7 +320,7 @@ class RunSearch:
             if self.runs.found:
                 trace, ending = self._trace()
                 return Holds(ending, trace)
-            return Violated("every run leaves it")
+            return Violated("on every run the condition becomes false")
         if self.runs.found:
             trace, ending = self._trace()
             return Violated(ending, trace)

@@ -191,11 +191,12 @@ class ZoneJudge:
             return None
         value, node, part = best
         clock = self.inquiry.questions.clock_of(case.measure)
-        words, extra = f"= {value}", tuple[Bound, ...]()
+        words, extra, beyond = f"= {value}", tuple[Bound, ...](), False
         if clock:
-            words, extra, self.beyond_reach = self._clock_extreme(clock, value, optimise.direction)
+            words, extra, beyond = self._clock_extreme(clock, value, optimise.direction)
+            self.beyond_reach |= beyond
         words = f"{optimise.direction} {_value_name(optimise.value)} {words}"
-        return Best(words, None if self.beyond_reach else self._trace(node, part, extra))
+        return Best(words, None if beyond else self._trace(node, part, extra))
 
     def _clock_extreme(self, clock: int, raw: int, direction: str) -> tuple[str, tuple[Bound, ...], bool]:
         """The extreme of a clock in words, the bounds that show it best, and whether it exceeds what zones

@@ -3,7 +3,7 @@
 The condition is given as convex parts, and a node is a zone within one part: everything that waiting
 reaches without leaving the part. A run continues by a step, or by waiting from one part into another. A run
 is found if waiting never has to end, if no step is possible and the condition never ends, or if a node
-includes an earlier node of its path, with a step between them: then the cycle can be repeated for ever
+includes an earlier node of its path, with a step between them: then the cycle can be repeated forever
 (Tripakis, Yovine, Bouajjani, "Checking timed Buechi automata emptiness efficiently", 2005).
 
 A node is *done* if all its continuations were searched without success; zones that it includes are skipped.

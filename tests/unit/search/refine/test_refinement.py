@@ -65,7 +65,7 @@ CASES = [
     ("chaos knows no c", "0 a 1; 1 c 2", CHAOS_AB, ""),
     ("run refines chaos", RUN_AB, CHAOS_AB, "T F FD"),
     ("chaos refuses what run offers", CHAOS_AB, RUN_AB, "T"),
-    ("one event for ever", RUN_A, RUN_AB, "T"),
+    ("one event forever", RUN_A, RUN_AB, "T"),
     ("termination is an event", SKIP, STOP, ""),
     ("stopping is no termination", STOP, SKIP, "T"),
     ("termination may come at last", "0 a 1; 1 done 2", "0 a 0; 0 done 1", "T"),

@@ -67,10 +67,10 @@ def test_an_update_behind_a_guard_that_clocks_never_satisfy_is_no_fault() -> Non
 
 
 def test_a_run_that_goes_on_for_ever_is_found_beside_a_fault() -> None:
-    # Waiting in q for ever is a run, although something fails in s.
+    # Waiting in q forever is a run, although something fails in s.
     text = HEAD + component("edge s -> q", "edge q -> s { clock x > 3 do { n := 1 div n } }")
     found = verdict_of(text, "inevitable n == 2")
-    assert isinstance(found, Violated) and found.reason == "then time passes for ever"
+    assert isinstance(found, Violated) and found.reason == "then time passes forever"
 
 
 @pytest.mark.parametrize("claim", CLAIMS)

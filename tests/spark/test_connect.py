@@ -76,7 +76,7 @@ def test_a_server_explores(server: str) -> None:
 def test_parts_that_a_server_has_no_cores_for_are_refused(server: str) -> None:
     ended = veristream(*ON_SPARK[:-1], "3", "--master", server, seconds=300)
     assert (ended.code, ended.output) == (3, "")
-    assert ended.told.startswith("error: 3 parts need 3 cores at once, and local[2] has 2 for us\n")
+    assert ended.told.startswith("error: 3 parts need 3 cores at once, but local[2] offers 2\n")
 
 
 def test_shuffles_are_refused_with_a_server(server: str) -> None:

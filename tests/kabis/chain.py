@@ -21,7 +21,6 @@ from veristream.kabis.protocol.receipts import (
     SignedVote,
     StorageReceipt,
     VoteKind,
-    certify,
     sign_storage_receipt,
     vote_bytes,
 )
@@ -35,6 +34,7 @@ from veristream.kabis.protocol.transactions import (
     sign_action,
     submit,
 )
+from veristream_testing.simulation.votes import certify
 
 CHAIN = "test-chain"
 START_MS = 1_000_000

@@ -18,8 +18,7 @@ from random import Random
 from typing import assert_never
 
 from veristream.kabis.cluster.faults import ValidatorFault
-from veristream.kabis.ordering.durable import SignedOnce, recover
-from veristream.kabis.ordering.encoding import decode_message, encode_message
+from veristream.kabis.ordering.durable import SignedOnce
 from veristream.kabis.ordering.interface import (
     Broadcast,
     Conflict,
@@ -50,8 +49,10 @@ from veristream.kabis.ordering.tendermint import Application, Durations, Identit
 from veristream.kabis.protocol.keys import SignatureError
 from veristream_testing.simulation.byzantine import Byzantine, make_value
 from veristream_testing.simulation.disk import Disk
+from veristream_testing.simulation.encoding import decode_message, encode_message
 from veristream_testing.simulation.hosts import CrashingHost, HostWorld
 from veristream_testing.simulation.scenario import Scenario
+from veristream_testing.simulation.votes import recover
 from veristream_testing.simulation.world import ViolationError, statement_of
 
 CHAIN = "simulation"

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from veristream.kabis.channels.interfaces import Channels, OrderingStatus
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.actions import Action
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader, Stream, build_batch
@@ -33,13 +32,15 @@ from veristream.kabis.protocol.receipts import (
     StorageAbsence,
     StorageReceipt,
     VoteKind,
-    certify,
+    quorum,
     vote_bytes,
 )
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action
 from veristream.kabis.storage.core import StorageCore, StorageRefusedError
 from veristream.kabis.wire.connection import RequestError
+from veristream_testing.simulation.memory_log import MemoryLog
+from veristream_testing.simulation.votes import certify
 
 FETCH_BYTES = 1 << 20
 
@@ -158,7 +159,8 @@ class MemoryCluster:
 
     def _certify(self, height: int, block_id: bytes) -> CommitCertificate:
         message = vote_bytes(self.genesis.chain_id, VoteKind.PRECOMMIT, height, 0, block_id)
-        voters = list(enumerate(self.genesis.validators))[: self.genesis.votes_needed]
+        validators = self.genesis.validators
+        voters = list(enumerate(validators))[: quorum(len(validators))]
         return certify(
             [
                 SignedVote(

@@ -11,7 +11,6 @@ from zlib import crc32
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.log.disk.log import Gap, LogRecord, Lost
-from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch, SignedHeader, Stream, build_batch
 from veristream.kabis.protocol.certificates import Certificate
@@ -22,6 +21,7 @@ from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, s
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.core import StorageCore, StorageRefusedError
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
+from veristream_testing.simulation.memory_log import MemoryLog
 
 RANGE_BYTES = 1 << 20
 

@@ -19,7 +19,6 @@ from typing import assert_never
 
 from veristream.kabis.cluster.faults import ValidatorFault
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
-from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import (
     Commit,
@@ -39,7 +38,6 @@ from veristream.kabis.ordering.validator import (
     Send,
     Settings,
     ValidatorCore,
-    restore,
     to_commit_certificate,
 )
 from veristream.kabis.protocol.blocks import Block
@@ -57,6 +55,7 @@ from veristream_testing.simulation.chain import (
 from veristream_testing.simulation.disk import Disk
 from veristream_testing.simulation.hosts import CrashingHost, HostWorld
 from veristream_testing.simulation.scenario import HEAL_MS, Scenario
+from veristream_testing.simulation.votes import recover, restore
 from veristream_testing.simulation.world import ViolationError
 
 TICK_MS = 100

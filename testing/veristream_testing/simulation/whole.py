@@ -29,7 +29,7 @@ from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.outcomes import Outcome as Expected
-from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, vote_bytes
+from veristream.kabis.protocol.receipts import CommitCertificate, VoteKind, quorum, vote_bytes
 from veristream.kabis.protocol.transactions import BatchConflict, Submit, VoteConflict, decode_transaction
 from veristream_testing.simulation.chain import CHAIN, START_MS, check_signature, key_of
 from veristream_testing.simulation.clients import Consumer, Machine, Producer, Reply
@@ -231,7 +231,7 @@ class Whole(Simulation):
             return CertifiedBlock(block, certificate)
         message = vote_bytes(CHAIN, VoteKind.PRECOMMIT, header.height, 0, block.block_id())
         signature = key_of(f"v{liar}").sign(message)
-        votes = tuple((index, signature) for index in range(self.genesis.votes_needed))
+        votes = tuple((index, signature) for index in range(quorum(len(self.genesis.validators))))
         if self.random.random() < 0.5:
             votes = ((liar, signature),)
         return CertifiedBlock(block, CommitCertificate(header.height, 0, block.block_id(), votes))

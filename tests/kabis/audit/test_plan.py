@@ -22,8 +22,9 @@ from tests.kabis.chain import (
 from veristream.kabis.audit.plan import What, check_ranges, scan_blocks
 from veristream.kabis.protocol.actions import JoinGroup
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock, transactions_root
-from veristream.kabis.protocol.receipts import StorageReceipt, certify, sign_storage_receipt
+from veristream.kabis.protocol.receipts import StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.transactions import Submit
+from veristream_testing.simulation.votes import certify
 
 GENESIS = make_genesis()
 FIRST = batch_of(b"a", b"b")

@@ -102,7 +102,7 @@ def test_a_member_that_lost_a_partition_cannot_commit_it() -> None:
         with consuming(cluster, group="g", instance="2", auto_commit_ms=None) as second:
             wait_until(lambda: len(first.assignment()) == 1 == len(second.assignment()))
             (lost,) = second.assignment()
-            with pytest.raises(CommitRefusedError, match="another member's"):
+            with pytest.raises(CommitRefusedError, match="assigned to another member"):
                 first.commit({lost: 2})
             (kept,) = first.assignment()
             first.commit({kept: 1})

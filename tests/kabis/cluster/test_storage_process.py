@@ -37,8 +37,7 @@ from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.client import StorageClient
-from veristream.kabis.storage.core import CaughtUp
+from veristream.kabis.storage.core import Batches
 from veristream.kabis.wire.endpoints import (
     Address,
     Attached,
@@ -48,6 +47,7 @@ from veristream.kabis.wire.endpoints import (
     serve,
 )
 from veristream.kabis.wire.handshake import Identity, Role
+from veristream_testing.storage_client import CheckingClient
 
 PLACE = PartitionName("clicks", 0)
 ALICE_PRODUCER = Identity(CHAIN, Role.PRODUCER, "alice", ALICE)
@@ -122,7 +122,7 @@ async def calling(
     **more: Any,
 ):
     identity = Identity(CHAIN, role, name, key)
-    client = StorageClient(identity, GENESIS.storage[0], 30.0, address=await party.address(), **more)
+    client = CheckingClient(identity, GENESIS.storage[0], 30.0, address=await party.address(), **more)
     try:
         yield client
     finally:
@@ -179,17 +179,17 @@ def test_plain_topics_and_marks(party: PartyProcess) -> None:
             waiting = asyncio.ensure_future(alice.fetch_plain(PLACE, 0, wait_ms=20_000))
             await asyncio.sleep(0.05)
             assert await alice.append_plain(plain(0, b"a", b"b")) == 0
-            assert await waiting == PlainSlice((PlainEntry(0, plain(0, b"a", b"b")),), 2)
+            assert await waiting == PlainSlice(2, (PlainEntry(0, plain(0, b"a", b"b")),))
             assert await alice.append_plain(plain(0, b"a", b"b")) == 0
             assert await alice.append_plain(plain(1, b"c")) == 2
-            assert await alice.fetch_plain(PLACE, 3, wait_ms=1) == PlainSlice((), 3)
+            assert await alice.fetch_plain(PLACE, 3, wait_ms=1) == PlainSlice(3, ())
             with pytest.raises(RequestError, match="low_water is not allowed for the role producer"):
                 await alice.raise_low_water(PLACE, 2)
             await admin.raise_low_water(PLACE, 2)
             assert await alice.fetch_plain(PLACE, 0) == Below(2)
             with pytest.raises(RequestError, match="catch_up is not allowed for the role producer"):
                 await alice.catch_up(0)
-            assert await admin.catch_up(0) == CaughtUp((), 3)
+            assert await admin.catch_up(0) == Batches(3, ())
 
     run(test)
     assert party.end(signal.SIGINT) == 0
@@ -198,7 +198,7 @@ def test_plain_topics_and_marks(party: PartyProcess) -> None:
 def test_nothing_confirmed_is_lost_when_the_party_is_killed(party: PartyProcess) -> None:
     confirmed: list[int] = []
 
-    async def store(alice: StorageClient, number: int) -> None:
+    async def store(alice: CheckingClient, number: int) -> None:
         one = batch(number, [b"%d" % number] * 3)
         await alice.store(one.encode(), one.digest())
         confirmed.append(number)
@@ -292,7 +292,7 @@ def test_what_is_wrong_at_the_start_is_said(party: PartyProcess) -> None:
     assert party.end(signal.SIGTERM) == 0
 
 
-async def store_until_refused(alice: StorageClient, reason: str) -> int:
+async def store_until_refused(alice: CheckingClient, reason: str) -> int:
     """Stores large batches, and gives how many were taken before one was refused for this reason."""
     for taken in range(100):
         one = batch(taken, [b"x" * 10_000])
@@ -354,7 +354,7 @@ def test_events_that_are_changed_on_the_way_are_refused(party: PartyProcess, enc
 
     async def test() -> None:
         async with calling(party) as alice, changing(await party.address(), b"pears", b"peers") as between:
-            there = StorageClient(
+            there = CheckingClient(
                 ALICE_PRODUCER, GENESIS.storage[0], 30.0, address=between, encrypt=encrypt
             )
             await alice.store(one.encode(), one.digest())
@@ -403,7 +403,7 @@ def test_a_party_that_lies_is_found_out() -> None:
         identity = Identity(CHAIN, Role.STORAGE, "s0", STORES[0])
         server = await serve(Address("127.0.0.1", 0), identity, lambda _peer: None, lie(answer))
         party = Party("s0", STORES[0].public, str(server.address))
-        client = StorageClient(ALICE_PRODUCER, party)
+        client = CheckingClient(ALICE_PRODUCER, party)
         asked = (
             client.store(one.encode(), one.digest())
             if question == "store"

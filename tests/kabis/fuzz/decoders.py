@@ -24,7 +24,7 @@ from veristream.kabis.ledger.state import Key
 from veristream.kabis.log.disk import segment
 from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.log.kafka import frames
-from veristream.kabis.ordering import durable, encoding, messages, peers, requests
+from veristream.kabis.ordering import durable, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import genesis, protobuf, records
 from veristream.kabis.protocol import transactions as tx
@@ -41,9 +41,11 @@ from veristream.kabis.protocol.seal import Sealer, SealError, TopicKeys
 from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
+from veristream.kabis.storage.core import Batches
 from veristream.kabis.wire import handshake
 from veristream.kabis.wire.endpoints import Address
 from veristream.kabis.wire.handshake import WireError
+from veristream_testing.simulation import encoding
 
 FUNCTIONS = ("decode_", "split_", "load_", "from_json")
 """How functions are called that take bytes, or a file, from outside."""
@@ -190,6 +192,13 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     stored.CatchUp: st.builds(stored.CatchUp, u64, u32),
     stored.RaiseLowWater: st.builds(stored.RaiseLowWater, streams | places, u64),
     stored.Status: st.builds(stored.Status, u64, u64, u64, u64, u64, u64),
+    stored.AskEvidence: st.builds(stored.AskEvidence, names),
+    stored.Evidence: st.builds(
+        stored.Evidence,
+        st.lists(st.tuples(known.signed_headers, known.signed_headers), max_size=2).map(tuple),
+    ),
+    Batches: st.builds(Batches, u64, many(blobs)),
+    PlainSlice: st.builds(PlainSlice, u64, many(plain_entries)),
     outbox.Epoch: st.builds(
         outbox.Epoch,
         u64,
@@ -202,7 +211,6 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     entries.Checkpoint: st.builds(
         entries.Checkpoint, many(st.tuples(streams, extents)), many(st.tuples(places, extents))
     ),
-    encoding.ConsensusMessage: st.builds(encoding.ConsensusMessage, said),
     durable.ConsensusRecord: st.builds(durable.ConsensusRecord, remembered),
     peers.SentMessage: st.builds(peers.SentMessage, passed_on),
 }
@@ -268,7 +276,6 @@ OTHERS: dict[str, Decoder] = {
         st.builds(records.encode_leaf, st.none() | blobs, st.none() | blobs, headers, st.none() | u64),
     ),
     "ordering.durable.decode_record": Decoder(durable.decode_record, remembered.map(durable.encode_record)),
-    "ordering.encoding.decode_message": Decoder(encoding.decode_message, said.map(encoding.encode_message)),
     "ordering.peers.decode_peer_message": Decoder(
         peers.decode_peer_message, passed_on.map(peers.encode_peer_message)
     ),
@@ -282,19 +289,6 @@ OTHERS: dict[str, Decoder] = {
         blobs.map(stored.found) | (st.just(Absent()) | st.builds(Below, u64)).map(stored.missing),
     ),
     "storage.messages.decode_digest": Decoder(stored.decode_digest, digests),
-    "storage.messages.decode_topic": Decoder(stored.decode_topic, names.map(stored.encode_topic)),
-    "storage.messages.decode_batches": Decoder(
-        stored.decode_batches, st.builds(stored.encode_batches, many(blobs), u64)
-    ),
-    "storage.messages.decode_slice": Decoder(
-        stored.decode_slice, st.builds(PlainSlice, many(plain_entries), u64).map(stored.encode_slice)
-    ),
-    "storage.messages.decode_evidence": Decoder(
-        stored.decode_evidence,
-        st.lists(st.tuples(known.signed_headers, known.signed_headers), max_size=2).map(
-            stored.encode_evidence
-        ),
-    ),
     "storage.entries.decode_entry": Decoder(
         entries.decode_entry,
         st.builds(entries.BatchEntry, u64, blobs).map(lambda entry: entry.encode())
@@ -362,6 +356,13 @@ METHODS: dict[str, Decoder] = {
 """Methods that make something of bytes or text."""
 
 FURTHER: dict[str, Decoder] = {
+    "simulation.encoding.decode_message": Decoder(
+        encoding.decode_message, said.map(encoding.encode_message)
+    ),
+    "simulation.encoding.ConsensusMessage": Decoder(
+        encoding.ConsensusMessage.decode,
+        st.builds(encoding.ConsensusMessage, said).map(lambda value: value.encode()),
+    ),
     "protocol.seal.Sealer.open_event": Decoder(
         lambda data: SEALER.open_event(records.Event(None, data, (), 7)),
         st.builds(SEALER.seal_leaf, st.none() | blobs, st.none() | blobs, headers).map(
@@ -382,7 +383,7 @@ FURTHER: dict[str, Decoder] = {
 INSIDE = {
     "client.producer.chains.decode_batches": "Batch.decode on each; what is none is left out",
     "protocol.codec.decode_one_of": "the loop under decode_action and decode_transaction",
-    "ordering.asking.decode_answer": "calls the decoder that it is given",
+    "channels.failures.decode_answer": "calls the decoder that it is given",
     "client.consumed.decode_events": "decode_leaf on each; what is none is left out",
     "spark.plan.split_plain": "takes a range of offsets apart, and no bytes",
     "log.disk.segment.decode_gap": "gets eight bytes whose frame was checked, see test_files",

@@ -92,7 +92,7 @@ GOOD: dict[stored.Operation, st.SearchStrategy[bytes]] = {
     ),
     stored.Operation.ABSENCE: st.just(stored.AskAbsence(batch(9).signed, certificate(7)).encode()),
     stored.Operation.CATCH_UP: st.just(stored.CatchUp(0, 1000).encode()),
-    stored.Operation.EVIDENCE: st.just(stored.encode_topic("orders")),
+    stored.Operation.EVIDENCE: st.just(stored.AskEvidence("orders").encode()),
     stored.Operation.STATUS: st.just(b""),
     stored.Operation.LOW_WATER: st.just(stored.RaiseLowWater(STREAM, 2).encode()),
 }

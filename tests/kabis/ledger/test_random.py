@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from tests.kabis.chain import key_of, make_genesis, party
 from veristream.kabis.ledger.ledger import Ledger
@@ -197,7 +198,7 @@ def test_random_histories_keep_replicas_equal() -> None:
         except Exception as error:
             error.add_note(f"seed {seed}")
             raise
-    kinds = {kind.__name__ for kind in (*act._KINDS, *tx._TRANSACTIONS)} - {"Signed"}
+    kinds = {kind.__name__ for kind in (*get_args(act.Action), *get_args(tx.Transaction))} - {"Signed"}
     assert {kind: count for kind, count in taken.items() if count >= 3}.keys() == kinds
 
 

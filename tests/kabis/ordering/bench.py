@@ -10,7 +10,6 @@ from dataclasses import replace
 from hashlib import blake2b, sha256
 from typing import TypeVar
 
-from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import (
     Broadcast,
     Conflict,
@@ -39,6 +38,7 @@ from veristream.kabis.ordering.messages import (
 )
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
 from veristream.kabis.protocol.keys import SignatureError
+from veristream_testing.simulation.votes import recover
 
 HEIGHT = 1
 COMMITTEE = Committee("bench", 4)

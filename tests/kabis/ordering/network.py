@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from tests.kabis.chain import START_MS, VALIDATORS, key_of, make_genesis
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.ordering.durable import recover
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import Commit
 from veristream.kabis.ordering.peers import PeerMessage, decode_peer_message, encode_peer_message
@@ -18,8 +17,8 @@ from veristream.kabis.ordering.validator import (
     Send,
     Settings,
     ValidatorCore,
-    restore,
 )
+from veristream_testing.simulation.votes import recover, restore
 
 
 @dataclass

@@ -24,11 +24,11 @@ from tests.kabis.ordering.bench import (
     vote,
     votes,
 )
-from veristream.kabis.ordering.encoding import decode_message, encode_message
 from veristream.kabis.ordering.interface import Received, Resend, Timeout
 from veristream.kabis.ordering.log import PROPOSALS_MAX, ROUNDS_AHEAD, ROUNDS_BEHIND
 from veristream.kabis.ordering.messages import Commit, Committee, Message, MessageError, Step, Value, Vote
 from veristream.kabis.protocol.codec import DecodeError
+from veristream_testing.simulation.encoding import decode_message, encode_message
 
 
 def started() -> Bench:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.kabis.ordering.bench import PRECOMMIT, PREVOTE, PROPOSE, A, B, Bench, proposal, vote, votes
-from veristream.kabis.ordering.durable import decode_record, encode_record, recover
+from veristream.kabis.ordering.durable import decode_record, encode_record
 from veristream.kabis.ordering.interface import Broadcast, Persist, Received, Start, Timeout
 from veristream.kabis.ordering.messages import Certificate
 from veristream.kabis.protocol.codec import DecodeError
+from veristream_testing.simulation.votes import recover
 
 
 def test_what_is_signed_is_persisted_before_it_is_sent() -> None:

@@ -29,12 +29,13 @@ from veristream.kabis.ordering.peers import (
     decode_peer_message,
     encode_peer_message,
 )
-from veristream.kabis.ordering.validator import Committed, Send, Settings, restore, to_commit_certificate
+from veristream.kabis.ordering.validator import Committed, Send, Settings, to_commit_certificate
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import verify
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
+from veristream_testing.simulation.votes import restore
 
 TOPIC = Chain().act("admin", SetTopic("orders", 2, validated=True), number=1).encode()
 

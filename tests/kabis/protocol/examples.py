@@ -26,7 +26,7 @@ from veristream.kabis.ledger.event_receipts import (
 )
 from veristream.kabis.ledger.groups import Group, Member
 from veristream.kabis.ledger.key_proofs import KeyProof
-from veristream.kabis.ordering import durable, encoding, messages, peers, requests
+from veristream.kabis.ordering import durable, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import keys, records, seal
 from veristream.kabis.protocol import transactions as tx
@@ -52,7 +52,9 @@ from veristream.kabis.protocol.receipts import (
 from veristream.kabis.spark import outbox
 from veristream.kabis.storage import entries
 from veristream.kabis.storage import messages as stored
+from veristream.kabis.storage.core import Batches
 from veristream.kabis.wire import handshake
+from veristream_testing.simulation import encoding
 
 U16_MAX, U32_MAX, U64_MAX = (1 << 16) - 1, (1 << 32) - 1, (1 << 64) - 1
 LONG = "n" * 249
@@ -239,6 +241,10 @@ VALUES: tuple[Encoded, ...] = (
     *map(encoding.ConsensusMessage, (PROPOSAL, PREVOTE)),
     *map(durable.ConsensusRecord, KEPT[-2:]),
     *map(peers.SentMessage, (peers.Ask(1), PRECOMMIT)),
+    *(stored.AskEvidence(""), stored.AskEvidence(UNICODE)),
+    *(stored.Evidence(()), stored.Evidence(((SIGNED, SIGNED_MAX), (SIGNED_MAX, SIGNED)))),
+    *(Batches(0, ()), Batches(U64_MAX, (b"", b"batch"))),
+    *(PlainSlice(0, ()), PlainSlice(U64_MAX, (PlainEntry(7, APPEND), PlainEntry(10, APPEND_MAX)))),
 )
 """At least two values of every class that has an encoding of its own."""
 
@@ -261,14 +267,14 @@ def list_messages() -> Iterator[tuple[str, bytes]]:
     for outcome in OUTCOMES:
         yield "outcome", requests.encode_outcome(outcome)
     for topic in ("", UNICODE):
-        yield "storage topic", stored.encode_topic(topic)
-    yield "storage batches", stored.encode_batches(())
-    yield "storage batches", stored.encode_batches((b"", b"batch"), U64_MAX)
-    yield "storage slice", stored.encode_slice(PlainSlice((), 0))
-    part = PlainSlice((PlainEntry(7, APPEND), PlainEntry(10, APPEND_MAX)), U64_MAX)
-    yield "storage slice", stored.encode_slice(part)
-    yield "storage evidence", stored.encode_evidence([])
-    yield "storage evidence", stored.encode_evidence([(SIGNED, SIGNED_MAX), (SIGNED_MAX, SIGNED)])
+        yield "storage topic", stored.AskEvidence(topic).encode()
+    yield "storage batches", Batches(0, ()).encode()
+    yield "storage batches", Batches(U64_MAX, (b"", b"batch")).encode()
+    yield "storage slice", PlainSlice(0, ()).encode()
+    part = PlainSlice(U64_MAX, (PlainEntry(7, APPEND), PlainEntry(10, APPEND_MAX)))
+    yield "storage slice", part.encode()
+    yield "storage evidence", stored.Evidence(()).encode()
+    yield "storage evidence", stored.Evidence(((SIGNED, SIGNED_MAX), (SIGNED_MAX, SIGNED))).encode()
     for missing in (Absent(), Below(0), Below(U64_MAX)):
         yield "storage answer", stored.missing(missing)
     for data in (b"", BATCH.encode()):

@@ -22,6 +22,7 @@ from veristream.kabis.protocol.genesis import (
     load_genesis,
     to_json,
 )
+from veristream.kabis.protocol.receipts import quorum
 
 GOOD = make_genesis()
 
@@ -81,10 +82,10 @@ def test_a_genesis_that_breaks_a_rule_is_refused(problem: str, genesis: Genesis)
 
 
 def test_quorums() -> None:
-    assert (GOOD.votes_needed, GOOD.receipts_needed) == (3, 2)
+    assert (quorum(len(GOOD.validators)), GOOD.receipts_needed) == (3, 2)
     alone = replace(GOOD, faults=0, validators=GOOD.validators[:1], storage=GOOD.storage[:1])
     assert find_problem(alone) == ""
-    assert (alone.votes_needed, alone.receipts_needed) == (1, 1)
+    assert (quorum(len(alone.validators)), alone.receipts_needed) == (1, 1)
     assert find_problem(make_genesis(mode=StorageMode.PAPER)) == ""
 
 

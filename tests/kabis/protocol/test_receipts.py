@@ -17,12 +17,12 @@ from veristream.kabis.protocol.receipts import (
     UnknownValidatorError,
     VoteKind,
     VoteSignatureError,
-    certify,
     quorum,
     sign_storage_absence,
     sign_storage_receipt,
     vote_bytes,
 )
+from veristream_testing.simulation.votes import certify
 
 BLOCK = bytes(range(32))
 KEYS = make_genesis().validator_keys

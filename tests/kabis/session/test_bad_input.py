@@ -177,7 +177,7 @@ def test_a_receipt_with_one_byte_changed(run: Console, tmp_path: Path) -> None:
     refused = run("receipt", "verify", bad)
     assert (refused.code, refused.output) == (1, "")
     assert refused.told == (
-        f"error: {bad} proves nothing: the facts in the file are not those that its proof shows\n"
+        f"error: {bad} proves nothing: the facts in the file differ from those in its proof\n"
     )
     at = text.index('"proof": "') + 200
     bad.write_text(text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :], encoding="ascii")

@@ -9,8 +9,9 @@ from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
 from veristream.kabis.protocol.keys import SecretKey, make_key
 from veristream.kabis.protocol.partitions import StreamName
-from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, VoteKind, certify, vote_bytes
+from veristream.kabis.protocol.receipts import CommitCertificate, SignedVote, VoteKind, vote_bytes
 from veristream.kabis.protocol.records import encode_leaf
+from veristream_testing.simulation.votes import certify
 
 CHAIN = "test-chain"
 ALICE = make_key(b"a" * 32)

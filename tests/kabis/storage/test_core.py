@@ -23,7 +23,6 @@ from tests.kabis.storage.chain import (
 from veristream.kabis.log.disk.log import Log, LogOptions
 from veristream.kabis.log.disk.repair import repair
 from veristream.kabis.log.disk.segment import HEADER_BYTES
-from veristream.kabis.log.memory import MemoryLog
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.codec import DecodeError
@@ -34,13 +33,14 @@ from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage import core as core_module
 from veristream.kabis.storage.core import (
     Appended,
-    CaughtUp,
+    Batches,
     NotDurableError,
     StorageCore,
     StorageLog,
     StorageRefusedError,
 )
 from veristream.kabis.storage.ranges import Ranges
+from veristream_testing.simulation.memory_log import MemoryLog
 
 PLACE = PartitionName("clicks", 3)
 
@@ -290,18 +290,18 @@ def test_another_party_catches_up_from_the_log(log: StorageLog) -> None:
     for number, one in enumerate(batches):
         store(core, one)
         core.append_plain(plain(number, b"x"))
-    assert core.catch_up(0, 10**6) == CaughtUp((), 0)
+    assert core.catch_up(0, 10**6) == Batches(0, ())
     log.sync()
     encoded = tuple(one.encode() for one in batches)
-    assert core.catch_up(0, 10**6) == CaughtUp(encoded, 12)
-    assert core.catch_up(12, 10**6) == CaughtUp((), 12)
+    assert core.catch_up(0, 10**6) == Batches(12, encoded)
+    assert core.catch_up(12, 10**6) == Batches(12, ())
     part = core.catch_up(0, 2 * len(encoded[0]))
-    assert part == CaughtUp(encoded[:2], 4)
-    assert core.catch_up(4, 10**6) == CaughtUp(encoded[2:], 12)
+    assert part == Batches(4, encoded[:2])
+    assert core.catch_up(4, 10**6) == Batches(12, encoded[2:])
     position, found = 0, []
     while position < log.end:
         step = core.catch_up(position, 1)
-        assert isinstance(step, CaughtUp)
+        assert isinstance(step, Batches)
         found += step.batches
         position = step.next_position
     assert tuple(found) == encoded
@@ -313,15 +313,15 @@ def test_plain_records_have_offsets_in_the_order_of_the_log(log: StorageLog) -> 
     appends = [plain(0, b"a", b"b"), plain(1, b"c"), plain(0, b"d", session=b"t" * 16)]
     assert [core.append_plain(append).first_offset for append in appends] == [0, 2, 3]
     assert core.append_plain(plain(0, b"z", place=other)).first_offset == 0
-    assert core.fetch_plain(PLACE, 0, 10**6) == PlainSlice((), 0)
+    assert core.fetch_plain(PLACE, 0, 10**6) == PlainSlice(0, ())
     log.sync()
     entries = tuple(map(PlainEntry, (0, 2, 3), appends))
-    assert core.fetch_plain(PLACE, 0, 10**6) == PlainSlice(entries, 4)
-    assert core.fetch_plain(PLACE, 1, 10**6) == PlainSlice(entries, 4)
-    assert core.fetch_plain(PLACE, 2, 10**6) == PlainSlice(entries[1:], 4)
-    assert core.fetch_plain(PLACE, 0, 1) == PlainSlice(entries[:1], 4)
-    assert core.fetch_plain(PLACE, 4, 10**6) == PlainSlice((), 4)
-    assert core.fetch_plain(PartitionName("nothing", 0), 0, 10**6) == PlainSlice((), 0)
+    assert core.fetch_plain(PLACE, 0, 10**6) == PlainSlice(4, entries)
+    assert core.fetch_plain(PLACE, 1, 10**6) == PlainSlice(4, entries)
+    assert core.fetch_plain(PLACE, 2, 10**6) == PlainSlice(4, entries[1:])
+    assert core.fetch_plain(PLACE, 0, 1) == PlainSlice(4, entries[:1])
+    assert core.fetch_plain(PLACE, 4, 10**6) == PlainSlice(4, ())
+    assert core.fetch_plain(PartitionName("nothing", 0), 0, 10**6) == PlainSlice(0, ())
 
 
 def test_a_consumer_that_does_not_validate_reads_any_topic_by_offset(log: StorageLog) -> None:

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from tests.kabis.storage.chain import STREAM, batch, certificate
 from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.protocol.answers import Absent, Below
-from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.codec import Coded, DecodeError
 from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.storage import messages
-from veristream.kabis.storage.core import CaughtUp
+from veristream.kabis.storage.core import Batches
 from veristream.kabis.storage.entries import BatchEntry, Checkpoint, Extent, decode_entry
 
+HERE = messages.__name__
 PLACE = PartitionName("clicks", 3)
 APPEND = PlainAppend(PLACE, b"s" * 16, 7, (b"one", b"", b"three"))
 PAIR = (batch(0, [b"good"]).signed, batch(0, [b"evil"]).signed)
-SLICE = PlainSlice((PlainEntry(5, APPEND), PlainEntry(8, APPEND)), 11)
+SLICE = PlainSlice(11, (PlainEntry(5, APPEND), PlainEntry(8, APPEND)))
 
 CASES: list[tuple[Callable[[bytes], object], bytes, object]] = [
     (PlainAppend.decode, APPEND.encode(), APPEND),
@@ -40,11 +41,11 @@ CASES: list[tuple[Callable[[bytes], object], bytes, object]] = [
             Checkpoint(((STREAM, Extent(1, 2)),), ((PLACE, Extent(3, 4)),)),
         )
     ),
-    (messages.decode_topic, messages.encode_topic("orders"), "orders"),
+    (messages.AskEvidence.decode, messages.AskEvidence("orders").encode(), messages.AskEvidence("orders")),
     (messages.decode_digest, bytes(32), bytes(32)),
-    (messages.decode_batches, messages.encode_batches((b"one", b"two"), 9), CaughtUp((b"one", b"two"), 9)),
-    (messages.decode_slice, messages.encode_slice(SLICE), SLICE),
-    (messages.decode_evidence, messages.encode_evidence([PAIR]), (PAIR,)),
+    (Batches.decode, Batches(9, (b"one", b"two")).encode(), Batches(9, (b"one", b"two"))),
+    (PlainSlice.decode, SLICE.encode(), SLICE),
+    (messages.Evidence.decode, messages.Evidence((PAIR,)).encode(), messages.Evidence((PAIR,))),
     (messages.split_request, b"\x09rest", (messages.Operation.STATUS, b"rest")),
     (messages.split_answer, messages.found(b"it"), b"it"),
     (messages.split_answer, messages.missing(Absent()), Absent()),
@@ -61,7 +62,12 @@ def test_what_was_encoded_comes_back(decode: Callable[[bytes], object], data: by
 
 
 def test_every_decoder_is_among_the_cases() -> None:
-    assert set(messages.DECODERS) <= {decode for decode, _data, _value in CASES}
+    classes = [each for each in vars(messages).values() if isinstance(each, type) and each is not Coded]
+    kinds = {each.decode for each in classes if issubclass(each, Coded) and each.__module__ == HERE}
+    functions = {each for name, each in vars(messages).items() if name.startswith(("decode_", "split_"))}
+    assert (len(kinds), len(functions)) == (8, 3)
+    decoders = {*kinds, *functions, Batches.decode, PlainSlice.decode}
+    assert decoders <= {decode for decode, _data, _value in CASES}
 
 
 def try_to_decode(decode: Callable[[bytes], object], data: bytes) -> None:

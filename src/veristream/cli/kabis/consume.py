@@ -6,21 +6,13 @@ from typing import Annotated
 
 import typer
 
-from veristream.cli.kabis.options import (
-    DATA,
-    DataOption,
-    NameOption,
-    NearestOption,
-    PartitionOption,
-    SealOption,
-    kabis_failures,
-)
+from veristream.cli.kabis import options
 from veristream.cli.options import JsonOption
 
 
 def consume(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to read.")],
-    data: DataOption = DATA,
+    data: options.DataOption = options.DATA,
     validate: Annotated[
         bool,
         typer.Option(
@@ -36,7 +28,7 @@ def consume(
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Read old events, not only new ones.")
     ] = False,
-    partition: PartitionOption = None,
+    partition: options.PartitionOption = None,
     from_index: Annotated[
         int | None,
         typer.Option("--from", metavar="INDEX", min=0, help="With --partition: start at this index."),
@@ -48,9 +40,9 @@ def consume(
         float | None,
         typer.Option("--timeout", metavar="S", min=0, help="Stop after S seconds without an event."),
     ] = None,
-    seal: SealOption = None,
-    name: NameOption = "consumer",
-    nearest: NearestOption = None,
+    seal: options.SealOption = None,
+    name: options.NameOption = "consumer",
+    nearest: options.NearestOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the events of topics as they arrive, one per line.
@@ -71,7 +63,7 @@ def consume(
 
     Exit code: 0 on success, 2 if the arguments are wrong, 3 if the cluster does not answer.
     """
-    with kabis_failures():
+    with options.kabis_failures():
         from veristream.cli.kabis.work import consume as work
 
         stop = work.Stop(count_max, timeout_s)

@@ -6,29 +6,22 @@ from typing import Annotated
 
 import typer
 
-from veristream.cli.kabis.options import (
-    DATA,
-    DataOption,
-    NameOption,
-    PartitionOption,
-    SealOption,
-    kabis_failures,
-)
+from veristream.cli.kabis import options
 from veristream.cli.options import JsonOption
 
 
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to push to.")],
-    data: DataOption = DATA,
+    data: options.DataOption = options.DATA,
     key: Annotated[
         str | None,
         typer.Option(
             "--key", metavar="KEY", help="Key of the events; events with the same key stay in order."
         ),
     ] = None,
-    partition: PartitionOption = None,
-    seal: SealOption = None,
-    name: NameOption = "producer",
+    partition: options.PartitionOption = None,
+    seal: options.SealOption = None,
+    name: options.NameOption = "producer",
     as_json: JsonOption = False,
 ) -> None:
     """Push each line of standard input as an event, and wait until all are acknowledged.
@@ -50,7 +43,7 @@ def produce(
     Exit code: 0 if every event was acknowledged, 2 if an event is wrong, 3 if the cluster does not accept
     it.
     """
-    with kabis_failures():
+    with options.kabis_failures():
         from veristream.cli.kabis.work import produce as work
 
         work.produce(data, work.Source(topic, key, partition, tuple(seal or ()), name, as_json))

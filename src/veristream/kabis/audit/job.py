@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -25,23 +25,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.audit import disk, network
+from veristream.kabis.audit import disk, network, report
 from veristream.kabis.audit.check import Admitted, BatchCopy, Stream, judge
 from veristream.kabis.audit.disk import Segment
 from veristream.kabis.audit.findings import Finding, Tally
 from veristream.kabis.audit.network import BatchRequest, PartyAccess
 from veristream.kabis.audit.plan import LedgerRow, What, check_ranges, scan_blocks
 from veristream.kabis.audit.registry import Fact, Registry, read_facts
-from veristream.kabis.audit.report import (
-    Accused,
-    AuditReport,
-    Checked,
-    count_findings,
-    find_silent,
-    make_parties,
-    make_streams,
-    merge_accused,
-)
 from veristream.kabis.audit.rows import IsDataclass, Row, from_arrow, names, to_arrow, to_ddl, to_table
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.spark import cores_of
@@ -56,7 +46,6 @@ STREAM = ("topic", "partition", "producer")
 
 Tell = Callable[[str], None]
 Arrow = Iterator[Any]
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +103,7 @@ class Judged:
     events: int = 0
 
 
-def audit(session: SparkSession, source: Source, scope: AuditScope, tell: Tell) -> AuditReport:
+def audit(session: SparkSession, source: Source, scope: AuditScope, tell: Tell) -> report.AuditReport:
     """Runs the three jobs and returns the report; calls `tell` with the current step."""
     began_s = time.monotonic()
     kept: list[DataFrame] = []
@@ -136,7 +125,7 @@ class _Audit:
         self.genesis = source.genesis
         self.tasks = TASKS_PER_CORE * cores_of(session, None)
 
-    def run(self, began_s: float) -> AuditReport:
+    def run(self, began_s: float) -> report.AuditReport:
         ledger = self._keep(read_ledger(self.session, self.source, self.tasks, self.tell))
         few = _take(ledger.filter(f.col("what").isin(What.RANGE, What.FACT)), LedgerRow)
         ranges = [row for row in few if row.what == What.RANGE]
@@ -148,7 +137,7 @@ class _Audit:
         stored, unread = self._read_stored(admitted, registry, topics)
         judged = self._keep(self._judge(admitted, stored, registry, unread))
         tallies = _take(judged.filter(f.col("what") == "tally"), Tally)
-        findings += find_silent(tallies, unread)
+        findings += report.find_silent(tallies, unread)
         found = _only_findings(judged, "finding").union(_only_findings(ledger, What.FINDING))
         results = Results(ranges, topics, tallies, findings, found, admitted)
         return make_report(self.source, self.scope, results, began_s)
@@ -207,24 +196,24 @@ class Results:
     admitted: DataFrame
 
 
-def make_report(source: Source, scope: AuditScope, results: Results, began_s: float) -> AuditReport:
+def make_report(source: Source, scope: AuditScope, results: Results, began_s: float) -> report.AuditReport:
     """Builds the report, with all findings counted and some of each kind included."""
     genesis, tallies = source.genesis, results.tallies
     by_accused = results.found.groupBy("kind", "role", "accused", *STREAM)
-    counted = _take(by_accused.agg(f.count("*").alias("count")), Accused)
-    accused = merge_accused([counted, count_findings(results.findings)])
+    counted = _take(by_accused.agg(f.count("*").alias("count")), report.Accused)
+    accused = report.merge_accused([counted, report.count_findings(results.findings)])
     samples = sorted(
         [*results.findings, *_sample(results.found, scope.samples_max)],
         key=lambda each: (each.kind, each.topic, each.partition, each.producer, each.sequence),
     )
     end_ms = max((each.time_ms for each in results.ranges), default=0)
-    return AuditReport(
+    return report.AuditReport(
         chain_id=genesis.chain_id,
         height=max((each.last for each in results.ranges), default=0),
         source="files" if isinstance(source, Files) else "parties",
         topics=results.topics,
-        streams=make_streams(tallies, accused),
-        parties=make_parties([party.name for party in genesis.storage], tallies, accused),
+        streams=report.make_streams(tallies, accused),
+        parties=report.make_parties([party.name for party in genesis.storage], tallies, accused),
         accused=accused,
         findings=tuple(samples),
         timeline=draw_timeline(results.admitted, genesis.time_ms, end_ms),
@@ -353,11 +342,11 @@ def _sample(found: DataFrame, count_max: int) -> list[Finding]:
     return _take(ranked.filter(f.col("rank") <= count_max), Finding)
 
 
-def _count(ranges: Sequence[LedgerRow], tallies: Sequence[Tally]) -> Checked:
+def _count(ranges: Sequence[LedgerRow], tallies: Sequence[Tally]) -> report.Checked:
     ledger = [tally for tally in tallies if not tally.party]
     parties = [tally for tally in tallies if tally.party]
     batches, copies = sum(tally.good for tally in ledger), sum(tally.copies for tally in ledger)
-    return Checked(
+    return report.Checked(
         blocks=sum(each.count for each in ranges),
         batches=batches,
         events=sum(tally.events for tally in ledger),

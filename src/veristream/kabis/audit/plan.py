@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
+from veristream.kabis.protocol import transactions
 from veristream.kabis.protocol.actions import Hole, LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import DecodeError
@@ -20,14 +21,6 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.receipts import CertificateError, StorageReceipt
-from veristream.kabis.protocol.transactions import (
-    BatchConflict,
-    Signed,
-    Skip,
-    Submit,
-    VoteConflict,
-    decode_transaction,
-)
 
 
 class What(StrEnum):
@@ -122,16 +115,16 @@ def scan_block(genesis: Genesis, certified: CertifiedBlock, verify: Verify) -> I
         yield _unverifiable(Role.LEDGER, "", header.height, f"invalid certificate: {error}")
     for number, encoded in enumerate(certified.block.transactions):
         try:
-            transaction = decode_transaction(encoded)
+            transaction = transactions.decode_transaction(encoded)
         except DecodeError as error:
             yield _unverifiable(Role.LEDGER, "", header.height, f"transaction {number}: {error}")
             continue
         match transaction:
-            case Submit():
+            case transactions.Submit():
                 yield from _scan_submit(genesis, certified, number, transaction, verify)
-            case Signed(action=action) if isinstance(action, _LASTING):
+            case transactions.Signed(action=action) if isinstance(action, _LASTING):
                 yield LedgerRow(What.FACT, header.height, number, header.time_ms, body=encoded)
-            case Skip() | BatchConflict() | VoteConflict():
+            case transactions.Skip() | transactions.BatchConflict() | transactions.VoteConflict():
                 yield LedgerRow(What.FACT, header.height, number, header.time_ms, body=encoded)
             case _:
                 pass  # transactions of consumer groups
@@ -158,7 +151,7 @@ def _unlinked(height: int) -> Finding:
 
 
 def _scan_submit(
-    genesis: Genesis, certified: CertifiedBlock, number: int, submit: Submit, verify: Verify
+    genesis: Genesis, certified: CertifiedBlock, number: int, submit: transactions.Submit, verify: Verify
 ) -> Iterator[LedgerRow]:
     block, header, digest = certified.block.header, submit.signed.header, submit.signed.digest()
     vouched = []
@@ -205,7 +198,7 @@ def find_receipt_problem(
 
 
 def _unverifiable(
-    role: Role, accused: str, height: int, detail: str, submit: Submit | None = None
+    role: Role, accused: str, height: int, detail: str, submit: transactions.Submit | None = None
 ) -> LedgerRow:
     found = Finding(Kind.UNVERIFIABLE_RECEIPT, role, accused, height=height, detail=detail)
     if submit is None:

@@ -8,27 +8,11 @@ from typing import Protocol
 
 from veristream.kabis.audit.findings import Finding, Kind, Role
 from veristream.kabis.ledger.state import Ending, Key, Topic
-from veristream.kabis.protocol.actions import (
-    Action,
-    Hole,
-    LowWater,
-    RegisterKey,
-    RevokeKey,
-    RotateKey,
-    SetTopic,
-)
+from veristream.kabis.protocol import actions, transactions
 from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import SignatureError, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
-from veristream.kabis.protocol.transactions import (
-    BatchConflict,
-    Signed,
-    Skip,
-    Transaction,
-    VoteConflict,
-    decode_transaction,
-)
 
 Place = tuple[str, int]
 Conflict = tuple[str, int, str, int, int]
@@ -123,22 +107,22 @@ class _Reading:
         for party in genesis.admins + genesis.clients:
             self.registry.keys[party.name, 0] = Key(party.public, 0)
 
-    def take(self, height: int, transaction: Transaction) -> None:
+    def take(self, height: int, transaction: transactions.Transaction) -> None:
         match transaction:
-            case Signed():
+            case transactions.Signed():
                 if self._is_authentic(height, transaction):
                     self._act(height, transaction, transaction.action)
-            case Skip(hole, absences):
+            case transactions.Skip(hole, absences):
                 confessed = tuple(absence.party for absence in absences)
                 self.registry.skipped[hole.digest] = Skipped(height, confessed)
-            case BatchConflict(first, second):
+            case transactions.BatchConflict(first, second):
                 self._conflict(height, first, second)
-            case VoteConflict():
+            case transactions.VoteConflict():
                 self._contradiction(height, transaction)
             case _:
                 raise AssertionError("no fact that lasts")
 
-    def _is_authentic(self, height: int, signed: Signed) -> bool:
+    def _is_authentic(self, height: int, signed: transactions.Signed) -> bool:
         key = self.registry.keys.get((signed.author, signed.key_epoch))
         try:
             if key is None or not key.valid_at(height):
@@ -150,20 +134,20 @@ class _Reading:
             return False
         return True
 
-    def _act(self, height: int, signed: Signed, action: Action) -> None:
+    def _act(self, height: int, signed: transactions.Signed, action: actions.Action) -> None:
         registry = self.registry
         match action:
-            case SetTopic(topic, partitions, validated):
+            case actions.SetTopic(topic, partitions, validated):
                 registry.topics[topic] = Topic(partitions, validated)
-            case LowWater(topic, partition, index):
+            case actions.LowWater(topic, partition, index):
                 registry.marks[topic, partition] = index
-            case Hole(digest=digest):
+            case actions.Hole(digest=digest):
                 registry.skipped[digest] = Skipped(height, ())
-            case RegisterKey(name, key_epoch, public):
+            case actions.RegisterKey(name, key_epoch, public):
                 self._register(height, name, key_epoch, public)
-            case RotateKey(public):
+            case actions.RotateKey(public):
                 self._register(height, signed.author, signed.key_epoch + 1, public)
-            case RevokeKey(name, key_epoch):
+            case actions.RevokeKey(name, key_epoch):
                 self._end(height, name, key_epoch, Ending.REVOKED)
             case _:
                 raise AssertionError("no action that lasts")
@@ -191,7 +175,7 @@ class _Reading:
             Finding(Kind.EQUIVOCATION, Role.PRODUCER, header.producer, *place, sequence, 1, height, detail)
         )
 
-    def _contradiction(self, height: int, conflict: VoteConflict) -> None:
+    def _contradiction(self, height: int, conflict: transactions.VoteConflict) -> None:
         first, second = conflict.first, conflict.second
         party = self.genesis.validators[first.validator % len(self.genesis.validators)]
         step = [(vote.validator, vote.kind, vote.height, vote.round_number) for vote in (first, second)]
@@ -216,5 +200,5 @@ def read_facts(
     """Combines the facts; returns the registry and the faults of the facts."""
     reading = _Reading(genesis, verify)
     for fact in sorted(facts, key=lambda each: (each.height, each.number)):
-        reading.take(fact.height, decode_transaction(fact.transaction))
+        reading.take(fact.height, transactions.decode_transaction(fact.transaction))
     return reading.registry, reading.findings

@@ -1,7 +1,7 @@
 """Runs the pure core of a producer or consumer: clock, tasks and lock.
 
 `Driver` feeds time and certified blocks to a core and performs its outputs. `LoopThread` runs an event loop
-in its own thread. `Blocking` is the base of the synchronous clients.
+in its own thread. `Blocking` is the base of the synchronous clients, `AsyncClient` of those that it runs.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from functools import partial, wraps
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.channels.interfaces import Channels, Connect
+from veristream.kabis.channels.interfaces import Channels, Connect, Storage
 from veristream.kabis.client.clock import monotonic_ms
 from veristream.kabis.client.errors import RefusedClientError
 from veristream.kabis.client.following import ask_height, follow_chain
@@ -189,27 +189,51 @@ class LoopThread:
         self._loop.close()
 
 
-class Served(Protocol):
-    """A client in an event loop."""
+class AsyncClient(Generic[Output]):
+    """A producer or consumer in an event loop; `async with` opens and closes it."""
 
-    async def open(self, timeout: float) -> None:
+    _driver: Driver[Output]
+
+    async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        raise NotImplementedError
 
-    async def close(self, timeout: float) -> None:
+    async def close(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Finishes what it can within the timeout, then closes all connections."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def _party(self, name: str) -> Storage:
+        return next(party for party in self._driver.channels.storage if party.name == name)
 
 
-class Blocking:
-    """A client for programs without an event loop; it runs in its own thread."""
+Inner = TypeVar("Inner", bound=AsyncClient[Any])
+Arguments = ParamSpec("Arguments")
 
-    def __init__(self, served: Served, name: str) -> None:
-        self._served = served
+
+class Blocking(Generic[Inner]):
+    """A client for programs without an event loop; `with` opens and closes it.
+
+    It runs an `AsyncClient` in its own thread, and derives its methods from those of that client by
+    `directly`, `in_loop` and `awaited`.
+    """
+
+    def __init__(self, inner: Inner, name: str) -> None:
+        self._inner = inner
         self._thread = LoopThread(name)
         self._closed = False
 
     def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
-        self._thread.run(self._served.open(timeout))
+        self._thread.run(self._inner.open(timeout))
 
     def close(self) -> None:
         """Finishes what it can, then closes all connections."""
@@ -220,7 +244,7 @@ class Blocking:
         if not self._closed:
             self._closed = True
             try:
-                self._thread.run(self._served.close(timeout))
+                self._thread.run(self._inner.close(timeout))
             finally:
                 self._thread.stop()
 
@@ -236,3 +260,39 @@ class Blocking:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def directly(
+    method: Callable[Concatenate[Inner, Arguments], Result],
+) -> Callable[Concatenate[Blocking[Inner], Arguments], Result]:
+    """Derives the blocking form of a method that any thread may call."""
+
+    @wraps(method)
+    def call(self: Blocking[Inner], /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return method(self._inner, *args, **kwargs)
+
+    return call
+
+
+def awaited(
+    method: Callable[Concatenate[Inner, Arguments], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Blocking[Inner], Arguments], Result]:
+    """Derives the blocking form of a coroutine: the calling thread waits for its result."""
+
+    @wraps(method)
+    def call(self: Blocking[Inner], /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return self._thread.run(method(self._inner, *args, **kwargs))
+
+    return call
+
+
+def in_loop(
+    method: Callable[Concatenate[Inner, Arguments], Result],
+) -> Callable[Concatenate[Blocking[Inner], Arguments], Result]:
+    """Derives the blocking form of a method that only the event loop's thread may call."""
+
+    @wraps(method)
+    async def call(inner: Inner, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return method(inner, *args, **kwargs)
+
+    return awaited(call)

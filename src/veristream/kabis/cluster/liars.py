@@ -19,19 +19,9 @@ from veristream.kabis.ordering.peers import PeerMessage
 from veristream.kabis.protocol.answers import Absent
 from veristream.kabis.protocol.outcomes import Done, Outcome
 from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
-from veristream.kabis.storage.messages import (
-    Operation,
-    decode_batches,
-    decode_slice,
-    encode_batches,
-    encode_slice,
-    found,
-    missing,
-    split_request,
-)
-from veristream.kabis.storage.messages import (
-    Outcome as Answered,
-)
+from veristream.kabis.storage.core import Batches
+from veristream.kabis.storage.messages import Operation, reply, split_request
+from veristream.kabis.storage.messages import Outcome as Answered
 from veristream.kabis.storage.party import StorageParty
 from veristream.kabis.wire.connection import Attached, RequestError
 from veristream.kabis.wire.handshake import Peer
@@ -51,20 +41,17 @@ class AlteringParty(StorageParty):
             return true
         match operation:
             case Operation.FETCH:
-                batches = decode_batches(true[1:]).batches
-                return found(encode_batches(tuple(map(_alter, batches))))
+                batches = Batches.decode(true[1:]).batches
+                return reply(Batches(0, tuple(map(_alter, batches))))
             case Operation.FETCH_PLAIN:
-                return found(encode_slice(_alter_slice(decode_slice(true[1:]))))
+                part = PlainSlice.decode(true[1:])
+                return reply(PlainSlice(part.end, tuple(map(_alter_entry, part.entries))))
             case _:
                 return true
 
 
 def _alter(data: bytes) -> bytes:
     return data[:-1] + bytes((data[-1] ^ 1,)) if data else data
-
-
-def _alter_slice(part: PlainSlice) -> PlainSlice:
-    return PlainSlice(tuple(map(_alter_entry, part.entries)), part.end)
 
 
 def _alter_entry(entry: PlainEntry) -> PlainEntry:
@@ -80,12 +67,12 @@ class WithholdingParty(StorageParty):
         operation, _ = split_request(body)
         match operation:
             case Operation.FETCH_DIGEST:
-                return missing(Absent())
+                return reply(Absent())
             case Operation.FETCH:
-                return found(encode_batches(()))
+                return reply(Batches(0, ()))
             case Operation.FETCH_PLAIN:
                 await asyncio.sleep(0.1)  # the client will ask again immediately
-                return found(encode_slice(PlainSlice((), 0)))
+                return reply(PlainSlice(0, ()))
             case Operation.ABSENCE:
                 raise RequestError("this party does not sign such statements")
             case _:

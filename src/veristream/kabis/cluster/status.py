@@ -31,7 +31,7 @@ LEDGER_S = 10.0
 """Time limit for reading the chain, which only the lag of groups needs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartyStatus:
     """The status of one party; what it reports itself is None if it does not answer.
 
@@ -45,11 +45,11 @@ class PartyStatus:
     address: str
     pid: int | None
     answers: bool
-    height: int | None
-    lag: int | None
-    records: int | None
-    lost: int
-    torn_bytes: int
+    height: int | None = None
+    lag: int | None = None
+    records: int | None = None
+    lost: int = 0
+    torn_bytes: int = 0
     disk_bytes: int
 
 
@@ -126,10 +126,6 @@ async def _ask_validator(
         pid=pids.get(party.name),
         answers=height is not None,
         height=height,
-        lag=None,
-        records=None,
-        lost=0,
-        torn_bytes=0,
         disk_bytes=measure(folder.party(party.name)),
     )
 
@@ -149,8 +145,6 @@ async def _ask_storage(
         address=party.address,
         pid=pid,
         answers=said is not None,
-        height=None,
-        lag=None,
         records=None if said is None else said.end - said.start,
         lost=0 if said is None else said.lost_count,
         torn_bytes=0 if said is None else said.torn_bytes,

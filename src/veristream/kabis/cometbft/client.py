@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from veristream.kabis.channels.failures import LyingPartyError
+from veristream.kabis.channels.failures import LyingPartyError, decode_answer
 from veristream.kabis.cometbft import rpc
 from veristream.kabis.cometbft.addresses import parse_address
 from veristream.kabis.cometbft.application import CometStatus, Place, Places, address_of
 from veristream.kabis.cometbft.headers import read_certificate
 from veristream.kabis.cometbft.rpc import Call, Node, NodeError
-from veristream.kabis.ordering.asking import Validators, decode_answer
+from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Evidence, Read, decode_outcome
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock, transactions_root
 from veristream.kabis.protocol.genesis import Genesis

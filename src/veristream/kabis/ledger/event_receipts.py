@@ -52,23 +52,23 @@ _FORMAT = "receipt/1"
 class ReceiptFault(Enum):
     """Every reason why a receipt proves nothing."""
 
-    MALFORMED = "the file is no receipt, or it is damaged"
-    ALTERED = "the facts in the file are not those that its proof shows"
-    OTHER_CHAIN = "it is of another chain"
+    MALFORMED = "the file is not a receipt, or it is damaged"
+    ALTERED = "the facts in the file differ from those in its proof"
+    OTHER_CHAIN = "it belongs to another chain"
     OTHER_BLOCK = "the certificate is for another block"
-    UNKNOWN_VALIDATOR = "somebody voted who is no validator of this chain"
+    UNKNOWN_VALIDATOR = "a vote is not from a validator of this chain"
     BAD_VOTE = "a vote is not signed by its validator"
-    NOT_ENOUGH_VOTES = "two thirds of the validators or fewer voted for the block"
+    NOT_ENOUGH_VOTES = "no more than two thirds of the validators voted for the block"
     NOT_IN_BLOCK = "the batch is not in the block"
     NOT_IN_BATCH = "the event is not in the batch"
-    UNKNOWN_KEY = "the producer's key is not shown to be registered"
-    OLD_KEY_PROOF = "what is said of the key was said before the event's block"
+    UNKNOWN_KEY = "the receipt does not prove that the producer's key is registered"
+    OLD_KEY_PROOF = "the proof of the key is older than the event's block"
     KEY_NOT_YET_VALID = "the producer's key became valid after the event's block"
     REVOKED_KEY = "the producer's key was revoked, replaced or fenced before the event's block"
     BAD_SIGNATURE = "the batch is not signed by the producer's key"
-    UNKNOWN_STORAGE = "a storage receipt is of somebody who is no storage party of this chain"
-    BAD_STORAGE_RECEIPT = "a storage receipt is for another batch or not signed by its party"
-    NOT_ENOUGH_STORAGE = "F storage parties or fewer vouch for the batch"
+    UNKNOWN_STORAGE = "a storage receipt is not from a storage party of this chain"
+    BAD_STORAGE_RECEIPT = "a storage receipt is for another batch, or is not signed by its party"
+    NOT_ENOUGH_STORAGE = "no more than F storage parties gave a receipt for the batch"
 
 
 class ReceiptError(Exception):
@@ -228,7 +228,7 @@ def _read_file(data: bytes) -> EventReceipt:
     try:
         facts = json.loads(data)
         if not isinstance(facts, dict) or facts.get("kabis") != _FORMAT:
-            raise ValueError(f"it does not say that it is a {_FORMAT}")
+            raise ValueError(f"its format is not {_FORMAT}")
         proof = facts.get("proof")
         if not isinstance(proof, str):
             raise ValueError("it has no proof")
@@ -296,7 +296,7 @@ def _show(receipt: EventReceipt, genesis: Genesis) -> VerifiedReceipt:
         event = decode_leaf(receipt.leaf)
     except DecodeError as error:
         raise ReceiptError(
-            ReceiptFault.MALFORMED, f"the producer signed what is no event: {error}"
+            ReceiptFault.MALFORMED, f"the producer signed an invalid event: {error}"
         ) from error
     return VerifiedReceipt(
         chain_id=header.chain_id,

@@ -27,7 +27,7 @@ from veristream.kabis.ledger.state import (
     State,
     Topic,
 )
-from veristream.kabis.protocol import actions
+from veristream.kabis.protocol import actions, transactions
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Genesis, is_name
@@ -42,15 +42,6 @@ from veristream.kabis.protocol.outcomes import (
     require,
 )
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
-from veristream.kabis.protocol.transactions import (
-    BatchConflict,
-    Evict,
-    Signed,
-    Skip,
-    Submit,
-    Transaction,
-    VoteConflict,
-)
 
 PARTITIONS_MAX = 10_000
 COVERING_STEPS_MAX = 1000
@@ -69,21 +60,21 @@ class Context:
     time_ms: int
 
 
-def apply_transaction(context: Context, transaction: Transaction) -> Outcome:
+def apply_transaction(context: Context, transaction: transactions.Transaction) -> Outcome:
     """Applies the transaction and returns its outcome; its changes to the state are pending."""
     try:
         match transaction:
-            case Submit():
+            case transactions.Submit():
                 return _submit(context, transaction)
-            case Signed():
+            case transactions.Signed():
                 return _signed(context, transaction)
-            case Skip():
+            case transactions.Skip():
                 return _skip(context, transaction)
-            case Evict():
+            case transactions.Evict():
                 return evict(context.state, context.time_ms, transaction)
-            case BatchConflict():
+            case transactions.BatchConflict():
                 return _batch_conflict(context, transaction)
-            case VoteConflict():
+            case transactions.VoteConflict():
                 return _vote_conflict(context, transaction)
             case _:
                 assert_never(transaction)
@@ -91,7 +82,7 @@ def apply_transaction(context: Context, transaction: Transaction) -> Outcome:
         return refusal.refused
 
 
-def _submit(context: Context, transaction: Submit) -> Outcome:
+def _submit(context: Context, transaction: transactions.Submit) -> Outcome:
     state, signed, header = context.state, transaction.signed, transaction.signed.header
     require(header.chain_id == context.genesis.chain_id, Reason.OTHER_CHAIN, header.chain_id)
     topic = state.topics.get(header.topic)
@@ -117,7 +108,7 @@ def _submit(context: Context, transaction: Submit) -> Outcome:
     return _admit(context, transaction, cursor, digest)
 
 
-def _admit(context: Context, transaction: Submit, cursor: Cursor, digest: bytes) -> Admitted:
+def _admit(context: Context, transaction: transactions.Submit, cursor: Cursor, digest: bytes) -> Admitted:
     state, header = context.state, transaction.signed.header
     place = (header.topic, header.partition)
     partition = state.partitions.get(place) or EMPTY_PARTITION
@@ -146,7 +137,7 @@ def _admit(context: Context, transaction: Submit, cursor: Cursor, digest: bytes)
     return Admitted(first_index, header.count)
 
 
-def _signed(context: Context, transaction: Signed) -> Outcome:
+def _signed(context: Context, transaction: transactions.Signed) -> Outcome:
     state, name = context.state, transaction.author
     account = state.accounts.get(name)
     require(account is not None, Reason.UNKNOWN_KEY, name)
@@ -169,7 +160,7 @@ def _signed(context: Context, transaction: Signed) -> Outcome:
     return outcome
 
 
-def _act(context: Context, transaction: Signed) -> Outcome:
+def _act(context: Context, transaction: transactions.Signed) -> Outcome:
     state, name = context.state, transaction.author
     match transaction.action:
         case actions.SetTopic() as action:
@@ -280,7 +271,7 @@ def _raise_low_water(state: State, action: actions.LowWater) -> Outcome:
     return Done()
 
 
-def _skip(context: Context, transaction: Skip) -> Outcome:
+def _skip(context: Context, transaction: transactions.Skip) -> Outcome:
     state, hole = context.state, transaction.hole
     admission = _require_admission(state, hole)
     if admission.skipped:
@@ -308,7 +299,7 @@ def _make_hole(state: State, hole: actions.Hole, admission: Admission) -> Outcom
     return Done()
 
 
-def _batch_conflict(context: Context, transaction: BatchConflict) -> Outcome:
+def _batch_conflict(context: Context, transaction: transactions.BatchConflict) -> Outcome:
     first, second = transaction.first.header, transaction.second.header
     require(first.chain_id == second.chain_id == context.genesis.chain_id, Reason.OTHER_CHAIN)
     same = (first.producer, first.key_epoch, first.topic, first.partition) == (
@@ -332,7 +323,7 @@ def _batch_conflict(context: Context, transaction: BatchConflict) -> Outcome:
     return Done()
 
 
-def _vote_conflict(context: Context, transaction: VoteConflict) -> Outcome:
+def _vote_conflict(context: Context, transaction: transactions.VoteConflict) -> Outcome:
     first, second = transaction.first, transaction.second
     validators = context.genesis.validators
     require(first.validator < len(validators), Reason.UNKNOWN_VALIDATOR, str(first.validator))
@@ -435,7 +426,7 @@ def _find_admission(state: State, signed: SignedHeader, first_sequence: int) -> 
     return None if index is None else state.admissions.get((*place, index))
 
 
-def _accuse(context: Context, role: str, name: str, transaction: Transaction) -> None:
+def _accuse(context: Context, role: str, name: str, transaction: transactions.Transaction) -> None:
     accusation = Accusation(context.height, sha256(transaction.encode()).digest())
     if context.state.accusations.get((role, name)) is None:
         context.state.accusations.put((role, name), accusation)

@@ -18,7 +18,6 @@ from veristream.kabis.channels.failures import FAILURES, LyingPartyError
 from veristream.kabis.channels.interfaces import OrderingStatus
 from veristream.kabis.ordering.requests import Evidence
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Remembering
 from veristream.kabis.protocol.keys import verify as verify_signature
@@ -209,11 +208,3 @@ class Validators(ABC):
 
 def _printable(problem: BaseException) -> str:
     return "".join(filter(str.isprintable, str(problem)))[:REASON_LENGTH_MAX]
-
-
-def decode_answer(decode: Callable[[bytes], Value], body: bytes) -> Value:
-    """Decodes an answer; raises LyingPartyError if it is malformed."""
-    try:
-        return decode(body)
-    except DecodeError as error:
-        raise LyingPartyError(f"malformed answer: {error}") from error

@@ -11,7 +11,8 @@ import random
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-from veristream.kabis.ordering.asking import Validators, decode_answer
+from veristream.kabis.channels.failures import decode_answer
+from veristream.kabis.ordering.asking import Validators
 from veristream.kabis.ordering.requests import Blocks, Evidence, Operation, Read, Status, decode_outcome
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis

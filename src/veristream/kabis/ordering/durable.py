@@ -9,7 +9,6 @@ lost record was never sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, assert_never
 
@@ -109,14 +108,6 @@ class Memory:
         for known in (self.entries, self.signed, self.locks):
             for old in [old for old in known if old < height]:
                 del known[old]
-
-
-def recover(records: Iterable[bytes]) -> Memory:
-    """Rebuilds the memory from the records of a log, oldest first."""
-    memory = Memory()
-    for record in records:
-        memory.take(decode_record(record))
-    return memory
 
 
 def encode_record(record: Record) -> bytes:

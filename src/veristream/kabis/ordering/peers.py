@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from veristream.kabis.ordering.encoding import MESSAGE_BYTES_MAX
-from veristream.kabis.ordering.messages import Message
+from veristream.kabis.ordering.messages import CONTENT_BYTES_MAX, Message
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, EncodedTransaction
 from veristream.kabis.protocol.codec import Coded
 from veristream.kabis.protocol.fields import U64, at_most, tagged
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
+MESSAGE_BYTES_MAX = CONTENT_BYTES_MAX + PARTIES_MAX * 128
+"""The longest consensus message."""
 TRANSACTIONS_PER_OFFER_MAX = 64
 PEER_MESSAGE_BYTES_MAX = (
     max(MESSAGE_BYTES_MAX, TRANSACTIONS_PER_OFFER_MAX * (TRANSACTION_BYTES_MAX + 4)) + 64

@@ -5,18 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import assert_never
 
+from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
-from veristream.kabis.ordering.requests import (
-    BLOCKS_PER_ANSWER_MAX,
-    Blocks,
-    Evidence,
-    Operation,
-    Read,
-    Status,
-    encode_outcome,
-    list_accused,
-    split_request,
-)
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.wire.connection import Handlers, RequestError
 from veristream.kabis.wire.handshake import Peer, Role
@@ -69,15 +59,15 @@ class Service:
 
     async def answer(self, peer: Peer, body: bytes) -> bytes:
         """Answers one request; raises RequestError if it cannot."""
-        operation, rest = split_request(body)
+        operation, rest = requests.split_request(body)
         match operation:
-            case Operation.SUBMIT:
+            case requests.Operation.SUBMIT:
                 return await self._submit(peer, rest)
-            case Operation.READ:
-                return await self._read(Read.decode(rest))
-            case Operation.STATUS:
+            case requests.Operation.READ:
+                return await self._read(requests.Read.decode(rest))
+            case requests.Operation.STATUS:
                 return self.status().encode()
-            case Operation.EVIDENCE:
+            case requests.Operation.EVIDENCE:
                 return self._evidence().encode()
             case _:
                 assert_never(operation)
@@ -89,9 +79,9 @@ class Service:
             raise RequestError(
                 f"{len(transaction)} bytes; a transaction has at most {TRANSACTION_BYTES_MAX}"
             )
-        return encode_outcome(await self._node.admit(transaction))
+        return requests.encode_outcome(await self._node.admit(transaction))
 
-    async def _read(self, request: Read) -> bytes:
+    async def _read(self, request: requests.Read) -> bytes:
         """Reads blocks; waits for the first one up to the time that the client allows."""
         node = self._node
         try:
@@ -100,13 +90,13 @@ class Service:
                     await node.wait_for_block()
         except TimeoutError:
             pass
-        last = min(request.last, node.published, request.first + BLOCKS_PER_ANSWER_MAX - 1)
+        last = min(request.last, node.published, request.first + requests.BLOCKS_PER_ANSWER_MAX - 1)
         found = node.blocks.slice(request.first, last, min(request.bytes_max, READ_BYTES_MAX))
-        return Blocks(node.published, tuple(found)).encode()
+        return requests.Blocks(node.published, tuple(found)).encode()
 
-    def status(self) -> Status:
+    def status(self) -> requests.Status:
         node, ledger = self._node, self._node.ledger
-        return Status(
+        return requests.Status(
             height=ledger.height,
             block_id=ledger.last_id,
             state=ledger.state_hash(),
@@ -118,8 +108,8 @@ class Service:
             size_bytes=node.blocks.size_bytes,
         )
 
-    def _evidence(self) -> Evidence:
-        return Evidence(list_accused(self._node.ledger), self._node.contradictions)
+    def _evidence(self) -> requests.Evidence:
+        return requests.Evidence(requests.list_accused(self._node.ledger), self._node.contradictions)
 
 
 def _not_registered(peer: Peer) -> str:

@@ -20,20 +20,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from veristream.kabis.ordering import interface
 from veristream.kabis.ordering.durable import Entered, Locked, Memory, Record, SignedOnce, encode_record
-from veristream.kabis.ordering.interface import (
-    Broadcast,
-    Conflict,
-    Decide,
-    Input,
-    Output,
-    Persist,
-    Received,
-    Resend,
-    Schedule,
-    Start,
-    Timeout,
-)
 from veristream.kabis.ordering.log import MessageLog, RoundLog
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
@@ -102,7 +90,7 @@ class Tendermint:
     running: bool = False
     log: MessageLog = field(init=False)
     next_log: MessageLog = field(init=False)
-    _outputs: list[Output] = field(default_factory=list)
+    _outputs: list[interface.Output] = field(default_factory=list)
     _happened: set[int] = field(default_factory=set)  # rules applied "for the first time" in this round
     _verdicts: dict[bytes, bool] = field(default_factory=dict)
 
@@ -114,20 +102,20 @@ class Tendermint:
         """The locked and the valid value of this height."""
         return self.memory.lock(self.height)
 
-    def handle(self, event: Input) -> tuple[Output, ...]:
+    def handle(self, event: interface.Input) -> tuple[interface.Output, ...]:
         """Handles one input and returns the outputs, in the order in which to perform them."""
         match event:
-            case Start():
+            case interface.Start():
                 self._start(event.height)
                 self._apply_rules()
-            case Received():
+            case interface.Received():
                 self._receive(event.message)
                 if self.log.has_news:
                     self._apply_rules()
-            case Timeout():
+            case interface.Timeout():
                 self._time_out(event)
                 self._apply_rules()
-            case Resend():
+            case interface.Resend():
                 self._resend()
             case _:
                 assert_never(event)
@@ -208,7 +196,7 @@ class Tendermint:
             return
         contradiction = log.add(message)
         if contradiction is not None:
-            self._outputs.append(Conflict(*contradiction))
+            self._outputs.append(interface.Conflict(*contradiction))
         if isinstance(message, Proposal) and message.proof is not None:
             self._take_proof(message.proof)
 
@@ -242,7 +230,7 @@ class Tendermint:
         ):
             self._decide(commit.value, certificate)
 
-    def _time_out(self, event: Timeout) -> None:
+    def _time_out(self, event: interface.Timeout) -> None:
         if not self.running or (event.height, event.round) != (self.height, self.round):
             return
         match event.step:
@@ -263,7 +251,7 @@ class Tendermint:
             known.extend(self.log.round(number).messages())
         if self.lock.proof is not None and self.lock.proof.round < self.round - 1:
             known.append(self.lock.proof)
-        self._outputs.extend(Broadcast(message) for message in known)
+        self._outputs.extend(interface.Broadcast(message) for message in known)
 
     # Rules: each performs one applicable step of algorithm 1 and returns whether it did
 
@@ -370,7 +358,7 @@ class Tendermint:
 
     def _decide(self, value: Value, certificate: Certificate) -> None:
         self.running = False  # 51; lines 52-54 follow with Start
-        self._outputs.append(Decide(self.height, value, certificate))
+        self._outputs.append(interface.Decide(self.height, value, certificate))
 
     def _skip_rounds(self) -> bool:
         number = self.log.round_to_skip_to()  # 55
@@ -400,7 +388,7 @@ class Tendermint:
 
     def _schedule(self, step: Step) -> None:
         duration_ms = self.durations.of(step, self.round)
-        self._outputs.append(Schedule(step, self.height, self.round, duration_ms))
+        self._outputs.append(interface.Schedule(step, self.height, self.round, duration_ms))
 
     def _vote(self, step: Step, identifier: bytes | None) -> None:
         self.step = step
@@ -416,9 +404,9 @@ class Tendermint:
         self._say(earlier.message)
 
     def _say(self, message: Signed) -> None:
-        self._outputs.append(Broadcast(message))
+        self._outputs.append(interface.Broadcast(message))
         self._take_signed(message)
 
     def _remember(self, record: Record) -> None:
         self.memory.take(record)
-        self._outputs.append(Persist(self.height, encode_record(record)))
+        self._outputs.append(interface.Persist(self.height, encode_record(record)))

@@ -18,22 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ordering import interface
 from veristream.kabis.ordering.durable import Memory
 from veristream.kabis.ordering.evidence import LateVotes, to_evidence
-from veristream.kabis.ordering.interface import (
-    Broadcast,
-    Conflict,
-    Decide,
-    Input,
-    Persist,
-    Received,
-    Resend,
-    Schedule,
-    Start,
-    Timeout,
-)
 from veristream.kabis.ordering.mempool import Limits, Mempool
 from veristream.kabis.ordering.messages import (
     NO_ROUND,
@@ -53,7 +41,6 @@ from veristream.kabis.ordering.pace import SHORTEST, Pace
 from veristream.kabis.ordering.peers import TRANSACTIONS_PER_OFFER_MAX, Ask, Offer, PeerMessage
 from veristream.kabis.ordering.tendermint import Application, Durations, Identity, Tendermint
 from veristream.kabis.protocol.blocks import Block
-from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.keys import Remembering, SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
@@ -87,10 +74,10 @@ class Committed:
 class Accused:
     """A validator contradicted itself; if in its votes, the evidence has been submitted."""
 
-    conflict: Conflict
+    conflict: interface.Conflict
 
 
-Action = Persist | Schedule | Send | Committed | Accused
+Action = interface.Persist | interface.Schedule | Send | Committed | Accused
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +179,7 @@ class ValidatorCore:
                 self._hear_consensus(sender, message)
         return self._finish()
 
-    def time_out(self, timeout: Timeout, now_ms: int) -> tuple[Action, ...]:
+    def time_out(self, timeout: interface.Timeout, now_ms: int) -> tuple[Action, ...]:
         """Handles the expiry of a `Schedule`."""
         self._now_ms = now_ms
         self._feed(timeout)
@@ -207,7 +194,7 @@ class ValidatorCore:
         is_stuck = machine.running and stands_at == self._stood_at
         self._stood_at = stands_at
         if is_stuck:
-            self._feed(Resend())
+            self._feed(interface.Resend())
             self._offer_again()
         if is_stuck or self._is_behind or self._ticks % self.settings.idle_ticks == 0:
             self._is_behind = False
@@ -245,23 +232,23 @@ class ValidatorCore:
     def _start(self) -> None:
         self._begun_ms = self._now_ms
         self.machine.durations = self.pace.durations
-        self._feed(Start(self.height))
+        self._feed(interface.Start(self.height))
 
-    def _feed(self, given: Input) -> None:
+    def _feed(self, given: interface.Input) -> None:
         for output in self.machine.handle(given):
             match output:
-                case Persist() | Schedule():
+                case interface.Persist() | interface.Schedule():
                     self._actions.append(output)
-                case Broadcast():
+                case interface.Broadcast():
                     self._actions.append(Send(None, output.message))
-                case Decide():
+                case interface.Decide():
                     self._decide(output)
-                case Conflict():
+                case interface.Conflict():
                     self._accuse(output)
                 case _:
                     assert_never(output)
 
-    def _decide(self, decision: Decide) -> None:
+    def _decide(self, decision: interface.Decide) -> None:
         block = self._block(decision.value)
         took_ms = self._now_ms - self._begun_ms
         self.pace.decided(decision.certificate.round, took_ms, len(block.transactions))
@@ -300,7 +287,7 @@ class ValidatorCore:
             self._to_consider = True
             if isinstance(message, Proposal) and self._comes_late(message):
                 self.pace.gave_up_too_early()
-        self._feed(Received(message))
+        self._feed(interface.Received(message))
 
     def _verify(self, message: Message) -> None:
         self.verifier.verify(message)
@@ -315,7 +302,7 @@ class ValidatorCore:
         gave_up = (machine.round, machine.step) > (proposal.round, Step.PROPOSE)
         return machine.running and gave_up and not machine.log.round(proposal.round).proposals
 
-    def _accuse(self, conflict: Conflict) -> None:
+    def _accuse(self, conflict: interface.Conflict) -> None:
         self._actions.append(Accused(conflict))
         evidence = to_evidence(conflict)
         if evidence is not None:
@@ -483,15 +470,3 @@ def to_commit_certificate(certificate: Certificate) -> CommitCertificate:
     return CommitCertificate(
         certificate.height, certificate.round, certificate.identifier, certificate.signatures
     )
-
-
-def restore(ledger: Ledger, load: Callable[[int], Commit | None]) -> None:
-    """Applies all stored blocks to a fresh ledger."""
-    while (commit := load(ledger.height + 1)) is not None:
-        try:
-            ledger.apply(Block.decode(commit.value.content))
-        except (DecodeError, InvalidBlockError) as error:
-            raise EnvironmentFailure(
-                f"the stored block {ledger.height + 1} does not follow the previous one: {error}",
-                hint="restore the validator's folder from a backup, or start it with an empty folder",
-            ) from error

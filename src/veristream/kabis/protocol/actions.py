@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, get_args
 
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded, decode_one_of, domain_tag
@@ -150,18 +150,7 @@ Action = (
     | LowWater
     | Hole
 )
-_KINDS: tuple[type[Action], ...] = (
-    SetTopic,
-    RegisterKey,
-    RotateKey,
-    RevokeKey,
-    JoinGroup,
-    LeaveGroup,
-    CommitOffsets,
-    LowWater,
-    Hole,
-)
-_TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in _KINDS}
+_TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in get_args(Action)}
 
 
 def decode_action(data: bytes) -> Action:

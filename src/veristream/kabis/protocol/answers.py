@@ -1,8 +1,12 @@
-"""What a storage party answers when it cannot return the batch or the events that were asked for."""
+"""Limits of a storage party's answers, and what it answers if it cannot return what was asked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+ANSWER_BYTES_MAX = 12 << 20
+RANGE_BATCHES_MAX = 1000
+"""How many batches, or appends to a topic that is not validated, an answer holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from veristream.kabis.protocol.codec import (
     Writer,
 )
 from veristream.kabis.protocol.fields import OMITTED, U16, U64, Name, PublicKey, at_most, by
-from veristream.kabis.protocol.receipts import PARTIES_MAX, quorum
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 CLIENTS_MAX = 10_000
 ADDRESS_BYTES_MAX = 300
@@ -95,11 +95,6 @@ class Genesis(Coded):
     def validator_keys(self) -> tuple[bytes, ...]:
         """The validators' public keys, in their order."""
         return tuple(party.public for party in self.validators)
-
-    @property
-    def votes_needed(self) -> int:
-        """The number of votes that certify a block."""
-        return quorum(len(self.validators))
 
     @property
     def receipts_needed(self) -> int:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Annotated, ClassVar
 
+from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
 from veristream.kabis.protocol.codec import Coded, DecodeError, Reader, Writer
-from veristream.kabis.protocol.fields import U64, by, fixed
+from veristream.kabis.protocol.fields import U64, at_most, by, fixed
 from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX
 
@@ -72,8 +73,11 @@ class PlainEntry(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class PlainSlice:
+class PlainSlice(Coded):
     """Records of a partition from an offset on; `end` is where the durable ones end."""
 
-    entries: tuple[PlainEntry, ...]
-    end: int
+    KIND: ClassVar[str] = "storage-slice"
+    BYTES_MAX: ClassVar[int] = ANSWER_BYTES_MAX
+
+    end: U64
+    entries: Annotated[tuple[PlainEntry, ...], at_most(RANGE_BATCHES_MAX)]

@@ -188,17 +188,3 @@ class CommitCertificate(Coded):
 def quorum(validators: int) -> int:
     """Returns the smallest number of validators that is more than two thirds."""
     return 2 * validators // 3 + 1
-
-
-def certify(votes: Sequence[SignedVote]) -> CommitCertificate:
-    """Builds a certificate of precommits that agree; several of one validator count once."""
-    first = votes[0]
-    decided = (first.kind, first.height, first.round_number, first.block_id)
-    if first.block_id is None or first.kind is not VoteKind.PRECOMMIT:
-        raise ValueError("only precommits for a block certify it")
-    if any((vote.kind, vote.height, vote.round_number, vote.block_id) != decided for vote in votes):
-        raise ValueError("these votes do not agree")
-    signatures = {vote.validator: vote.signature for vote in votes}
-    return CommitCertificate(
-        first.height, first.round_number, first.block_id, tuple(sorted(signatures.items()))
-    )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, get_args
 
 from veristream.kabis.protocol.actions import Action, Hole, TransactionPart, decode_action
 from veristream.kabis.protocol.batch import SignedHeader
@@ -108,9 +108,8 @@ class VoteConflict(TransactionPart):
 
 Transaction = Submit | Signed | Skip | Evict | BatchConflict | VoteConflict
 
-_TRANSACTIONS: tuple[type[Transaction], ...] = (Submit, Signed, Skip, Evict, BatchConflict, VoteConflict)
 _TRANSACTION_TAGS: Mapping[bytes, type[Transaction]] = {
-    domain_tag(kind.KIND): kind for kind in _TRANSACTIONS
+    domain_tag(kind.KIND): kind for kind in get_args(Transaction)
 }
 
 

@@ -21,18 +21,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from veristream.kabis.client.consumed import Place
+from veristream.kabis.spark import plan
 from veristream.kabis.spark.options import ReadOptions
-from veristream.kabis.spark.plan import (
-    Bounds,
-    find_ranges,
-    first_offset,
-    from_offset,
-    keep_bounds,
-    limit_rows,
-    next_ends,
-    next_starts,
-    to_offset,
-)
 from veristream.kabis.spark.reader import KabisPartition, open_watch, read_partition
 from veristream.kabis.spark.shown import shown
 from veristream.kabis.spark.watch import Watch
@@ -49,18 +39,18 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         """Returns the start of a new query."""
         with shown():
-            return to_offset(first_offset(self._options.start, self._refresh()))
+            return plan.to_offset(plan.first_offset(self._options.start, self._refresh()))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Returns the end of the next batch: the current end, or less if there is a limit."""
         with shown():
             bounds = self._refresh()
-            begun = from_offset(start)
-            ends = next_ends(begun, bounds, self._target)
+            begun = plan.from_offset(start)
+            ends = plan.next_ends(begun, bounds, self._target)
             if isinstance(limit, ReadMaxRows):
-                starts = next_starts(begun, ends, bounds)
-                ends |= limit_rows(find_ranges(starts, ends), limit.max_rows)
-            return to_offset(ends)
+                starts = plan.next_starts(begun, ends, bounds)
+                ends |= plan.limit_rows(plan.find_ranges(starts, ends), limit.max_rows)
+            return plan.to_offset(ends)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         """Returns the limit of the option, or no limit."""
@@ -70,7 +60,7 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         """Returns the current ends of the partitions, for Spark's progress reports."""
         with shown():
-            return to_offset({place: each.end for place, each in self._refresh().items()})
+            return plan.to_offset({place: each.end for place, each in self._refresh().items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Fixes the current ends as the end of this run."""
@@ -82,9 +72,13 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         with shown():
             bounds = self._refresh()
-            ends = {place: index for place, index in from_offset(end).items() if isinstance(index, int)}
-            starts = next_starts(from_offset(start), ends, bounds)
-            ranges = keep_bounds(find_ranges(starts, ends), bounds, strict=options.fail_on_data_loss)
+            ends = {
+                place: index for place, index in plan.from_offset(end).items() if isinstance(index, int)
+            }
+            starts = plan.next_starts(plan.from_offset(start), ends, bounds)
+            ranges = plan.keep_bounds(
+                plan.find_ranges(starts, ends), bounds, strict=options.fail_on_data_loss
+            )
             parts = self._open().plan(ranges, options.rows_per_task)
         return [KabisPartition(options.caller, part) for part in parts]
 
@@ -102,5 +96,5 @@ class KabisStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._watch = open_watch(self._options)
         return self._watch
 
-    def _refresh(self) -> dict[Place, Bounds]:
+    def _refresh(self) -> dict[Place, plan.Bounds]:
         return self._open().refresh()

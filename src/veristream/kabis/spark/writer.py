@@ -25,20 +25,8 @@ from functools import partial
 from typing import Any
 
 from pyspark import TaskContext
-from pyspark.sql import Row
+from pyspark.sql import Row, types
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.producer.producer import KabisProducer
@@ -55,14 +43,14 @@ QUERY_PROPERTY = "sql.streaming.queryId"
 LOCK_POLL_S = 0.1
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BYTES = (BinaryType, StringType)
-_COLUMNS: dict[str, tuple[type[DataType], ...]] = {
-    "topic": (StringType,),
-    "partition": (IntegerType, LongType, ShortType),
+_BYTES = (types.BinaryType, types.StringType)
+_COLUMNS: dict[str, tuple[type[types.DataType], ...]] = {
+    "topic": (types.StringType,),
+    "partition": (types.IntegerType, types.LongType, types.ShortType),
     "key": _BYTES,
     "value": _BYTES,
-    "headers": (ArrayType,),
-    "timestamp": (TimestampType,),
+    "headers": (types.ArrayType,),
+    "timestamp": (types.TimestampType,),
 }
 
 
@@ -77,7 +65,7 @@ class Written(WriterCommitMessage):
 class KabisWriter(DataSourceWriter):
     """A batch job."""
 
-    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+    def __init__(self, options: WriteOptions, schema: types.StructType) -> None:
         require_columns(schema, options.topic)
         self._options = options
 
@@ -96,7 +84,7 @@ class KabisWriter(DataSourceWriter):
 class KabisStreamWriter(DataSourceStreamWriter):
     """A stream; Spark creates a new writer for each micro-batch."""
 
-    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+    def __init__(self, options: WriteOptions, schema: types.StructType) -> None:
         require_columns(schema, options.topic)
         self._options = options
 
@@ -115,7 +103,7 @@ class KabisStreamWriter(DataSourceStreamWriter):
         """Does nothing: nothing was pushed, or what was pushed is in the outbox."""
 
 
-def require_columns(schema: StructType, topic: str | None) -> None:
+def require_columns(schema: types.StructType, topic: str | None) -> None:
     """Raises ModelError unless rows of this schema can be events."""
     for field in schema.fields:
         if field.name not in _COLUMNS:
@@ -142,15 +130,15 @@ _WORDS = {
 }
 
 
-def _fits(field: StructField) -> bool:
+def _fits(field: types.StructField) -> bool:
     if not isinstance(field.dataType, _COLUMNS[field.name]):
         return False
-    if not isinstance(field.dataType, ArrayType):
+    if not isinstance(field.dataType, types.ArrayType):
         return True
     element = field.dataType.elementType
-    return isinstance(element, StructType) and [
+    return isinstance(element, types.StructType) and [
         (each.name, type(each.dataType)) for each in element.fields
-    ] == [("key", StringType), ("value", BinaryType)]
+    ] == [("key", types.StringType), ("value", types.BinaryType)]
 
 
 def encode_rows(rows: Iterator[Row], topic: str | None) -> Written:

@@ -6,35 +6,22 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from veristream.kabis.channels.failures import LyingPartyError
+from veristream.kabis.channels.failures import LyingPartyError, decode_answer
 from veristream.kabis.protocol.answers import Absent, Below
-from veristream.kabis.protocol.batch import Batch, BatchError, SignedHeader
+from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
-from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.codec import Coded
 from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt
-from veristream.kabis.storage.core import CaughtUp
-from veristream.kabis.storage.messages import (
-    AskAbsence,
-    CatchUp,
-    FetchPlain,
-    FetchRange,
-    Operation,
-    RaiseLowWater,
-    Status,
-    decode_batches,
-    decode_evidence,
-    decode_slice,
-    encode_topic,
-    split_answer,
-)
+from veristream.kabis.storage import messages
+from veristream.kabis.storage.core import Batches
 from veristream.kabis.wire.endpoints import Address, Attached, Backoff, Client, Limits, connect
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 
-Value = TypeVar("Value")
+Answer = TypeVar("Answer", bound=Coded)
 
 FETCH_BYTES = 1 << 20
 
@@ -42,8 +29,7 @@ FETCH_BYTES = 1 << 20
 class StorageClient:
     """A connection to a storage party, reopened when it is lost; requests raise TimeoutError meanwhile.
 
-    A returned batch has the header that was asked for and the events under its root. The caller follows the
-    ledger and must check whether the producer signed it with a valid key.
+    The caller, who follows the ledger, must check that a returned batch is the admitted one.
     """
 
     def __init__(
@@ -83,36 +69,20 @@ class StorageClient:
 
     async def store(self, batch: bytes, digest: bytes) -> StorageReceipt:
         """Stores an encoded batch with this digest; returns the verified receipt."""
-        body = _require(await self._ask(Operation.STORE, digest, attached=batch))
-        receipt = _decode(StorageReceipt.decode, body)
+        body = _require(await self._ask(messages.Operation.STORE, digest, attached=batch))
+        receipt = decode_answer(StorageReceipt.decode, body)
         if receipt.party != self._party.name or receipt.digest != digest:
             raise LyingPartyError("a receipt for something else")
         self._check(lambda: receipt.verify(self._identity.chain_id, self._party.public))
         return receipt
 
-    async def fetch(
-        self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
-    ) -> tuple[Batch, ...] | Below:
-        """Returns the batches of a stream from the one with a sequence number on, as many as fit."""
-        found = await self.fetch_range(stream, first_sequence, bytes_max)
-        if isinstance(found, Below):
-            return found
-        batches = tuple(map(self._decode_batch, found))
-        for batch in batches:
-            header = batch.header
-            named = (header.topic, header.partition, header.producer, header.key_epoch)
-            asked = (stream.topic, stream.partition, stream.producer, stream.key_epoch)
-            if named != asked or header.next_sequence <= first_sequence:
-                raise LyingPartyError("a batch that was not asked for")
-        return batches
-
     async def fetch_bytes(self, digest: bytes) -> bytes | Absent | Below:
         """Returns what the party claims to be the batch with this digest, unchecked."""
-        request = bytes((Operation.FETCH_DIGEST,)) + digest
+        request = bytes((messages.Operation.FETCH_DIGEST,)) + digest
         answer = await self._client.exchange(request, self._timeout_s)
         if isinstance(answer, Attached):
             return bytes(answer.contents)
-        missing = _decode(split_answer, answer)
+        missing = decode_answer(messages.split_answer, answer)
         if isinstance(missing, bytes):
             raise LyingPartyError("an answer without the batch that it announces")
         return missing
@@ -121,26 +91,16 @@ class StorageClient:
         self, stream: StreamName, first_sequence: int, bytes_max: int = FETCH_BYTES
     ) -> tuple[bytes, ...] | Below:
         """Returns what the party claims to be the batches from a sequence number on, unchecked."""
-        request = FetchRange(stream, first_sequence, bytes_max)
-        body = await self._ask(Operation.FETCH, request.encode())
-        return body if isinstance(body, Below) else _decode(decode_batches, _require(body)).batches
-
-    async def fetch_digest(self, digest: bytes) -> Batch | Absent | Below:
-        """Returns the batch whose header has this digest."""
-        body = await self.fetch_bytes(digest)
-        if not isinstance(body, bytes):
-            return body
-        batch = self._decode_batch(body)
-        if batch.digest() != digest:
-            raise LyingPartyError("a batch with another digest")
-        return batch
+        request = messages.FetchRange(stream, first_sequence, bytes_max)
+        found = await self._read(Batches, messages.Operation.FETCH, request)
+        return found if isinstance(found, Below) else found.batches
 
     async def absence(self, signed: SignedHeader, certificate: Certificate) -> StorageAbsence | Below:
         """Returns the verified statement that the party lacks a batch. Raises RequestError if it has it."""
-        body = await self._ask(Operation.ABSENCE, AskAbsence(signed, certificate).encode())
-        if isinstance(body, Below):
-            return body
-        statement = _decode(StorageAbsence.decode, _require(body))
+        request = messages.AskAbsence(signed, certificate)
+        statement = await self._read(StorageAbsence, messages.Operation.ABSENCE, request)
+        if isinstance(statement, Below):
+            return statement
         asked = (self._party.name, signed.digest(), certificate.height)
         if (statement.party, statement.digest, statement.height) != asked:
             raise LyingPartyError("a statement about something else")
@@ -149,16 +109,13 @@ class StorageClient:
 
     async def evidence(self, topic: str) -> tuple[tuple[SignedHeader, SignedHeader], ...]:
         """Returns pairs of headers with one sequence number; does not check their signatures."""
-        return _decode(decode_evidence, _require(await self._ask(Operation.EVIDENCE, encode_topic(topic))))
-
-    async def catch_up(self, position: int, bytes_max: int = FETCH_BYTES) -> CaughtUp | Below:
-        """Returns the encoded batches of the party's log from a position on, unchecked; for parties."""
-        body = await self._ask(Operation.CATCH_UP, CatchUp(position, bytes_max).encode())
-        return body if isinstance(body, Below) else _decode(decode_batches, _require(body))
+        request = messages.AskEvidence(topic).encode()
+        body = _require(await self._ask(messages.Operation.EVIDENCE, request))
+        return decode_answer(messages.Evidence.decode, body).pairs
 
     async def append_plain(self, append: PlainAppend) -> int:
         """Appends events of a topic that is not validated; returns the offset of the first."""
-        body = _require(await self._ask(Operation.APPEND_PLAIN, append.encode()))
+        body = _require(await self._ask(messages.Operation.APPEND_PLAIN, append.encode()))
         if len(body) != 8:
             raise LyingPartyError("an offset of the wrong length")
         return int.from_bytes(body, "big")
@@ -167,39 +124,36 @@ class StorageClient:
         self, place: PartitionName, offset: int, bytes_max: int = FETCH_BYTES, wait_ms: int = 0
     ) -> PlainSlice | Below:
         """Returns the records of a partition from an offset on; waits `wait_ms` for the first."""
-        request = FetchPlain(place, offset, bytes_max, wait_ms)
-        body = await self._ask(Operation.FETCH_PLAIN, request.encode(), wait_ms / 1000)
-        return body if isinstance(body, Below) else _decode(decode_slice, _require(body))
+        request = messages.FetchPlain(place, offset, bytes_max, wait_ms)
+        return await self._read(PlainSlice, messages.Operation.FETCH_PLAIN, request, wait_ms / 1000)
 
-    async def raise_low_water(self, name: StreamName | PartitionName, low_water: int) -> None:
-        """Allows the party to remove what is below the mark."""
-        await self._ask(Operation.LOW_WATER, RaiseLowWater(name, low_water).encode())
-
-    async def status(self) -> Status:
+    async def status(self) -> messages.Status:
         """Returns the party's own report of its state."""
-        return _decode(Status.decode, _require(await self._ask(Operation.STATUS, b"")))
+        return decode_answer(
+            messages.Status.decode, _require(await self._ask(messages.Operation.STATUS, b""))
+        )
+
+    async def _read(
+        self, kind: type[Answer], operation: messages.Operation, request: Coded, wait_s: float = 0.0
+    ) -> Answer | Below:
+        """Returns the value that was asked for; Below if the party has released it."""
+        body = await self._ask(operation, request.encode(), wait_s)
+        return body if isinstance(body, Below) else decode_answer(kind.decode, _require(body))
 
     async def _ask(
-        self, operation: Operation, body: bytes, wait_s: float = 0.0, attached: bytes | None = None
+        self, operation: messages.Operation, body: bytes, wait_s: float = 0.0, attached: bytes | None = None
     ) -> bytes | Absent | Below:
         request = bytes((operation,)) + body
         asked = request if attached is None else Attached(request, attached)
         answer = await self._client.exchange(asked, self._timeout_s + wait_s)
         if isinstance(answer, Attached):
             raise LyingPartyError("an answer with an unexpected attachment")
-        return _decode(split_answer, answer)
-
-    def _decode_batch(self, data: bytes) -> Batch:
-        batch = _decode(Batch.decode, data)
-        if batch.header.chain_id != self._identity.chain_id:
-            raise LyingPartyError("a batch of another chain")
-        self._check(batch.verify_contents)
-        return batch
+        return decode_answer(messages.split_answer, answer)
 
     def _check(self, verify: Callable[[], None]) -> None:
         try:
             verify()
-        except (SignatureError, BatchError) as error:
+        except SignatureError as error:
             raise LyingPartyError(f"{self._party.name}: {error}") from error
 
 
@@ -207,10 +161,3 @@ def _require(body: bytes | Absent | Below) -> bytes:
     if not isinstance(body, bytes):
         raise LyingPartyError("an answer of the wrong kind")
     return body
-
-
-def _decode(decode: Callable[[bytes], Value], body: bytes) -> Value:
-    try:
-        return decode(body)
-    except DecodeError as error:
-        raise LyingPartyError(f"an answer that cannot be read: {error}") from error

@@ -20,13 +20,21 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
+from typing import Annotated, ClassVar, Protocol
 
 from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
-from veristream.kabis.protocol.answers import Absent, Below
-from veristream.kabis.protocol.batch import Batch, BatchError, BatchHeader, PackedBatch, SignedHeader
+from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX, Absent, Below
+from veristream.kabis.protocol.batch import (
+    BATCH_BYTES_MAX,
+    Batch,
+    BatchError,
+    BatchHeader,
+    PackedBatch,
+    SignedHeader,
+)
 from veristream.kabis.protocol.certificates import Certificate
-from veristream.kabis.protocol.codec import Octets
+from veristream.kabis.protocol.codec import Coded, Octets
+from veristream.kabis.protocol.fields import U64, at_most, blob
 from veristream.kabis.protocol.genesis import Genesis, is_name
 from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
@@ -51,7 +59,6 @@ from veristream.kabis.storage.ranges import Ranges
 
 SESSIONS_MAX = 10_000
 SESSION_APPENDS_KEPT = 16
-RANGE_BATCHES_MAX = 1000
 
 
 class StorageLog(Protocol):
@@ -114,11 +121,14 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """Batches in the order of the log, and the position to ask for next."""
+class Batches(Coded):
+    """Batches in the order of the log, and the position to ask for next, or 0 for those of a stream."""
 
-    batches: tuple[bytes, ...]
-    next_position: int
+    KIND: ClassVar[str] = "storage-batches"
+    BYTES_MAX: ClassVar[int] = ANSWER_BYTES_MAX
+
+    next_position: U64
+    batches: Annotated[tuple[Annotated[bytes, blob(BATCH_BYTES_MAX)], ...], at_most(RANGE_BATCHES_MAX)]
 
 
 class StorageCore:
@@ -287,7 +297,7 @@ class StorageCore:
                 pairs.append((self._batch_at(first).signed, self._batch_at(second).signed))
         return pairs
 
-    def catch_up(self, position: int, bytes_max: int) -> CaughtUp | Below:
+    def catch_up(self, position: int, bytes_max: int) -> Batches | Below:
         """Returns the batches of this log from a position on, for a party that was down."""
         if position < self._log.start:
             return Below(self._log.start)
@@ -297,13 +307,13 @@ class StorageCore:
             found = decode_entry(entry.payload) if isinstance(entry, LogRecord) else None
             if isinstance(found, BatchEntry):
                 if batches and taken + len(found.data) > bytes_max:
-                    return CaughtUp(tuple(batches), entry.position)
+                    return Batches(entry.position, tuple(batches))
                 batches.append(bytes(found.data))
                 taken += len(found.data)
             position = entry.position + (entry.count if isinstance(entry, Gap) else 1)
             if len(batches) >= RANGE_BATCHES_MAX:
                 break
-        return CaughtUp(tuple(batches), position)
+        return Batches(position, tuple(batches))
 
     def _batch_at(self, position: int) -> BatchEntry:
         entry = decode_entry(self._log.read(position))
@@ -364,7 +374,7 @@ class StorageCore:
         if offset < ranges.low_water:
             return Below(ranges.low_water)
         found = self._durable_entries(ranges.covering(offset), bytes_max)
-        return PlainSlice(tuple(map(_plainly, found)), ranges.end_before(self._log.durable))
+        return PlainSlice(ranges.end_before(self._log.durable), tuple(map(_plainly, found)))
 
     # Retention.
 

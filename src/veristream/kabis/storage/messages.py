@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, ClassVar
 
-from veristream.kabis.protocol.answers import Absent, Below
-from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, SignedHeader
+from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, Absent, Below
+from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.certificates import Certificate
-from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError, Reader, Writer
-from veristream.kabis.protocol.fields import U32, U64, tagged
+from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError
+from veristream.kabis.protocol.fields import U32, U64, Name, at_most, tagged
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
-from veristream.kabis.protocol.plain import PlainEntry, PlainSlice
-from veristream.kabis.storage.core import RANGE_BATCHES_MAX, CaughtUp
 
 EVIDENCE_MAX = 1000
-ANSWER_BYTES_MAX = 12 << 20
 
 
 class Operation(IntEnum):
@@ -110,6 +106,25 @@ class Status(Coded):
     lost_count: U64
 
 
+@dataclass(frozen=True, slots=True)
+class AskEvidence(Coded):
+    """Requests evidence against the producers of a topic."""
+
+    KIND: ClassVar[str] = "storage-topic"
+
+    topic: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence(Coded):
+    """Pairs of contradicting headers; one pair is enough to convict a producer."""
+
+    KIND: ClassVar[str] = "storage-evidence"
+    BYTES_MAX: ClassVar[int] = ANSWER_BYTES_MAX
+
+    pairs: Annotated[tuple[tuple[SignedHeader, SignedHeader], ...], at_most(EVIDENCE_MAX)]
+
+
 def split_request(body: bytes) -> tuple[Operation, bytes]:
     """Splits a request into its kind and body; raises DecodeError."""
     if not body:
@@ -127,21 +142,6 @@ def decode_digest(data: bytes) -> bytes:
     return data
 
 
-def decode_topic(data: bytes) -> str:
-    """Returns the topic in a body; raises DecodeError."""
-    reader = Reader(data, "storage-topic")
-    topic = reader.text()
-    reader.end()
-    return topic
-
-
-def encode_topic(topic: str) -> bytes:
-    """Returns a body that holds a topic."""
-    writer = Writer("storage-topic")
-    writer.text(topic)
-    return writer.to_bytes()
-
-
 def found(body: bytes) -> bytes:
     """Returns an answer that holds the requested data."""
     return bytes((Outcome.FOUND,)) + body
@@ -154,6 +154,11 @@ def missing(answer: Absent | Below) -> bytes:
     return bytes((Outcome.BELOW,)) + answer.low_water.to_bytes(8, "big")
 
 
+def reply(answer: Coded | Absent | Below) -> bytes:
+    """Returns an answer that holds a value, or says why it is missing."""
+    return missing(answer) if isinstance(answer, Absent | Below) else found(answer.encode())
+
+
 def split_answer(data: bytes) -> bytes | Absent | Below:
     """Returns the body of an answer, or why the data is missing; raises DecodeError."""
     if data[:1] == bytes((Outcome.FOUND,)):
@@ -163,85 +168,3 @@ def split_answer(data: bytes) -> bytes | Absent | Below:
     if data[:1] == bytes((Outcome.BELOW,)) and len(data) == 9:
         return Below(int.from_bytes(data[1:], "big"))
     raise DecodeError("an answer of no known kind")
-
-
-def encode_batches(batches: tuple[bytes, ...], next_position: int = 0) -> bytes:
-    """Encodes batches and, for catching up, the next position to request."""
-    writer = Writer("storage-batches")
-    writer.u64(next_position)
-    writer.items(batches, RANGE_BATCHES_MAX, lambda batch: writer.blob(batch, BATCH_BYTES_MAX))
-    return writer.to_bytes()
-
-
-def decode_batches(data: bytes) -> CaughtUp:
-    """Decodes what `encode_batches` wrote, but not the batches themselves."""
-    reader = _reader(data, "storage-batches")
-    next_position = reader.u64()
-    batches = reader.items(RANGE_BATCHES_MAX, lambda: reader.blob(BATCH_BYTES_MAX))
-    reader.end()
-    return CaughtUp(batches, next_position)
-
-
-def encode_slice(part: PlainSlice) -> bytes:
-    """Encodes records of a partition."""
-    writer = Writer("storage-slice")
-    writer.u64(part.end)
-    writer.items(part.entries, RANGE_BATCHES_MAX, lambda entry: entry.write(writer))
-    return writer.to_bytes()
-
-
-def decode_slice(data: bytes) -> PlainSlice:
-    """Decodes what `encode_slice` wrote."""
-    reader = _reader(data, "storage-slice")
-    end = reader.u64()
-    entries = reader.items(RANGE_BATCHES_MAX, lambda: PlainEntry.read(reader))
-    reader.end()
-    return PlainSlice(entries, end)
-
-
-def encode_evidence(pairs: list[tuple[SignedHeader, SignedHeader]]) -> bytes:
-    """Encodes at most `EVIDENCE_MAX` pairs of contradicting headers; one pair is enough."""
-    writer = Writer("storage-evidence")
-
-    def write_pair(pair: tuple[SignedHeader, SignedHeader]) -> None:
-        for header in pair:
-            header.write(writer)
-
-    writer.items(pairs[:EVIDENCE_MAX], EVIDENCE_MAX, write_pair)
-    return writer.to_bytes()
-
-
-def decode_evidence(data: bytes) -> tuple[tuple[SignedHeader, SignedHeader], ...]:
-    """Decodes what `encode_evidence` wrote."""
-    reader = _reader(data, "storage-evidence")
-
-    def read_header() -> SignedHeader:
-        return SignedHeader.read(reader)
-
-    pairs = reader.items(EVIDENCE_MAX, lambda: (read_header(), read_header()))
-    reader.end()
-    return pairs
-
-
-def _reader(data: bytes, kind: str) -> Reader:
-    if len(data) > ANSWER_BYTES_MAX:
-        raise DecodeError(f"{len(data)} bytes, at most {ANSWER_BYTES_MAX}")
-    return Reader(data, kind)
-
-
-DECODERS: tuple[Callable[[bytes], object], ...] = (
-    FetchRange.decode,
-    FetchPlain.decode,
-    AskAbsence.decode,
-    CatchUp.decode,
-    RaiseLowWater.decode,
-    Status.decode,
-    split_request,
-    decode_digest,
-    decode_topic,
-    split_answer,
-    decode_batches,
-    decode_slice,
-    decode_evidence,
-)
-"""Everything in this module that decodes bytes from outside."""

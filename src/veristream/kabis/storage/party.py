@@ -16,22 +16,22 @@ from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
 from veristream.kabis.storage.chain import ChainView, KeyStanding
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.core import StorageCore, StorageLog, StorageRefusedError
+from veristream.kabis.storage.core import Batches, StorageCore, StorageLog, StorageRefusedError
 from veristream.kabis.storage.messages import (
+    EVIDENCE_MAX,
     AskAbsence,
+    AskEvidence,
     CatchUp,
+    Evidence,
     FetchPlain,
     FetchRange,
     Operation,
     RaiseLowWater,
     Status,
     decode_digest,
-    decode_topic,
-    encode_batches,
-    encode_evidence,
-    encode_slice,
     found,
     missing,
+    reply,
     split_request,
 )
 from veristream.kabis.wire.connection import Attached, Handlers, RequestError
@@ -182,7 +182,7 @@ class StorageParty:
     async def _store(self, peer: Peer, digest: bytes, batch: Octets) -> bytes:
         stored = self._core.store(batch, peer.name, peer.public, digest)
         await self.committer.wait_for(stored.position)
-        return found(self._core.receipt(stored.digest).encode())
+        return reply(self._core.receipt(stored.digest))
 
     async def _append_plain(self, body: bytes) -> bytes:
         appended = self._core.append_plain(PlainAppend.decode(body))
@@ -200,7 +200,7 @@ class StorageParty:
                     part = self._core.fetch_plain(request.place, request.offset, bytes_max)
         except TimeoutError:
             pass
-        return missing(part) if isinstance(part, Below) else found(encode_slice(part))
+        return reply(part)
 
     def _look_up(self, operation: Operation, body: bytes) -> bytes | Attached:
         """Returns the answer to a request that needs no waiting."""
@@ -209,30 +209,25 @@ class StorageParty:
                 request = FetchRange.decode(body)
                 bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
                 batches = self._core.fetch_range(request.stream, request.first_sequence, bytes_max)
-                return missing(batches) if isinstance(batches, Below) else found(encode_batches(batches))
+                return reply(batches if isinstance(batches, Below) else Batches(0, batches))
             case Operation.FETCH_DIGEST:
                 batch = self._core.view_digest(decode_digest(body))
                 return missing(batch) if isinstance(batch, Absent | Below) else Attached(found(b""), batch)
             case Operation.ABSENCE:
                 asked = AskAbsence.decode(body)
-                statement = self._core.absence(asked.signed, asked.certificate)
-                return missing(statement) if isinstance(statement, Below) else found(statement.encode())
+                return reply(self._core.absence(asked.signed, asked.certificate))
             case Operation.CATCH_UP:
-                return self._catch_up(CatchUp.decode(body))
+                wanted = CatchUp.decode(body)
+                return reply(self._core.catch_up(wanted.position, min(wanted.bytes_max, FETCH_BYTES_MAX)))
             case Operation.EVIDENCE:
-                return found(encode_evidence(self._core.evidence(decode_topic(body))))
+                pairs = self._core.evidence(AskEvidence.decode(body).topic)
+                return reply(Evidence(tuple(pairs[:EVIDENCE_MAX])))
             case Operation.STATUS:
-                return found(self.status().encode())
+                return reply(self.status())
             case Operation.STORE | Operation.APPEND_PLAIN | Operation.FETCH_PLAIN | Operation.LOW_WATER:
                 raise AssertionError("these wait")
             case _:
                 assert_never(operation)
-
-    def _catch_up(self, request: CatchUp) -> bytes:
-        part = self._core.catch_up(request.position, min(request.bytes_max, FETCH_BYTES_MAX))
-        if isinstance(part, Below):
-            return missing(part)
-        return found(encode_batches(part.batches, part.next_position))
 
     def status(self) -> Status:
         """Returns the state of the party."""

@@ -25,19 +25,26 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Self, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.channels.failures import FAILURES
-from veristream.kabis.channels.interfaces import Connect, Storage
+from veristream.kabis.channels.interfaces import Connect
 from veristream.kabis.client.consumed import Consumed, Place
 from veristream.kabis.client.consumer import outputs
 from veristream.kabis.client.consumer.core import ConsumerCore
 from veristream.kabis.client.consumer.outputs import Output, Ticket
 from veristream.kabis.client.consumer.plain_reading import Answer
 from veristream.kabis.client.consumer.validated_reading import find_index
-from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver
+from veristream.kabis.client.driver import (
+    OPEN_TIMEOUT_S,
+    AsyncClient,
+    Blocking,
+    Driver,
+    awaited,
+    directly,
+    in_loop,
+)
 from veristream.kabis.client.errors import ClosedError
 from veristream.kabis.client.fetching import require_partition, require_party
 from veristream.kabis.client.kafka.clients import KafkaSources
@@ -58,7 +65,7 @@ EVENTS_MAX = 1000
 Value = TypeVar("Value")
 
 
-class AsyncKabisConsumer:
+class AsyncKabisConsumer(AsyncClient[Output]):
     """A consumer in an event loop; `async with` opens and closes it."""
 
     def __init__(
@@ -278,15 +285,6 @@ class AsyncKabisConsumer:
                 except EnvironmentFailure:
                     continue
 
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     def _require_open(self) -> None:
         if not self._opened:
             raise ClosedError("a consumer is opened before it is used: `with consumer:`")
@@ -363,11 +361,8 @@ class AsyncKabisConsumer:
         with suppress(*FAILURES):
             await self._driver.channels.ordering.submit(wanted.validator, wanted.transaction)
 
-    def _party(self, name: str) -> Storage:
-        return next(party for party in self._driver.channels.storage if party.name == name)
 
-
-class KabisConsumer(Blocking):
+class KabisConsumer(Blocking[AsyncKabisConsumer]):
     """A consumer for programs without an event loop; `with` opens and closes it."""
 
     def __init__(
@@ -377,24 +372,13 @@ class KabisConsumer(Blocking):
         connect: Connect,
         options: ConsumerOptions = ConsumerOptions(),  # noqa: B008 (frozen)
     ) -> None:
-        self._inner = AsyncKabisConsumer(genesis, author, connect, options)
-        super().__init__(self._inner, f"kabis-consumer-{options.group}-{options.instance}")
+        inner = AsyncKabisConsumer(genesis, author, connect, options)
+        super().__init__(inner, f"kabis-consumer-{options.group}-{options.instance}")
 
-    def subscribe(self, topics: Iterable[str]) -> None:
-        """Reads these topics and no others: all of their partitions, or the group's share."""
-        self._run(lambda: self._inner.subscribe(topics))
-
-    def unsubscribe(self) -> None:
-        """Stops reading, and leaves the group."""
-        self._run(self._inner.unsubscribe)
-
-    def assign(self, places: Iterable[Place]) -> None:
-        """Reads these partitions and no others, without a group."""
-        self._run(lambda: self._inner.assign(places))
-
-    def assignment(self) -> set[Place]:
-        """The partitions that this consumer reads now."""
-        return self._inner.assignment()
+    subscribe = in_loop(AsyncKabisConsumer.subscribe)
+    unsubscribe = in_loop(AsyncKabisConsumer.unsubscribe)
+    assign = in_loop(AsyncKabisConsumer.assign)
+    assignment = directly(AsyncKabisConsumer.assignment)
 
     def pull(self, timeout: float = 0.0, max_events: int = EVENTS_MAX) -> list[Consumed]:
         """Returns the next events as soon as there are any, or none after the timeout."""
@@ -407,74 +391,22 @@ class KabisConsumer(Blocking):
                 return events
             self._inner.arrived.wait(left_s)
 
-    def position(self, place: Place) -> int | None:
-        """Returns the index of the next event to pull; None until the storage party reports the end."""
-        return self._inner.position(place)
-
-    def seek(self, place: Place, index: int) -> None:
-        """Continues from an index. Raises BelowLowWaterError below the low-water mark."""
-        self._run(lambda: self._inner.seek(place, index))
-
-    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
-        """Continues from the first event of the partitions, by default of all."""
-        self._run(lambda: self._inner.seek_to_beginning(places))
-
-    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
-        """Continues from the end of the partitions, by default of all."""
-        self._run(lambda: self._inner.seek_to_end(places))
-
-    def pause(self, places: Iterable[Place]) -> None:
-        """Pulls nothing from these partitions until they are resumed."""
-        self._inner.pause(places)
-
-    def resume(self, places: Iterable[Place]) -> None:
-        """Pulls from these partitions again."""
-        self._run(lambda: self._inner.resume(places))
-
-    def paused(self) -> set[Place]:
-        """The partitions that are paused."""
-        return self._inner.paused()
-
-    def commit(self, offsets: Mapping[Place, int] | None = None, timeout: float = 30.0) -> None:
-        """Commits positions of the group to the ledger, by default those after the last pull."""
-        self._thread.run(self._inner.commit(offsets, timeout))
-
-    def committed(self, place: Place) -> int | None:
-        """Returns the position that the group committed in a partition, or None."""
-        return self._inner.committed(place)
-
-    def beginning_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns the first readable index of each partition."""
-        return self._thread.run(self._inner.beginning_offsets(places))
-
-    def end_offsets(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Returns the index of the next event of each partition."""
-        return self._thread.run(self._inner.end_offsets(places))
-
-    def offsets_for_times(self, times_ms: Mapping[Place, int]) -> dict[Place, int | None]:
-        """Returns each partition's first index in a block of that time or later, or None."""
-        return self._inner.offsets_for_times(times_ms)
-
-    def metrics(self) -> Mapping[str, int]:
-        """Returns counts of what the consumer delivered and of suspicious answers by storage parties."""
-        return self._inner.metrics()
-
-    def topics(self) -> dict[str, Topic]:
-        """Returns the topics on the ledger, by name."""
-        return self._inner.topics()
-
-    def suspicions(self) -> dict[str, int]:
-        """Returns how often each storage party gave a wrong answer, or none in time."""
-        return self._inner.suspicions()
+    position = directly(AsyncKabisConsumer.position)
+    seek = in_loop(AsyncKabisConsumer.seek)
+    seek_to_beginning = in_loop(AsyncKabisConsumer.seek_to_beginning)
+    seek_to_end = in_loop(AsyncKabisConsumer.seek_to_end)
+    pause = directly(AsyncKabisConsumer.pause)
+    resume = in_loop(AsyncKabisConsumer.resume)
+    paused = directly(AsyncKabisConsumer.paused)
+    commit = awaited(AsyncKabisConsumer.commit)
+    committed = directly(AsyncKabisConsumer.committed)
+    beginning_offsets = awaited(AsyncKabisConsumer.beginning_offsets)
+    end_offsets = awaited(AsyncKabisConsumer.end_offsets)
+    offsets_for_times = directly(AsyncKabisConsumer.offsets_for_times)
+    metrics = directly(AsyncKabisConsumer.metrics)
+    topics = directly(AsyncKabisConsumer.topics)
+    suspicions = directly(AsyncKabisConsumer.suspicions)
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Commits pulled events if commits are automatic, leaves the group, and closes all connections."""
         self._end(timeout)
-
-    def _run(self, call: Callable[[], Value]) -> Value:
-        """Runs a call in the consumer's thread."""
-
-        async def work() -> Value:
-            return call()
-
-        return self._thread.run(work())

@@ -25,14 +25,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Self, assert_never
+from typing import assert_never
 
 from veristream.kabis.channels.failures import FAILURES
-from veristream.kabis.channels.interfaces import Connect, Storage
+from veristream.kabis.channels.interfaces import Connect
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.clock import monotonic_ms
-from veristream.kabis.client.driver import OPEN_TIMEOUT_S, Blocking, Driver
+from veristream.kabis.client.driver import OPEN_TIMEOUT_S, AsyncClient, Blocking, Driver, awaited, directly
 from veristream.kabis.client.errors import BufferFullError, ClosedError
 from veristream.kabis.client.kafka.clients import KafkaTopics
 from veristream.kabis.client.options import ProducerOptions
@@ -57,7 +56,7 @@ LATE_STORES_S = 5.0
 LOOK_EVERY_S = 0.1
 
 
-class AsyncKabisProducer:
+class AsyncKabisProducer(AsyncClient[Output]):
     """A producer in an event loop; `async with` opens and closes it."""
 
     def __init__(
@@ -225,15 +224,6 @@ class AsyncKabisProducer:
             counted[name] += count
         return counted
 
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
     # The core's outputs.
 
     def _perform(self, wanted: Sequence[Output]) -> None:
@@ -319,9 +309,6 @@ class AsyncKabisProducer:
         place = PartitionName(stream.topic, stream.partition)
         self._driver.feed(lambda now_ms: self._core.recovered(place, wanted.party, batches, now_ms))
 
-    def _party(self, name: str) -> Storage:
-        return next(party for party in self._driver.channels.storage if party.name == name)
-
 
 async def _wait_for(parcel: Parcel) -> None:
     """Waits for the parcel's fate, whatever it is."""
@@ -331,7 +318,7 @@ async def _wait_for(parcel: Parcel) -> None:
     await settled.wait()
 
 
-class KabisProducer(Blocking):
+class KabisProducer(Blocking[AsyncKabisProducer]):
     """A producer for programs without an event loop; `with` opens and closes it.
 
     All methods may be called from several threads. The producer works in its own thread.
@@ -345,9 +332,9 @@ class KabisProducer(Blocking):
         options: ProducerOptions = ProducerOptions(),  # noqa: B008 (frozen)
         journal: Path | None = None,
     ) -> None:
-        self._inner = AsyncKabisProducer(genesis, author, connect, options, journal)
-        self._plain = self._inner.plain.topics
-        super().__init__(self._inner, f"kabis-producer-{author.name}")
+        inner = AsyncKabisProducer(genesis, author, connect, options, journal)
+        self._plain = inner.plain.topics
+        super().__init__(inner, f"kabis-producer-{author.name}")
 
     def push(self, record: Record, timeout: float | None = None) -> Pushed:
         """Takes an event and returns its future; waits while the buffer is full, up to the timeout."""
@@ -385,30 +372,13 @@ class KabisProducer(Blocking):
             finally:
                 self._inner.wanting -= 1
 
-    def flush(self, timeout: float | None = None) -> None:
-        """Waits until everything pushed so far is acknowledged or has failed."""
-        self._thread.run(self._inner.flush(timeout))
+    flush = awaited(AsyncKabisProducer.flush)
+    partitions_for = directly(AsyncKabisProducer.partitions_for)
+    topics = directly(AsyncKabisProducer.topics)
+    require_valid_key = directly(AsyncKabisProducer.require_valid_key)
+    sequence = directly(AsyncKabisProducer.sequence)
+    metrics = directly(AsyncKabisProducer.metrics)
 
     def close(self, timeout: float = CLOSE_TIMEOUT_S) -> None:
         """Flushes, then closes; events that are not acknowledged by then fail."""
         self._end(timeout)
-
-    def partitions_for(self, topic: str) -> int:
-        """Returns the number of a topic's partitions."""
-        return self._inner.partitions_for(topic)
-
-    def topics(self) -> dict[str, Topic]:
-        """Returns the topics on the ledger, by name."""
-        return self._inner.topics()
-
-    def require_valid_key(self) -> None:
-        """Raises KeyEndedError if the ledger admits nothing that this producer signs."""
-        self._inner.require_valid_key()
-
-    def sequence(self, topic: str, partition: int) -> int | None:
-        """Returns how many events of this producer a partition has; None while some are in flight."""
-        return self._inner.sequence(topic, partition)
-
-    def metrics(self) -> Mapping[str, int]:
-        """Returns counts of what the producer did, and how many bytes are in flight."""
-        return self._inner.metrics()

@@ -35,12 +35,6 @@ class SparseIndex:
             self._positions.append(position)
             self._offsets.append(offset)
 
-    def forget(self, end_position: int) -> None:
-        """Drops the entries at or after a position whose write was undone; never the first."""
-        while len(self._positions) > 1 and self._positions[-1] >= end_position:
-            self._positions.pop()
-            self._offsets.pop()
-
     def before(self, position: int) -> tuple[int, int]:
         """Returns position and offset of the last entry that is not after the position."""
         place = bisect_right(self._positions, position) - 1

@@ -1,15 +1,13 @@
-"""Encoding of consensus messages."""
+"""Encoding of consensus messages that stand alone; between validators they are peer messages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from veristream.kabis.ordering.messages import CONTENT_BYTES_MAX, Message
+from veristream.kabis.ordering.messages import Message
+from veristream.kabis.ordering.peers import MESSAGE_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded
-from veristream.kabis.protocol.receipts import PARTIES_MAX
-
-MESSAGE_BYTES_MAX = CONTENT_BYTES_MAX + PARTIES_MAX * 128
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from veristream.ir.network import Network
-from veristream.ir.oracle.timed import explore_timed
 from veristream.ir.property import Property
+from veristream_testing.timed import explore_timed
 
 REGIONS_MAX = 20_000
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 from tests.actions.known import FOLDER, INTERPRETED_MAX, NAMES, RUNS, Known, Run
-from veristream.ir.oracle.interpret import explore
 from veristream.library import check
 from veristream.search.limits import Limits
 from veristream.search.reach import explore as driver
 from veristream.verdict import Result, Trace, Violated, word
+from veristream_testing.states import explore
 
 SMALL = [run for run in RUNS if run.states <= INTERPRETED_MAX]
 EXPLORING = ("always", "transition", "deadlockfree")

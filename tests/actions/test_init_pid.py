@@ -13,11 +13,11 @@ import veristream as vs
 from veristream.errors import EnvironmentFailure
 from veristream.expected import KnownModel, read_known
 from veristream.export.tla import Exported, to_tla
-from veristream.ir.oracle.interpret import explore
 from veristream.ir.property import Always
 from veristream.library import load
 from veristream.verdict import Violated, word
 from veristream_testing.peers import find_tlc, run_tlc
+from veristream_testing.states import explore
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "models" / "kafka_transactions"

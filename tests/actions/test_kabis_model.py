@@ -14,11 +14,11 @@ from tests.missing import is_missing
 from veristream.errors import EnvironmentFailure
 from veristream.expected import KnownModel, read_known
 from veristream.export.tla import to_tla
-from veristream.ir.oracle.interpret import explore
 from veristream.ir.property import Always
 from veristream.library import load
 from veristream.verdict import Result, Trace, Violated, word
 from veristream_testing.peers import find_tlc, run_tlc
+from veristream_testing.states import explore
 
 FOLDER = Path(__file__).resolve().parents[2] / "models" / "kabis"
 KNOWN = read_known(FOLDER)

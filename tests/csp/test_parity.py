@@ -15,13 +15,13 @@ from tests.csp import oracle
 from tests.csp.oracle_cases import CaseFile, case_files
 from tests.csp.strategies import specifications
 from veristream.errors import ModelError
-from veristream.ir.oracle.interpret import explore
 from veristream.ir.verify import verify
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower import automata, slots
 from veristream.languages.csp.lower.network import lower
 from veristream.languages.csp.read.parse import read_specification
 from veristream.source import read_source
+from veristream_testing.states import explore
 
 LIMIT = 5_000
 LIMIT_RANDOM = 150

@@ -36,7 +36,6 @@ from veristream.ir.network import (
     Variable,
     all_variables,
 )
-from veristream.ir.oracle.interpret import explore
 from veristream.ir.property import (
     Claim,
     DivergenceFree,
@@ -56,6 +55,7 @@ from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.search.runs import liveness
 from veristream.verdict import Result, Violated, word
+from veristream_testing.states import explore
 
 STATE_COUNT_MAX = 300
 NODE_COUNT_MAX = 100_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from veristream.ir.network import Network
-from veristream.ir.oracle.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.state import State
 from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
@@ -16,6 +16,7 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import Plan, begin
+from veristream_testing.states import explore
 
 Steps = list[tuple[int, State]]
 

@@ -8,11 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from tests.parity.engines import interpreted, kernel_steps, searched
 from tests.strategies import networks
 from veristream.ir.network import LocationKind, Network
-from veristream.ir.oracle.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.verify import verify
 from veristream.kernel.emit import Watch
 from veristream.kernel.load import load_kernel
 from veristream.search.reach import explore as driver
+from veristream_testing.states import explore
 
 STATE_COUNT_MAX = 1000
 RANDOM = settings(

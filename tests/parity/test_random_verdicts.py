@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import networks, properties
 from veristream.ir.network import Network
-from veristream.ir.oracle.interpret import Exploration, Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import (
     Always,
     DeadlockFree,
@@ -21,6 +21,7 @@ from veristream.search.engine import Method, check, method_for
 from veristream.search.limits import Limits
 from veristream.search.reach import explore as driver
 from veristream.verdict import Holds, Result, Violated, word
+from veristream_testing.states import Exploration, explore
 
 STATE_COUNT_MAX = 1500
 

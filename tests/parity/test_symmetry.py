@@ -8,7 +8,6 @@ import pytest
 
 from veristream.errors import ModelError
 from veristream.ir.network import Network
-from veristream.ir.oracle.interpret import explore
 from veristream.ir.symmetry import list_permutations, orbit, permute
 from veristream.ir.text.printer import print_network
 from veristream.ir.text.read import read_network
@@ -17,6 +16,7 @@ from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.source import Source, read_source
 from veristream.verdict import Unknown, word
+from veristream_testing.states import explore
 
 MODELS = Path(__file__).resolve().parents[1] / "actions" / "symmetric"
 CASES = [("lock", {"N": 2}), ("lock", {"N": 3}), ("two_roles", {})]

@@ -15,7 +15,7 @@ from tests.timed_oracle import REGIONS_MAX
 from veristream.ir.clocks import Bound, ClockEffect, count_clocks
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
-from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, explore_timed
+from veristream.ir.oracle.timed import TimedInterpreter
 from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.state import State
 from veristream.ir.verify import verify
@@ -26,6 +26,7 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.verdict import Trace, word
+from veristream_testing.timed import TimedExploration, explore_timed
 
 HEALTHY = list(HealthCheck)
 

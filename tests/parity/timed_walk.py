@@ -11,7 +11,7 @@ from fractions import Fraction
 from veristream.ir.clocks import list_clocks, number_clocks
 from veristream.ir.expr import Expr, Reset
 from veristream.ir.network import Network
-from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, TimedState
+from veristream.ir.oracle.timed import TimedInterpreter, TimedState
 from veristream.ir.property import (
     Always,
     DeadlockFree,
@@ -23,6 +23,7 @@ from veristream.ir.property import (
 )
 from veristream.ir.show import show_timed
 from veristream.verdict import Holds, Shown, Step, Trace, Verdict, Violated
+from veristream_testing.timed import TimedExploration
 
 WAITS = "then time passes forever"
 STUCK = "then no step is possible, now or after any delay"

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 from veristream.ir.network import FairnessMark, Network
-from veristream.ir.oracle.interpret import Exploration, explore
 from veristream.ir.property import (
     Always,
     DeadlockFree,
@@ -22,6 +21,7 @@ from veristream.ir.property import (
 )
 from veristream.ir.text.read import read_network
 from veristream.source import read_source
+from veristream_testing.states import Exploration, explore
 
 FOLDER = Path(__file__).parents[1] / "models"
 MODELS = sorted(path.stem for path in FOLDER.glob("*.net"))

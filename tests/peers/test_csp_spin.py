@@ -11,11 +11,11 @@ from tests.csp.oracle_cases import CaseFile, case_files
 from tests.peers.known import SECONDS_MAX
 from tests.peers.test_spin import FLAGS, compare
 from veristream.export.promela import to_promela
-from veristream.ir.oracle.interpret import explore
 from veristream.languages.csp.lower.network import lower
 from veristream.languages.csp.read.parse import read_specification
 from veristream.source import read_source
 from veristream_testing.peers import run_spin
+from veristream_testing.states import explore
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("spin")]
 

@@ -10,12 +10,12 @@ from tests.peers.known import DEADLOCK, MODELS, SECONDS_MAX, TEMPORAL, explored,
 from tests.strategies import networks
 from veristream.export.promela import to_promela
 from veristream.ir.network import Network
-from veristream.ir.oracle.interpret import Exploration, explore
 from veristream.ir.property import Always, Property, Reachable
 from veristream.library import check
 from veristream.verdict import word
 from veristream_testing import peers
 from veristream_testing.peers import PeerRun, run_spin
+from veristream_testing.states import Exploration, explore
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("spin")]
 

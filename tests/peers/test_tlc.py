@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from tests.peers.known import ALWAYS, DEADLOCK, MODELS, SECONDS_MAX, explored, find, network, only
 from tests.strategies import networks
 from veristream.export.tla import Exported, to_tla
-from veristream.ir.oracle.interpret import Exploration, Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Always
 from veristream_testing.peers import PeerRun, run_tlc
+from veristream_testing.states import Exploration, explore
 
 pytestmark = [pytest.mark.peers, pytest.mark.usefixtures("tlc")]
 

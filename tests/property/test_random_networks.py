@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from tests.strategies import networks, properties
 from veristream.ir.actions import list_actions
 from veristream.ir.network import ChannelKind, LocationKind, Network, all_variables
-from veristream.ir.oracle.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Always, Reachable, Temporal, Transition
 from veristream.ir.show import show_state
 from veristream.ir.state import IDLE, State
 from veristream.ir.verify import verify
+from veristream_testing.states import explore
 
 STATE_COUNT_MAX = 300
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from veristream.ir.oracle.interpret import explore
 from veristream.library import load
+from veristream_testing.states import explore
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from veristream.ir.oracle.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Always, Reachable
 from veristream.ir.text.read import read_network
 from veristream.source import read_source
+from veristream_testing.states import explore
 
 MODELS = Path(__file__).parents[2] / "models"
 STATES_AND_STEPS = {

@@ -8,9 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from tests.strategies import networks
 from veristream.ir.expr import BOOL, Type
 from veristream.ir.network import Channel, ChannelKind, Component, Location, Network, Variable
-from veristream.ir.oracle.interpret import explore
 from veristream.ir.state import State
 from veristream.kernel.layout import decode, encode, lay_out
+from veristream_testing.states import explore
 
 
 def network_of(*variables: Variable, channels: tuple[Channel, ...] = ()) -> Network:

@@ -17,7 +17,8 @@ resets. `timed` implements items 5 to 7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import chain
 from typing import assert_never
 
 from veristream.ir.actions import Action, Movement, list_actions, render_label
@@ -90,6 +91,11 @@ class Interpreter:
         self.network = network
         self.actions = list_actions(network)
         self._names = name_parts(network)
+        self._led_from: dict[tuple[int, int], list[int]] = {}  # actions by the leader and its location
+        for index, action in enumerate(self.actions):
+            source = network.components[action.leader].edges[action.edge].source
+            place = (action.leader, self._names.locations[action.leader][source])
+            self._led_from.setdefault(place, []).append(index)
 
     def initial(self) -> State:
         """Returns the initial state."""
@@ -108,7 +114,8 @@ class Interpreter:
         steps: list[Taken] = []
         failures: list[Failed] = []
         before = thaw(self._names, state)
-        for index in range(len(self.actions)):
+        led = (self._led_from.get(place, ()) for place in enumerate(state.locations))
+        for index in chain.from_iterable(led):  # in the order of the list, which is sorted by leader
             for outcome in self._attempt(index, before):
                 if isinstance(outcome, Taken):
                     steps.append(outcome)
@@ -339,49 +346,3 @@ def _label_of_failure(action: Action, before: Environment, scope: Scope) -> str:
 
 def _as_data(fault: ModelFault) -> Fault:
     return Fault(fault.message, fault.span)
-
-
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """The result of a search; `complete` unless the limit on states stopped it.
-
-    `depth` is the largest distance of a state from the initial one. Only expanded states count for
-    `transitions` and `failures`. A state with a failure is neither a deadlock nor terminated.
-    """
-
-    states: set[State]
-    transitions: int
-    depth: int
-    deadlocks: set[State]
-    terminated: set[State]
-    failures: list[tuple[State, Failed]]
-    complete: bool
-
-
-def explore(network: Network, state_count_max: int) -> Exploration:
-    """Explores the reachable states breadth first, continuing after failures, up to the limit."""
-    interpreter = Interpreter(network)
-    start = interpreter.initial()
-    found = Exploration({start}, 0, 0, set(), set(), [], True)
-    transitions, depth = 0, 0
-    frontier = [start]
-    while frontier:
-        following: list[State] = []
-        for state in frontier:
-            expansion = interpreter.expand(state)
-            transitions += len(expansion.steps)
-            found.failures.extend((state, failure) for failure in expansion.failures)
-            if not expansion.steps and not expansion.failures:
-                ended = interpreter.is_terminated(state)
-                (found.terminated if ended else found.deadlocks).add(state)
-            for step in expansion.steps:
-                if step.state in found.states:
-                    continue
-                if len(found.states) == state_count_max:
-                    depth += 1 if following else 0
-                    return replace(found, transitions=transitions, depth=depth, complete=False)
-                found.states.add(step.state)
-                following.append(step.state)
-        depth += 1 if following else 0
-        frontier = following
-    return replace(found, transitions=transitions, depth=depth)

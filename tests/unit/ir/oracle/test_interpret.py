@@ -48,9 +48,10 @@ from veristream.ir.network import (
     Send,
 )
 from veristream.ir.oracle.evaluate import ModelFault
-from veristream.ir.oracle.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Occurs, Silent
 from veristream.ir.state import State, initial_state
+from veristream_testing.states import explore
 
 # Single components.
 

@@ -16,11 +16,12 @@ from veristream.errors import ModelError
 from veristream.ir.clocks import count_clocks
 from veristream.ir.network import Network
 from veristream.ir.oracle.regions import Regions, Valuation, regions_of
-from veristream.ir.oracle.timed import TimedExploration, TimedInterpreter, TimedState, explore_timed
+from veristream.ir.oracle.timed import TimedInterpreter, TimedState
 from veristream.ir.property import Always, Property, Reachable
 from veristream.ir.state import State
 from veristream.ir.text.read import read_network
 from veristream.source import Source
+from veristream_testing.timed import TimedExploration, explore_timed
 
 F = Fraction
 SMALL = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from veristream.ir.expr import Binary, ClockConstraint, ClockRef, ClockTest, Const, Load, Reset
 from veristream.ir.network import Clock
-from veristream.ir.oracle.timed import explore_timed
 from veristream.ir.property import Always
 from veristream.ir.text.read import read_network
 from veristream.source import Source
+from veristream_testing.timed import explore_timed
 
 
 def test_clock_constraints() -> None:

@@ -16,9 +16,9 @@ import pytest
 from tests.unit.languages.actions.execute import Execution
 from tests.unit.languages.actions.test_semantics import key_of, show
 from veristream.errors import ModelError
-from veristream.ir.oracle.interpret import explore
 from veristream.languages.actions.lower.network import read_model
 from veristream.source import Source
+from veristream_testing.states import explore
 
 MODELS = Path(__file__).parents[3] / "actions"
 FOLDERS = ("constructs", "classics", "failing")

@@ -17,7 +17,7 @@ from tests.actions.known import FOLDER, RUNS
 from tests.unit.languages.actions.execute import Execution, Found, Marked
 from veristream.ir.expr import Const
 from veristream.ir.network import Network
-from veristream.ir.oracle.interpret import Interpreter, explore
+from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import (
     Always,
     Holds,
@@ -32,6 +32,7 @@ from veristream.ir.show import show_state
 from veristream.ir.state import State
 from veristream.library import check, load
 from veristream.verdict import Unknown
+from veristream_testing.states import explore
 
 CONSTRUCTS = sorted((Path(__file__).parents[3] / "actions" / "constructs").glob("*.py"))
 STATES_MAX = 20_000

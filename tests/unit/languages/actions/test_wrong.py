@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import Golden
 from veristream.errors import ModelError
-from veristream.ir.oracle.interpret import explore
 from veristream.languages.actions.lower.network import read_model
 from veristream.source import Source
+from veristream_testing.states import explore
 
 MODELS = Path(__file__).parents[3] / "actions"
 WRONG = sorted((MODELS / "wrong").glob("*.py"))

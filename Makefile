@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOUR := $(VENV)/.tour
+DEMO_EXTRAS := tour,loops
 JOBS_MAX ?= 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test simulate kills check format bench docs clean
+.PHONY: help setup demo test simulate kills check format bench compare docs clean
 
 help:
 	@echo "make demo      prove, run and audit in a few minutes; writes report.html"
@@ -18,6 +19,7 @@ help:
 	@echo "make check     check format, lint, types, layers and house rules"
 	@echo "make format    format the code and fix what the linter can fix"
 	@echo "make bench     run the comparisons with SPIN and TLC"
+	@echo "make compare   compare the speed of this checkout with that of the commit BASE"
 	@echo "make docs      build the documentation site into site/"
 	@echo "make setup     create only the virtual environment .venv/"
 
@@ -35,7 +37,7 @@ $(READY): pyproject.toml
 
 # Only what the demo needs, including Java: newcomers wait for this install.
 $(TOUR): pyproject.toml
-	$(call install,tour)
+	$(call install,$(DEMO_EXTRAS))
 
 demo: $(TOUR)
 	$(BIN)/veristream tour --models models --html report.html
@@ -61,7 +63,11 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 bench: $(READY)
-	set -e; for bench in bench/[a-z]*.py; do $(BIN)/python $$bench $(BENCH_FLAGS); done
+	set -e; for bench in $(filter-out bench/compare.py,$(wildcard bench/[a-z]*.py)); do $(BIN)/python $$bench $(BENCH_FLAGS); done
+
+compare: $(READY)
+	$(if $(BASE),,$(error say which commit to compare with: make compare BASE=COMMIT))
+	$(BIN)/python bench/compare.py $(BASE) $(BENCH_FLAGS)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -8,7 +8,6 @@ exception is a bug.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from veristream.source import NOWHERE, Span
 
@@ -50,6 +49,8 @@ class EnvironmentFailure(Exception):
 
 def suggest(name: str, known: Iterable[str], otherwise: str = "") -> str:
     """Returns a hint with the known name closest to the given one, or the other hint if none is close."""
+    from difflib import get_close_matches  # used only to explain an error
+
     close = get_close_matches(name, list(known), n=1)
     return f"did you mean `{close[0]}`?" if close else otherwise
 

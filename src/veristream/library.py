@@ -11,28 +11,25 @@ returns them all. Slow imports are deferred until they are needed.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from difflib import get_close_matches
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.expected import KnownModel, KnownRun, Reproduction, compare, find_known
+from veristream.ir.chosen import find_named
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
-from veristream.known import find_models
 from veristream.languages.registry import Constants, find_language
-from veristream.report.messages import movers
 from veristream.search.limits import Limits, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
-from veristream.source import Source, Span, read_source
-from veristream.spark import open_session
+from veristream.source import Source, read_source
 from veristream.verdict import Result, Trace, word
 
 if TYPE_CHECKING:
+    from veristream.expected import KnownModel, KnownRun, Reproduction
     from veristream.export.tla import Exported
 
 Model = Network | Sequence[Network] | str | Path
@@ -53,17 +50,35 @@ def load(path: str | Path, constants: Constants | None = None, process: str | No
     return known[process]
 
 
-def load_all(path: str | Path, constants: Constants | None = None) -> tuple[Network, ...]:
-    """Returns the models in a file, verified; `constants` override those it declares. Raises ModelError."""
+def load_all(
+    path: str | Path, constants: Constants | None = None, properties: Sequence[str] = ()
+) -> tuple[Network, ...]:
+    """Returns the models in a file, verified; `constants` override those it declares. Raises ModelError.
+
+    With `properties`, a language may leave out models and properties that are not among those named.
+    """
     path = Path(path)
     language = find_language(path)
     source = _read(path)
     if not source.text.strip():
         raise ModelError(f"{path} is empty", hint=language.beginning)
     try:
-        return language.read(source, constants or {})
+        with _collecting_nothing():
+            return language.read(source, constants or {}, properties)
     except RecursionError as error:
         raise ModelError(f"{path} is nested too deeply") from error
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Suspends the garbage collector: models are large and have no cycles, so it would search in vain."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def check(
@@ -80,7 +95,7 @@ def check(
 
     With `spark`, the search runs on a Spark cluster.
     """
-    networks = _networks(model, constants)
+    networks = _networks(model, constants, properties)
     chosen = choose(networks, properties)  # report a wrong name before looking for a cluster
     if spark is not None and spark.checkpoint is not None:
         _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
@@ -95,6 +110,8 @@ def _claim(
     limits: Limits,
 ) -> None:
     """Reserves the checkpoint folder for this check; raises ModelError if it belongs to another."""
+    from hashlib import sha256
+
     from veristream.ir.text.printer import print_network
     from veristream.search.shared.assignment import only_with
     from veristream.search.shared.checkpoint import claim_folder
@@ -130,6 +147,7 @@ def _engine(spark: SparkOptions | None) -> Search:
 
         return local.check
     from veristream.search.spark import engine as cluster
+    from veristream.spark import open_session
 
     elastic = spark.exchange == "shuffle"
     return cluster.engine(lambda: open_session(spark.master, "veristream", elastic), spark)
@@ -162,6 +180,8 @@ def follow(run: KnownRun, networks: Sequence[Network], report: Report = silent) 
 
 def _find_lanes(run: KnownRun, trace: Trace) -> None:
     """Raises ModelError if a process that has a lane takes no step in the trace."""
+    from veristream.report.messages import movers
+
     moving = dict.fromkeys(mover for step in trace.steps for mover in movers(step))
     for lane in run.lanes:
         if lane not in moving:
@@ -198,6 +218,9 @@ def reproduce(
 
     With `spark`, all of them share one Spark session.
     """
+    from veristream.expected import find_known
+    from veristream.known import find_models
+
     folder = find_models() if models is None else Path(models)
     known_models = find_known(folder, names)
     search = _engine(spark)
@@ -205,8 +228,10 @@ def reproduce(
 
 
 def _reproduce(search: Search, known: KnownModel, limits: Limits | None, report: Report) -> Reproduction:
-    networks = _networks(known.path, known.constants)
+    from veristream.expected import Reproduction, compare
+
     names = [one.property for one in known.expectations]
+    networks = _networks(known.path, known.constants, names)
     results = _check(search, networks, names, None, limits, report)
     pairs = zip(known.expectations, results, strict=True)
     return Reproduction(known, tuple(compare(expectation, result) for expectation, result in pairs))
@@ -219,7 +244,7 @@ def choose(networks: Sequence[Network], names: Sequence[str]) -> dict[str, list[
             return {network.name: [Property("deadlockfree", DeadlockFree())] for network in networks}
         return {network.name: list(network.properties) for network in networks}
     known = {one.name: one for network in networks for one in network.properties}
-    wanted = set(_find(names, known, networks[0].span))
+    wanted = set(find_named(names, known, networks[0].span))
     return {network.name: [one for one in network.properties if one.name in wanted] for network in networks}
 
 
@@ -241,41 +266,18 @@ def _order(
 ) -> list[str]:
     """Returns the chosen properties' names, in the order of `names` or else of the models."""
     found = {one.name: one for network in networks for one in chosen[network.name]}
-    return _find(names, found, networks[0].span) if names else list(found)
-
-
-def _find(names: Sequence[str], known: Mapping[str, Property], span: Span) -> list[str]:
-    """Resolves names, ignoring spaces; a word that occurs in only one property's name is enough."""
-    found: list[str] = []
-    for name in names:
-        squeezed = "".join(name.split())
-        same = [one for one in known if one == name] or [
-            one for one in known if "".join(one.split()) == squeezed
-        ]
-        near = same or [one for one in known if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", one)]
-        if len(near) > 1:
-            raise ModelError(f"several properties match {name}", span, "choose one of " + "; ".join(near))
-        if not near:
-            raise ModelError(f"the model has no property called {name}", span, _guess(name, known))
-        found.append(near[0])
-    return list(dict.fromkeys(found))
-
-
-def _guess(name: str, known: Mapping[str, Property]) -> str:
-    if not known:
-        return "the model states no properties"
-    close = get_close_matches(name, known, n=1)
-    question = f"did you mean {close[0]}? " if close else ""
-    return f"{question}its properties are {', '.join(known)}"
+    return find_named(names, found, networks[0].span) if names else list(found)
 
 
 def _network(model: Model, constants: Constants | None) -> Network:
     return _networks(model, constants)[0]
 
 
-def _networks(model: Model, constants: Constants | None) -> Sequence[Network]:
+def _networks(
+    model: Model, constants: Constants | None, properties: Sequence[str] = ()
+) -> Sequence[Network]:
     if isinstance(model, str | Path):
-        return load_all(model, constants)
+        return load_all(model, constants, properties)
     if constants:
         raise ModelError("a loaded Network cannot take other constants", hint="pass them to load")
     return (model,) if isinstance(model, Network) else model

@@ -122,6 +122,7 @@ class Effort(Counts):
     memory_mib: float
     unreduced_states: int | None = None  # the count without symmetry reduction, if that was used
     spread: Spread | None = None  # set when several processes or machines shared the search
+    reduced: bool = field(default=False, kw_only=True)  # by partial order: not all states were explored
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""For tests and benchmarks only, not part of the wheel: simulations of Kabis, runs of SPIN and TLC."""
+"""For tests and benchmarks only, not part of the wheel: simulations, oracles, runs of SPIN and TLC."""

@@ -52,7 +52,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our wheel, with the suffix that Spark expects."""
     folder = tmp_path_factory.mktemp("wheel")
     _pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(ROOT))
-    (built,) = folder.glob("veristream-*-py3-none-any.whl")
+    (built,) = folder.glob("veristream-*-py3-none-*.whl")
     return Path(shutil.copy(built, folder / "veristream.zip"))
 
 

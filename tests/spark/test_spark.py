@@ -98,7 +98,7 @@ def test_the_console_shows_only_the_results() -> None:
     words = ("check", PHILOSOPHERS, "-D", "ORDERED=1", "-D", "N=12", "-p", "no_deadlock", "--json")
     on_spark = veristream(*words, "--engine", "spark", "--master", "local[2]", "--parts", "2")
     assert (on_spark.code, on_spark.told) == (0, "")
-    here = veristream(*words)
+    here = veristream(*words, "--no-reduction")
     keys = ("property", "verdict", "states", "transitions", "depth")
     both = [
         [{key: one[key] for key in keys} for one in json.loads(ended.output)["results"]]

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from veristream.brokers.cache import cache_directory
 from veristream.brokers.group import BrokerGroup
+from veristream.cache import cache_directory
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.wire.ports import HOST, draw_ports
 

@@ -15,7 +15,7 @@ from hashlib import file_digest
 from importlib import resources
 from pathlib import Path
 
-from veristream.brokers.cache import cache_directory
+from veristream.cache import cache_directory
 from veristream.errors import EnvironmentFailure
 
 PATIENCE_S = 900.0

@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from io import TextIOWrapper
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C outside of a search."""
+
 
 def main() -> None:
-    """Entry point of the `veristream` script."""
-    from veristream.cli.app import run
+    """Entry point of the `veristream` script.
 
-    run()
+    Characters that the terminal cannot encode are escaped instead of raising.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    from veristream.cli.direct import runs_directly
+
+    try:
+        if runs_directly(sys.argv[1:]):
+            return
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # whoever read the output has gone; Python must not write the rest at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    from veristream.cli.app import app
+
+    app()

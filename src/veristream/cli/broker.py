@@ -31,7 +31,7 @@ RemoveOption = Annotated[
     bool, typer.Option("--remove/--keep", help="Delete the brokers' data after they have stopped.")
 ]
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 up = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(up, name="up", help="Start brokers on this machine.")
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from veristream import library
-from veristream.cli.failure import exit_of, failures, tell_faults
-from veristream.cli.notices import telling
+from veristream.cli.checking import Asked, run_check
+from veristream.cli.choices import Engine, ExchangeChoice
 from veristream.cli.options import (
     CheckpointOption,
     CheckpointSecondsOption,
     ConstantOptions,
-    Engine,
     EngineOption,
-    ExchangeChoice,
     ExchangeOption,
     FullTraceOption,
     HtmlOption,
@@ -26,23 +21,17 @@ from veristream.cli.options import (
     MemoryOption,
     ModelPath,
     PartsOption,
+    ReductionOption,
     ResumeOption,
     SecondsOption,
+    ShortestOption,
     SpillOption,
     StatesOption,
     SymmetryOption,
     WorkersOption,
-    look,
-    read_constants,
-    read_limits,
-    read_spark,
-    write_page,
 )
-from veristream.cli.progress import showing_progress
 from veristream.ir.property import Fairness
-from veristream.report import html, json, text
-from veristream.search.limits import SparkOptions
-from veristream.verdict import Result
+from veristream.search.limits import Limits, SparkOptions
 
 PropertyOptions = Annotated[
     list[str] | None,
@@ -72,6 +61,8 @@ def check(
     max_seconds: SecondsOption = None,
     max_memory_mib: MemoryOption = None,
     symmetry: SymmetryOption = True,
+    reduction: ReductionOption = True,
+    shortest: ShortestOption = False,
     full_trace: FullTraceOption = False,
     as_json: JsonOption = False,
     html_page: HtmlOption = None,
@@ -95,27 +86,8 @@ def check(
     Exit code: 0 all properties hold, 1 one is violated, 4 one is unknown and none is violated,
                2 the model or an option is wrong, 3 the environment failed (memory, disk, Spark).
     """
-    with failures():
-        networks = library.load_all(model, read_constants(define))
-        options = SparkOptions(master, parts, checkpoint, checkpoint_seconds, spill)
-        spark = read_spark(engine, replace(options, exchange=exchange.value), resume)
-        with telling() as tell, showing_progress() as report:
-            results = library.check(
-                networks,
-                properties or (),
-                fairness=fairness,
-                limits=read_limits(workers, max_states, max_seconds, max_memory_mib, symmetry),
-                report=report,
-                spark=None if spark is None else replace(spark, tell=tell),
-            )
-        drawn, named = look(full_trace, networks), (str(model), _engine_of(engine, results))
-        typer.echo(json.render_check(*named, results) if as_json else text.render_results(results, drawn))
-        write_page(html_page, lambda: html.render_results(str(model), results, drawn.clocks))
-        tell_faults(results)
-        raise typer.Exit(exit_of(results))
-
-
-def _engine_of(chosen: Engine, results: Sequence[Result]) -> Engine:
-    """Returns the engine that finished the search."""
-    shared = any(result.effort.spread is not None for result in results)
-    return Engine.SPARK if chosen is Engine.SPARK or shared else Engine.LOCAL
+    options = SparkOptions(master, parts, checkpoint, checkpoint_seconds, spill, exchange=exchange.value)
+    bounds = (workers, max_states, max_seconds, max_memory_mib)
+    limits = Limits(*bounds, symmetry, reduction=reduction, shortest=shortest)
+    asked = (model, properties or (), define or (), fairness, engine, options, resume, limits)
+    run_check(Asked(*asked, full_trace, as_json, html_page))

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from veristream import library
+from veristream.cli.choices import read_constants
 from veristream.cli.failure import failures
-from veristream.cli.options import ConstantOptions, ModelPath, read_constants
+from veristream.cli.options import ConstantOptions, ModelPath
 from veristream.errors import EnvironmentFailure, ModelError
 
 

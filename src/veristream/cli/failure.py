@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 
-import typer
-
+from veristream.cli.output import echo
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.verdict import Fault, Result, Unknown, Violated
 
@@ -56,9 +55,9 @@ def faults_of(results: Sequence[Result]) -> tuple[Fault, ...]:
 def tell_faults(results: Sequence[Result]) -> None:
     """Prints the model's run-time errors and their source locations on stderr."""
     for fault in faults_of(results):
-        typer.echo(ModelError(fault.message, fault.span).render(), err=True)
+        echo(ModelError(fault.message, fault.span).render(), err=True)
 
 
 def _end(message: str, code: Exit) -> None:
-    typer.echo(message, err=True)
-    raise typer.Exit(code)
+    echo(message, err=True)
+    raise SystemExit(int(code))

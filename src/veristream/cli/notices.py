@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import typer
-
+from veristream.cli.output import echo
 from veristream.search.limits import Tell
 
 THINGS_MAX = 8
@@ -25,7 +24,7 @@ def telling() -> Iterator[Tell]:
         yield tell
     finally:
         for heading, things in told.items():
-            typer.echo(f"{heading}: {_enumerate(list(things))}", err=True)
+            echo(f"{heading}: {_enumerate(list(things))}", err=True)
 
 
 def _enumerate(things: list[str]) -> str:

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from veristream import library
+from veristream.cli.choices import Engine, look, read_limits, read_spark, write_page
 from veristream.cli.failure import Exit, failures, faults_of, tell_faults
 from veristream.cli.notices import telling
 from veristream.cli.options import (
-    Engine,
     EngineOption,
     HtmlOption,
     JsonOption,
@@ -23,10 +23,6 @@ from veristream.cli.options import (
     SpillOption,
     StatesOption,
     WorkersOption,
-    look,
-    read_limits,
-    read_spark,
-    write_page,
 )
 from veristream.cli.progress import showing_progress
 from veristream.report import html, json, text

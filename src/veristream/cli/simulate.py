@@ -11,13 +11,12 @@ from typing import Annotated
 import typer
 
 from veristream import library
+from veristream.cli.choices import look, read_constants
 from veristream.cli.failure import failures
 from veristream.cli.options import (
     ConstantOptions,
     FullTraceOption,
     JsonOption,
-    look,
-    read_constants,
 )
 from veristream.cli.progress import showing_progress
 from veristream.expected import RUN_STEPS, KnownRun, read_known, read_runs

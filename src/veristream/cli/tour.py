@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from veristream.cli.choices import write_page
 from veristream.cli.failure import Exit, failures
-from veristream.cli.options import write_page
 from veristream.cli.reproduce import ModelsOption
 
 PageOption = Annotated[Path, typer.Option("--html", metavar="FILE", help="Where to write the report.")]

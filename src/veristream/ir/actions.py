@@ -7,7 +7,7 @@ can synchronise, a broadcast one for each sending edge, a barrier one for each v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum as PythonEnum
 from itertools import product
@@ -59,11 +59,12 @@ class Action:
 def list_actions(network: net.Network) -> tuple[Action, ...]:
     """Lists all actions in the order of the leaders' edges; omits pairs with different constant indices."""
     channels = {channel.name: channel for channel in network.channels}
+    receivers = _receivers(network)
     return tuple(
         action
         for leader, component in enumerate(network.components)
         for position, edge in enumerate(component.edges)
-        for action in _actions_of_edge(network, channels, leader, position, edge)
+        for action in _actions_of_edge(network, channels, receivers, leader, position)
     )
 
 
@@ -86,9 +87,27 @@ def leaves_priority(network: net.Network, component: int, edge: int, kind: net.L
     return any(place.name == source and place.kind is kind for place in owner.locations)
 
 
+Receivers = Mapping[str, Sequence[tuple[int, int, net.Edge]]]
+"""The receiving edges of each channel in order: component, position and edge."""
+
+
+def _receivers(network: net.Network) -> Receivers:
+    found: dict[str, list[tuple[int, int, net.Edge]]] = {}
+    for follower, component in enumerate(network.components):
+        for position, edge in enumerate(component.edges):
+            if isinstance(edge.sync, net.Receive):
+                found.setdefault(edge.sync.channel, []).append((follower, position, edge))
+    return found
+
+
 def _actions_of_edge(
-    network: net.Network, channels: dict[str, net.Channel], leader: int, position: int, edge: net.Edge
+    network: net.Network,
+    channels: Mapping[str, net.Channel],
+    receivers: Receivers,
+    leader: int,
+    position: int,
 ) -> Iterator[Action]:
+    edge = network.components[leader].edges[position]
     match edge.sync:
         case None:
             yield _action(Movement.ALONE, leader, position, edge)
@@ -97,13 +116,9 @@ def _actions_of_edge(
         ):
             yield _action(Movement.ALONE, leader, position, edge)
         case net.Send(channel=name) if channels[name].kind is net.ChannelKind.RENDEZVOUS:
-            yield from _pairs(network, leader, position, edge, edge.sync)
+            yield from _pairs(receivers.get(name, ()), leader, position, edge, edge.sync)
         case net.Send(channel=name):
-            others = tuple(
-                c
-                for c in range(len(network.components))
-                if c != leader and edges_on(network, c, name, net.Receive)
-            )
+            others = tuple(sorted({follower for follower, _, _ in receivers.get(name, ())} - {leader}))
             yield _action(Movement.BROADCAST, leader, position, edge, others=others)
         case net.Meet(channel=name):
             me = network.components[leader].name
@@ -117,16 +132,21 @@ def _actions_of_edge(
 
 
 def _pairs(
-    network: net.Network, leader: int, position: int, edge: net.Edge, send: net.Send
+    receivers: Sequence[tuple[int, int, net.Edge]],
+    leader: int,
+    position: int,
+    edge: net.Edge,
+    send: net.Send,
 ) -> Iterator[Action]:
-    for follower, component in enumerate(network.components):
-        if follower == leader:
-            continue
-        for other in edges_on(network, follower, send.channel, net.Receive):
-            receiver = component.edges[other]
-            assert isinstance(receiver.sync, net.Receive)
-            if _can_agree(send.indices, receiver.sync.indices) and _can_match(send, receiver.sync):
-                yield _action(Movement.PAIR, leader, position, edge, follower=(follower, other, receiver))
+    for receiver in receivers:
+        follower, _, other = receiver
+        assert isinstance(other.sync, net.Receive)
+        if (
+            follower != leader
+            and _can_agree(send.indices, other.sync.indices)
+            and _can_match(send, other.sync)
+        ):
+            yield _action(Movement.PAIR, leader, position, edge, follower=receiver)
 
 
 def _action(

@@ -7,7 +7,7 @@ The kernel omits range checks that cannot fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import assert_never
 
 from veristream.errors import ModelError
@@ -47,7 +47,13 @@ class Names:
 
     def add(self, name: str, type_: ir.Type) -> Names:
         """Returns these names and one more local."""
-        return replace(self, locals={**self.locals, name: type_})
+        return Names(self.variables, self.channels, self.functions, {**self.locals, name: type_})
+
+    def narrow(self, name: str, type_: ir.Type) -> Names:
+        """Returns these names with another type for a variable."""
+        if self.variables[name] == type_:
+            return self
+        return Names({**self.variables, name: type_}, self.channels, self.functions, self.locals)
 
 
 def names_of(network: net.Network) -> Names:

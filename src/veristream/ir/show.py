@@ -89,12 +89,8 @@ def _gather(shown: dict[str, Shown], shapes: Shapes) -> tuple[dict[str, Shown], 
     kept: dict[str, tuple[int, ...]] = {}
     for name, value in shown.items():
         stem, _, last = name.rpartition(".")
-        parts = {
-            other[len(stem) + 6 :]: shown[other]
-            for other in shown
-            if other == f"{stem}.item" or other.startswith(f"{stem}.item.")
-        }
-        if last == "len" and parts:
+        parts = _parts_of(stem, shown) if last == "len" else {}
+        if parts:
             result[stem] = _sequence(value, parts, len(shapes[name]))
             kept[stem] = shapes[name]
         elif not any(f"{owner}.len" in shown for owner in _owners(name)):
@@ -103,8 +99,19 @@ def _gather(shown: dict[str, Shown], shapes: Shapes) -> tuple[dict[str, Shown], 
     return result, kept
 
 
+def _parts_of(stem: str, shown: Mapping[str, Shown]) -> dict[str, Shown]:
+    """Returns `stem.item`, or the fields of `stem.item`, by what follows `item`."""
+    return {
+        other[len(stem) + 6 :]: shown[other]
+        for other in shown
+        if other == f"{stem}.item" or other.startswith(f"{stem}.item.")
+    }
+
+
 def _owners(name: str) -> list[str]:
     """Returns the names of sequences that the variable could be an item of."""
+    if ".item" not in name:
+        return []
     return [name[:at] for at in range(len(name)) if name.startswith(".item", at)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from types import UnionType
 
 from veristream.ir.expr import Binary, Call, ClockRef, Expr, Load, Local, Peek, Queue
@@ -18,10 +19,20 @@ def walk(node: object) -> Iterator[object]:
         node = pending.pop()
         if isinstance(node, tuple):
             pending.extend(reversed(node))
-        elif is_dataclass(node):
+            continue
+        kind: type = type(node)
+        parts = _parts_of(kind)
+        if parts is not None:
             yield node
-            names = [part.name for part in fields(node) if part.name != "span"]
-            pending.extend(getattr(node, name) for name in reversed(names))
+            pending.extend(getattr(node, name) for name in parts)
+
+
+@cache
+def _parts_of(kind: type) -> tuple[str, ...] | None:
+    """Returns the fields of a node, except its span, the last first; None if it is no dataclass."""
+    if not is_dataclass(kind):
+        return None
+    return tuple(part.name for part in reversed(fields(kind)) if part.name != "span")
 
 
 def mentions(node: object, kind: type | UnionType) -> bool:

@@ -1,1 +1,1 @@
-"""Compiles Networks to native code: the only package that imports llvmlite."""
+"""Compiles Networks to native code."""

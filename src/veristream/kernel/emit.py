@@ -15,20 +15,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir as llvm
 
 from veristream.ir.actions import Action, list_actions
 from veristream.ir.bounds import names_of
-from veristream.ir.expr import Call, ClockConstraint, Expr
+from veristream.ir.expr import Call, Expr
 from veristream.ir.network import Function, LocationKind, Network
 from veristream.kernel.blocks import emit_function
 from veristream.kernel.clocks import clock_word_count, emit_places, emit_tests, emit_timing
-from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT, FAULT, ActionTest
+from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT, FAULT
 from veristream.kernel.layout import Layout
-from veristream.kernel.product import Monitor, emit_product
+from veristream.kernel.product import emit_product
 from veristream.kernel.shared import emit_shared
 from veristream.kernel.steps import STEP, Shape, emit_component
 from veristream.kernel.symmetry import emit_symmetry
@@ -45,22 +44,10 @@ from veristream.kernel.values import (
     truth,
     value,
 )
+from veristream.kernel.watch import Watch as Watch
 
 MEASURE_FAULT = -(1 << 63)
 """What `measure` returns for an expression that fails; `verify` excludes it as a value."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """What a kernel reports about states and actions besides the steps."""
-
-    states: tuple[Expr, ...] = ()
-    premises: tuple[Expr, ...] = ()  # bits after those of `states`; a failing one counts as false
-    actions: tuple[ActionTest, ...] = ()
-    measures: tuple[Expr, ...] = ()
-    monitor: Monitor | None = None
-    argument_count: int = 0  # words after each successor's row for the arguments of its label
-    tests: tuple[tuple[ClockConstraint, ...], ...] = ()  # of a timed network: what `tests` evaluates
 
 
 def emit(network: Network, watch: Watch) -> tuple[str, Layout]:

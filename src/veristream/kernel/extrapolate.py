@@ -16,19 +16,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.kernel.zones import INFINITY, LE_ZERO, Zone, at_most, below, close, free, native
+from veristream.kernel.zones import INFINITY, LE_ZERO, Zone, at_most, below, close, free
+from veristream.native.loop import loop
 
 Constants = NDArray[np.int32]
 """A constant for each clock number, at least -1; entry 0 is unused."""
 
 
-@native
+@loop
 def _exceeds(d: Zone, clock: int, constant: int) -> bool:
     """Whether the clock's lower bound is above the constant."""
     return bool(d[clock] < below(-constant))
 
 
-@native
+@loop
 def extrapolate_lu(d: Zone, n: int, lower: Constants, upper: Constants) -> None:
     """Extra+_LU, with L and U for each clock."""
     changed = False

@@ -10,14 +10,11 @@ from typing import Any
 from llvmlite import ir as llvm
 
 from veristream.ir.actions import leaves_priority
-from veristream.ir.expr import Expr, Type
+from veristream.ir.expr import Type
 from veristream.ir.network import Edge, LocationKind
-from veristream.ir.property import Occurs, Silent
 from veristream.kernel.shared import FAIL
 from veristream.kernel.values import I1, Model, Place, Stored, Value, at_any, constant, counting
-
-ActionTest = Occurs | Silent | Expr
-"""An action proposition: about the label, or an expression over the states before and after the step."""
+from veristream.kernel.watch import ActionTest as ActionTest
 
 FAULT = 1 << 63
 COMMITTED_BIT, ATOMIC_BIT = 1, 2

@@ -19,8 +19,8 @@ import llvmlite
 import llvmlite.binding as binding
 
 from veristream.ir.network import Network
-from veristream.kernel.emit import Watch, emit
 from veristream.kernel.layout import Layout, lay_out
+from veristream.kernel.watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ def load_kernel(network: Network, watch: Watch) -> Kernel:
     path = cache_directory() / f"{digest_of(network, watch)}.o"
     engine = _load_object(path)
     if engine is None:
+        from veristream.kernel.emit import emit  # with all of llvmlite: not for what is cached
+
         text, _ = emit(network, watch)
         engine = _engine()
         code = _compile(text)

@@ -16,28 +16,10 @@ from llvmlite import ir as llvm
 
 from veristream.kernel.frame import FAULT
 from veristream.kernel.values import I64, WORDS, Value, constant
-
-STUTTER = 0xFFFFFFFF
-WATCH_FAILED = 0xFFFFFFFE
-"""The action index that means that a state proposition fails."""
+from veristream.kernel.watch import STUTTER, WATCH_FAILED, Monitor
 
 _STATE_BITS = 0xFFFFFFFF
 _ACTION_BITS = 0x7FFFFFFF00000000
-
-
-@dataclass(frozen=True, slots=True)
-class Monitor:
-    """An automaton in compressed sparse rows: state q has the transitions first[q]..first[q + 1] - 1.
-
-    A letter has the state propositions in its low 32 bits and the action propositions above; it
-    matches a transition that has all its positive and none of its negative bits.
-    """
-
-    first: tuple[int, ...]
-    positive: tuple[int, ...]
-    negative: tuple[int, ...]
-    target: tuple[int, ...]
-    acceptance: tuple[int, ...]
 
 
 def emit_product(

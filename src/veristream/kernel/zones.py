@@ -17,12 +17,10 @@ After Bengtsson and Yi, "Timed automata: semantics, algorithms and tools" (2004)
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
-
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from veristream.native.loop import loop
 
 Zone = NDArray[np.int32]
 """n*n bounds in row-major order."""
@@ -35,36 +33,29 @@ LT_ZERO = 0
 EMPTY = -1
 """Entry 0 of an empty zone."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def native(function: Function) -> Function:
-    """Compiles a function on first use and caches the code, which runs without the GIL."""
-    return cast(Function, njit(nogil=True, cache=True)(function))
-
 
 # --- bounds ---
 
 
-@native
+@loop
 def at_most(constant: int) -> int:
     """The bound `<= constant`."""
     return 2 * constant + 1
 
 
-@native
+@loop
 def below(constant: int) -> int:
     """The bound `< constant`."""
     return 2 * constant
 
 
-@native
+@loop
 def complement(bound: int) -> int:
     """Returns the bound on x_j - x_i that holds exactly if the finite bound on x_i - x_j does not."""
     return 1 - bound
 
 
-@native
+@loop
 def add(left: int, right: int) -> int:
     """Returns the bound on x - z implied by bounds on x - y and y - z: strict if either is."""
     if left == INFINITY or right == INFINITY:
@@ -75,14 +66,14 @@ def add(left: int, right: int) -> int:
 # --- making zones ---
 
 
-@native
+@loop
 def set_zero(d: Zone, n: int) -> None:
     """Sets every clock to 0."""
     for k in range(n * n):
         d[k] = LE_ZERO
 
 
-@native
+@loop
 def set_universe(d: Zone, n: int) -> None:
     """Lets every clock have any non-negative value."""
     for i in range(n):
@@ -90,14 +81,14 @@ def set_universe(d: Zone, n: int) -> None:
             d[i * n + j] = LE_ZERO if i == 0 or i == j else INFINITY
 
 
-@native
+@loop
 def copy(source: Zone, target: Zone, n: int) -> None:
     """Copies a zone to the target."""
     for k in range(n * n):
         target[k] = source[k]
 
 
-@native
+@loop
 def close(d: Zone, n: int) -> bool:
     """Makes a matrix canonical whose diagonal is LE_ZERO; False if the zone is empty."""
     for k in range(n):
@@ -119,25 +110,25 @@ def close(d: Zone, n: int) -> bool:
 # --- asking ---
 
 
-@native
+@loop
 def is_empty(d: Zone) -> bool:
     """Whether an operation has emptied the zone."""
     return bool(d[0] < LE_ZERO)
 
 
-@native
+@loop
 def satisfies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
     """Whether some point has x_i - x_j within the bound."""
     return add(d[j * n + i], bound) >= LE_ZERO
 
 
-@native
+@loop
 def implies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
     """Whether all points have x_i - x_j within the bound."""
     return bool(d[i * n + j] <= bound)
 
 
-@native
+@loop
 def includes(big: Zone, small: Zone, n: int) -> bool:
     """Whether the big zone contains every point of the small one."""
     if small[0] < LE_ZERO:
@@ -148,7 +139,7 @@ def includes(big: Zone, small: Zone, n: int) -> bool:
     return True
 
 
-@native
+@loop
 def same(a: Zone, b: Zone, n: int) -> bool:
     """Whether two zones have the same points."""
     if a[0] < LE_ZERO:
@@ -159,9 +150,14 @@ def same(a: Zone, b: Zone, n: int) -> bool:
     return True
 
 
-@native
 def intersects(a: Zone, b: Zone, n: int) -> bool:
     """Whether two zones have a point in common."""
+    return meets(a, b, n, np.empty(n * n, np.int32))
+
+
+@loop
+def meets(a: Zone, b: Zone, n: int, room: Zone) -> bool:
+    """Whether two zones have a point in common; `room` is for a zone."""
     if a[0] < LE_ZERO or b[0] < LE_ZERO:
         return False
     for i in range(n):  # most disjoint zones are apart in one difference already
@@ -170,13 +166,12 @@ def intersects(a: Zone, b: Zone, n: int) -> bool:
                 return False
     if n < 4:
         return True  # a longer cycle that alternates between the zones has at least four numbers
-    both = np.empty(n * n, np.int32)
     for k in range(n * n):
-        both[k] = min(a[k], b[k])
-    return close(both, n)
+        room[k] = min(a[k], b[k])
+    return close(room, n)
 
 
-@native
+@loop
 def is_unbounded(d: Zone, n: int) -> bool:
     """Whether no clock has an upper bound: in a delayed zone, time can then pass forever."""
     for i in range(1, n):
@@ -188,7 +183,7 @@ def is_unbounded(d: Zone, n: int) -> bool:
 # --- cutting ---
 
 
-@native
+@loop
 def constrain(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
     """Keeps the points with x_i - x_j within the bound; False if none remains."""
     if d[i * n + j] <= bound:
@@ -208,7 +203,7 @@ def constrain(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
     return True
 
 
-@native
+@loop
 def intersect(d: Zone, other: Zone, n: int) -> bool:
     """Keeps the points that are also in the other zone; False if none remains."""
     changed = False
@@ -222,14 +217,14 @@ def intersect(d: Zone, other: Zone, n: int) -> bool:
 # --- moving ---
 
 
-@native
+@loop
 def up(d: Zone, n: int) -> None:
     """Adds the points that are reached by letting time pass."""
     for i in range(1, n):
         d[i * n] = INFINITY
 
 
-@native
+@loop
 def up_within(d: Zone, n: int, limits: Zone) -> None:
     """Adds the points that are reached by letting time pass while no clock exceeds its limit; `limits` has
     a bound for each clock number, and the zone must not exceed them."""
@@ -248,7 +243,7 @@ def up_within(d: Zone, n: int, limits: Zone) -> None:
                 d[i * n + j] = through
 
 
-@native
+@loop
 def down(d: Zone, n: int) -> None:
     """Adds the points from which letting time pass reaches the zone."""
     for j in range(1, n):
@@ -258,7 +253,7 @@ def down(d: Zone, n: int) -> None:
         d[j] = lowest
 
 
-@native
+@loop
 def reset(d: Zone, n: int, clock: int, value: int) -> None:
     """Sets a clock to a non-negative value."""
     for k in range(n):
@@ -267,7 +262,7 @@ def reset(d: Zone, n: int, clock: int, value: int) -> None:
             d[k * n + clock] = add(d[k * n], at_most(-value))
 
 
-@native
+@loop
 def free(d: Zone, n: int, clock: int) -> None:
     """Lets a clock have any non-negative value."""
     for k in range(n):
@@ -276,7 +271,7 @@ def free(d: Zone, n: int, clock: int) -> None:
             d[k * n + clock] = d[k * n]
 
 
-@native
+@loop
 def relax_upper(d: Zone, n: int) -> None:
     """Adds the points at which a delay just leaves the zone: upper bounds < c become <= c.
 
@@ -290,7 +285,7 @@ def relax_upper(d: Zone, n: int) -> None:
             d[i * n] = min(d[i * n], add(d[i * n + k], d[k * n]))
 
 
-@native
+@loop
 def relax_lower(d: Zone, n: int) -> None:
     """Adds the points from which a delay just enters the zone: lower bounds > c become >= c.
 

@@ -6,7 +6,7 @@ an entry here. Its modules are imported when a file with its suffix is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +19,13 @@ Constants = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """A language of models; `read` returns the verified models of a text, or raises ModelError."""
+    """A language of models; `read` returns the verified models of a text, or raises ModelError.
+
+    If it is given names of properties, it may leave out models and properties that are not named.
+    """
 
     beginning: str
-    read: Callable[[Source, Constants], tuple[Network, ...]]
+    read: Callable[[Source, Constants, Sequence[str]], tuple[Network, ...]]
 
 
 def find_language(path: Path) -> Language:
@@ -36,25 +39,25 @@ def find_language(path: Path) -> Language:
     return LANGUAGES[path.suffix]
 
 
-def _read_csp(source: Source, constants: Constants) -> tuple[Network, ...]:
+def _read_csp(source: Source, constants: Constants, names: Sequence[str]) -> tuple[Network, ...]:
     from veristream.languages.csp.lower.network import read_models
 
-    return read_models(source, constants)
+    return read_models(source, constants, names)
 
 
-def _read_net(source: Source, constants: Constants) -> tuple[Network, ...]:
+def _read_net(source: Source, constants: Constants, names: Sequence[str]) -> tuple[Network, ...]:
     from veristream.ir.text.read import read_network
 
     return (read_network(source, constants),)
 
 
-def _read_actions(source: Source, constants: Constants) -> tuple[Network, ...]:
+def _read_actions(source: Source, constants: Constants, names: Sequence[str]) -> tuple[Network, ...]:
     from veristream.languages.actions.lower.network import read_model
 
     return (read_model(source, constants),)
 
 
-def _read_timed(source: Source, constants: Constants) -> tuple[Network, ...]:
+def _read_timed(source: Source, constants: Constants, names: Sequence[str]) -> tuple[Network, ...]:
     from veristream.languages.timed.lower.network import read_models
 
     return read_models(source, constants)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import chain
 
 from veristream.expected import Outcome, Reproduction
 from veristream.page import Markup, element, escape, fold, render_page, scroll, table, text
@@ -11,6 +12,7 @@ from veristream.report.words import (
     EFFORT_TITLES,
     model_title,
     outcome_remarks,
+    reduction_remarks,
     remarks,
     show_effort,
     tell_agreement,
@@ -28,7 +30,7 @@ def render_results(model: str, results: Sequence[Result], clocks: Set[str] = fro
     return render_page(
         f"Veristream: {model}",
         table(titles, rows, range(3, 8)),
-        _list(line for one in results for line in remarks(one)),
+        _list(chain(*map(remarks, results), reduction_remarks(results))),
         *(chart for one in results for chart in draw_result(one, clocks)),
     )
 

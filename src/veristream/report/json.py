@@ -82,6 +82,8 @@ def _result(result: Result) -> dict[str, Any]:
         "memory_mib": round(effort.memory_mib, 3),
         "trace": None if verdict.trace is None else _trace(verdict.trace),
     }
+    if effort.reduced:
+        document["reduced"] = True
     if effort.spread is not None:
         document["spread"] = asdict(replace(effort.spread, skew=round(effort.spread.skew, 3)))
     return document

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
 
-from veristream.expected import KnownRun, Reproduction
-from veristream.known import Copied, KnownFolder
 from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.report.words import (
     EFFORT_TITLES,
     model_title,
     outcome_remarks,
+    reduction_remarks,
     remarks,
     show_constants,
     show_effort,
@@ -21,6 +22,10 @@ from veristream.report.words import (
     trace_title,
 )
 from veristream.verdict import Result, Trace, Word, word
+
+if TYPE_CHECKING:
+    from veristream.expected import KnownRun, Reproduction
+    from veristream.known import Copied, KnownFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
     rows = [(one.property, one.kind, word(one.verdict), *show_effort(one)) for one in results]
     titles = ("property", "kind", "verdict", *EFFORT_TITLES)
     blocks = [_table(titles, rows, 3, look)]
-    told = "\n".join(line for one in results for line in remarks(one))
+    told = "\n".join(chain(*map(remarks, results), reduction_remarks(results)))
     if told:
         blocks.append(told)
     blocks.extend(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
-from veristream.expected import KnownModel, Outcome, Reproduction
 from veristream.verdict import Holds, Result, Trace, Unknown, Violated, word
+
+if TYPE_CHECKING:
+    from veristream.expected import KnownModel, Outcome, Reproduction
 
 EFFORT_TITLES = ("states", "transitions", "depth", "time", "memory")
 
@@ -55,6 +57,18 @@ def remarks(result: Result) -> Iterator[str]:
     if result.effort.unreduced_states is not None:
         counts = f"{result.effort.unreduced_states:,} states to {result.effort.states:,}"
         yield f"  {result.property}: symmetry reduced {counts}"
+
+
+def reduction_remarks(results: Sequence[Result]) -> Iterator[str]:
+    """Yields what partial-order reduction means for the results, if it was used."""
+    reduced = [result for result in results if result.effort.reduced]
+    if not reduced:
+        return
+    whose = "" if len(reduced) == len(results) else f" of {', '.join(one.property for one in reduced)}"
+    yield f"  counts{whose} are reduced by partial order (--no-reduction)"
+    traces = [one.verdict.trace for one in reduced]
+    if any(trace is not None and not trace.shortest for trace in traces):
+        yield "  traces may not be the shortest (--shortest)"
 
 
 def trace_title(result: Result, trace: Trace) -> str:

@@ -1,7 +1,8 @@
 """Which search decides which claim; and the local engine, which runs all of them on this machine.
 
 An engine is a table from methods to searches. `run_searches` is the same for all engines: it chooses the
-method of each property, runs the searches one after the other, and begins none after an interrupt.
+method of each property, runs the searches one after the other, and begins none after an interrupt. Each
+search is imported when it first runs: most checks need one of them.
 """
 
 from __future__ import annotations
@@ -31,14 +32,7 @@ from veristream.ir.property import (
     kind_of,
 )
 from veristream.search.limits import Limits, Report, silent
-from veristream.search.reach.batch import batches
-from veristream.search.reach.safety import check_safety
-from veristream.search.refine.determinism import check_determinism
-from veristream.search.refine.refinement import check_refinement
-from veristream.search.runs.liveness import check_liveness
 from veristream.search.session import INTERRUPTED, peak_memory_mib
-from veristream.search.zones.runs import check_timed_runs
-from veristream.search.zones.safety import check_timed_safety, groups_of
 from veristream.verdict import Effort, Result, Unknown
 
 LOCAL_REMEDY = "--max-memory-mib raises it; --engine spark --spill DIR uses a cluster's memory and disks"
@@ -91,12 +85,18 @@ def plan_searches(network: Network, properties: Sequence[Property]) -> list[tupl
     """The searches to run, in order, each with the properties that it decides: safety first."""
     methods = [(method_for(network, one), one) for one in properties]
     safety = [one for method, one in methods if method in SHARES_ONE_SEARCH]
-    if network.timed:
-        planned = [(Method.ZONES, group) for group in groups_of(safety)]
-    else:
-        groups = [[case.property for case in batch.cases] for batch in batches(safety)]
-        planned = [(Method.STATES, group) for group in groups]
+    planned = _plan_safety(network, safety) if safety else []
     return planned + [(method, [one]) for method, one in methods if method not in SHARES_ONE_SEARCH]
+
+
+def _plan_safety(network: Network, safety: Sequence[Property]) -> list[tuple[Method, list[Property]]]:
+    if network.timed:
+        from veristream.search.zones.safety import groups_of
+
+        return [(Method.ZONES, group) for group in groups_of(safety)]
+    from veristream.search.reach.batch import batches
+
+    return [(Method.STATES, [case.property for case in batch.cases]) for batch in batches(safety)]
 
 
 def run_searches(
@@ -129,6 +129,49 @@ def not_begun(property_: Property) -> Result:
     return Result(property_.name, kind_of(property_.claim), Unknown(INTERRUPTED), effort)
 
 
+# --- The local engine -------------------------------------------------------------------------------
+
+
+def _check_states(
+    network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    from veristream.search.reach.safety import check_safety
+
+    return check_safety(network, properties, replace(limits, remedy=LOCAL_REMEDY), report)
+
+
+def _check_zones(
+    network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    from veristream.search.zones.safety import check_timed_safety
+
+    return check_timed_safety(network, properties, limits, report)
+
+
+def _check_run(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    from veristream.search.runs.liveness import check_liveness
+
+    return check_liveness(network, property_, replace(limits, remedy=LOCAL_REMEDY), report)
+
+
+def _check_timed_run(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    from veristream.search.zones.runs import check_timed_runs
+
+    return check_timed_runs(network, property_, limits, report)
+
+
+def _check_refinement(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    from veristream.search.refine.refinement import check_refinement
+
+    return check_refinement(network, property_, limits, report)
+
+
+def _check_determinism(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+    from veristream.search.refine.determinism import check_determinism
+
+    return check_determinism(network, property_, limits, report)
+
+
 def _one_by_one(check_one: CheckOne) -> Check:
     """Searches for each property by itself."""
 
@@ -140,24 +183,13 @@ def _one_by_one(check_one: CheckOne) -> Check:
     return check_all
 
 
-def _with_remedy(check_all: Check) -> Check:
-    """Searches that suggest more memory, or a cluster, when the memory is used up."""
-
-    def check_locally(
-        network: Network, properties: Sequence[Property], limits: Limits, report: Report
-    ) -> dict[str, Result]:
-        return check_all(network, properties, replace(limits, remedy=LOCAL_REMEDY), report)
-
-    return check_locally
-
-
 LOCAL: Mapping[Method, Check] = {
-    Method.STATES: _with_remedy(check_safety),
-    Method.ZONES: check_timed_safety,
-    Method.RUNS: _with_remedy(_one_by_one(check_liveness)),
-    Method.TIMED_RUNS: _one_by_one(check_timed_runs),
-    Method.REFINEMENT: _one_by_one(check_refinement),
-    Method.DETERMINISM: _one_by_one(check_determinism),
+    Method.STATES: _check_states,
+    Method.ZONES: _check_zones,
+    Method.RUNS: _one_by_one(_check_run),
+    Method.TIMED_RUNS: _one_by_one(_check_timed_run),
+    Method.REFINEMENT: _one_by_one(_check_refinement),
+    Method.DETERMINISM: _one_by_one(_check_determinism),
 }
 
 

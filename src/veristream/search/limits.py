@@ -24,6 +24,8 @@ class Limits:
     seconds_max: float | None = None
     memory_max_mib: int | None = None  # None: a share of the machine's memory
     symmetry: bool = True  # explore one of the states that differ only by a permutation of instances
+    reduction: bool = False  # explore fewer interleavings of independent actions, where that is sound
+    shortest: bool = False  # with reduction: search again in full for a shortest trace
     remedy: str = "--max-memory-mib"  # the hint in the message that the memory is used up
 
 

@@ -59,6 +59,19 @@ def spread_of(exploration: object) -> Spread | None:
     return exploration.spread if isinstance(exploration, Spreading) else None
 
 
+@runtime_checkable
+class Reducing(Protocol):
+    """An exploration that may leave steps out, by partial-order reduction."""
+
+    @property
+    def has_left_out(self) -> bool: ...
+
+
+def leaves_out(exploration: object) -> bool:
+    """Whether the exploration has left out a step so far."""
+    return isinstance(exploration, Reducing) and exploration.has_left_out
+
+
 Explored = TypeVar("Explored", bound=Advancing)
 
 
@@ -91,6 +104,7 @@ class Session(Generic[Explored]):
             self.unreduced_states,
             spread_of(self.exploration),
             frontier=counts.frontier,
+            reduced=leaves_out(self.exploration),
         )
 
     @property

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.cli.conftest import Run
-from veristream import library
+from veristream import spark
+from veristream.cli.choices import Engine, read_spark
 from veristream.cli.notices import THINGS_MAX, telling
-from veristream.cli.options import Engine, read_spark
+from veristream.cluster import names_cluster
 from veristream.search.limits import SparkOptions
-from veristream.spark import names_cluster
 
 SETTINGS = (
     "MASTER",
@@ -120,7 +120,7 @@ def test_an_unused_cluster_is_never_opened(
     def refuse(master: str | None, name: str) -> None:
         raise AssertionError("no session is needed")
 
-    monkeypatch.setattr(library, "open_session", refuse)
+    monkeypatch.setattr(spark, "open_session", refuse)
     here = json.loads(run("check", counter, "--json").stdout)
     done = run("check", counter, "--json", "--master", "spark://127.0.0.1:1")
     assert done.stderr == ""

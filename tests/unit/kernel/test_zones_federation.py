@@ -70,13 +70,16 @@ def test_subtract_from_pieces(zones: tuple[Described, ...]) -> None:
     n = zone.n
     pieces, out = room(n, n * n), room(n, n**4)
     count = subtract(closed(zone), closed(first), n, pieces)
-    left = subtract_all(pieces, count, closed(second), n, out)
+    left = subtract_all(pieces, count, closed(second), n, out, np.empty(n * n, np.int32))
     check_pieces(out[:left], zone, [first, second])
     exact = room(n, left)
-    assert subtract_all(pieces, count, closed(second), n, exact) == left
+    assert subtract_all(pieces, count, closed(second), n, exact, np.empty(n * n, np.int32)) == left
     assert np.array_equal(exact, out[:left])
     if left > 0:
-        assert subtract_all(pieces, count, closed(second), n, room(n, left - 1)) == NO_ROOM
+        assert (
+            subtract_all(pieces, count, closed(second), n, room(n, left - 1), np.empty(n * n, np.int32))
+            == NO_ROOM
+        )
 
 
 @few

@@ -53,6 +53,14 @@ def test_check_has_these_keys_and_no_others() -> None:
     assert (first["states"], first["seconds"], first["memory_mib"]) == (5, 0.25, 0.5)
 
 
+def test_a_reduced_search_says_so() -> None:
+    effort = replace(EFFORT, reduced=True)
+    document = json.loads(render_check("m.net", "local", (Result("a", "always", Holds(), effort),)))
+    (found,) = document["results"]
+    assert list(found) == [*RESULT_KEYS, "reduced"]
+    assert found["reduced"] is True
+
+
 def test_a_shared_search_tells_how_it_was_spread() -> None:
     effort = replace(EFFORT, spread=Spread(4, 1.23456, 1000, 0))
     document = json.loads(render_check("m.net", "spark", (Result("a", "always", Holds(), effort),)))

@@ -21,7 +21,7 @@ from veristream.cli.kabis.status import status
 from veristream.cli.kabis.topic import topic
 from veristream.cli.kabis.up import up
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 app.command()(up)
 app.command()(down)
 app.command()(status)

@@ -10,7 +10,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 from lark.lexer import PatternStr
 
 from veristream.errors import ModelError
-from veristream.ir.text.read_tree import Node, is_word, list_expected, load_grammar, span_of
+from veristream.ir.text.grammar import load_grammar
+from veristream.ir.text.read_tree import Node, is_word, list_expected, span_of
 from veristream.ir.text.spelling import quote, unquote
 from veristream.source import Source, Span
 

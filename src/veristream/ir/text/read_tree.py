@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from importlib.resources import files
 from typing import TypeAlias, cast
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from veristream.errors import ModelError
@@ -18,12 +17,6 @@ Branch: TypeAlias = Tree[Token] | Token
 
 _EXPECTED_MAX = 6
 CLOSED_BY = {"(": ")", "[": "]", "{": "}"}
-
-
-def load_grammar(package: str, name: str, **options: object) -> Lark:
-    """Returns the parser of a grammar file in the package."""
-    grammar = files(package).joinpath(name).read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", propagate_positions=True, maybe_placeholders=True, **options)
 
 
 def feed(state: InteractiveParser, tokens: Sequence[Token]) -> Node:

@@ -13,54 +13,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+# One statement for all names; isort would make one for each.
+# isort: off
 from veristream.languages.csp.syntax_expr import (
     Assign as Assign,
-)
-from veristream.languages.csp.syntax_expr import (
     Binary as Binary,
-)
-from veristream.languages.csp.syntax_expr import (
     BinaryOp as BinaryOp,
-)
-from veristream.languages.csp.syntax_expr import (
     Bound as Bound,
-)
-from veristream.languages.csp.syntax_expr import (
     Declare as Declare,
-)
-from veristream.languages.csp.syntax_expr import (
     Expr as Expr,
-)
-from veristream.languages.csp.syntax_expr import (
     Global as Global,
-)
-from veristream.languages.csp.syntax_expr import (
     If as If,
-)
-from veristream.languages.csp.syntax_expr import (
     Number as Number,
-)
-from veristream.languages.csp.syntax_expr import (
     Program as Program,
-)
-from veristream.languages.csp.syntax_expr import (
     Query as Query,
-)
-from veristream.languages.csp.syntax_expr import (
     QueryOp as QueryOp,
-)
-from veristream.languages.csp.syntax_expr import (
     Statement as Statement,
-)
-from veristream.languages.csp.syntax_expr import (
     Unary as Unary,
-)
-from veristream.languages.csp.syntax_expr import (
     UnaryOp as UnaryOp,
-)
-from veristream.languages.csp.syntax_expr import (
     While as While,
 )
+# isort: on
+
 from veristream.source import NOWHERE, Span
 
 # --- Events -----------------------------------------------------------------------------------------

@@ -8,84 +8,38 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+# One statement for all names; isort would make one for each.
+# isort: off
 from veristream.languages.timed.syntax_expr import (
     Assignment as Assignment,
-)
-from veristream.languages.timed.syntax_expr import (
     AssignOp as AssignOp,
-)
-from veristream.languages.timed.syntax_expr import (
     Binary as Binary,
-)
-from veristream.languages.timed.syntax_expr import (
     BinaryOp as BinaryOp,
-)
-from veristream.languages.timed.syntax_expr import (
     Call as Call,
-)
-from veristream.languages.timed.syntax_expr import (
     ChannelType as ChannelType,
-)
-from veristream.languages.timed.syntax_expr import (
     Deadlock as Deadlock,
-)
-from veristream.languages.timed.syntax_expr import (
     Expression as Expression,
-)
-from veristream.languages.timed.syntax_expr import (
     Increment as Increment,
-)
-from veristream.languages.timed.syntax_expr import (
     Index as Index,
-)
-from veristream.languages.timed.syntax_expr import (
     IntType as IntType,
-)
-from veristream.languages.timed.syntax_expr import (
     Member as Member,
-)
-from veristream.languages.timed.syntax_expr import (
     Name as Name,
-)
-from veristream.languages.timed.syntax_expr import (
     NamedType as NamedType,
-)
-from veristream.languages.timed.syntax_expr import (
     Number as Number,
-)
-from veristream.languages.timed.syntax_expr import (
     PlainType as PlainType,
-)
-from veristream.languages.timed.syntax_expr import (
     ProcessCall as ProcessCall,
-)
-from veristream.languages.timed.syntax_expr import (
     Quantified as Quantified,
-)
-from veristream.languages.timed.syntax_expr import (
     QuantifierOp as QuantifierOp,
-)
-from veristream.languages.timed.syntax_expr import (
     ScalarType as ScalarType,
-)
-from veristream.languages.timed.syntax_expr import (
     StructField as StructField,
-)
-from veristream.languages.timed.syntax_expr import (
     StructType as StructType,
-)
-from veristream.languages.timed.syntax_expr import (
     Ternary as Ternary,
-)
-from veristream.languages.timed.syntax_expr import (
     Type as Type,
-)
-from veristream.languages.timed.syntax_expr import (
     Unary as Unary,
-)
-from veristream.languages.timed.syntax_expr import (
     UnaryOp as UnaryOp,
 )
+# isort: on
+
 from veristream.source import NOWHERE, Span
 
 # Declarations

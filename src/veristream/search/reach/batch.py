@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from veristream.ir.expr import Expr, Unary
 from veristream.ir.property import Always, DeadlockFree, NonTerminating, Property, Reachable, Transition
 from veristream.ir.vacuity import antecedents
-from veristream.kernel.emit import Watch
 from veristream.kernel.load import Kernel
+from veristream.kernel.watch import Watch
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import Plan

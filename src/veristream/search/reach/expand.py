@@ -8,13 +8,13 @@ lines are prefetched before they are needed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import call_1, call_2, call_4, fetch_add, store_half, store_word
+from veristream.native.loop import loop
+from veristream.native.primitives import call_1, call_2, call_4, fetch_add, store_half, store_word
 from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
 
 # Why `expand` returns.
@@ -36,6 +36,9 @@ FLUSH = 512
 STRIDE = 16  # words between the counters of two workers, so that they share no cache line
 
 
+Table = Annotated[NDArray[np.int64], 2]
+
+
 class Code(NamedTuple):
     """Addresses of the kernel's entries; `propositions` is 0 if nothing is watched."""
 
@@ -43,6 +46,9 @@ class Code(NamedTuple):
     propositions: int
     measure: int
     terminated: int
+    reduction: int = (
+        0  # the address of the tables of partial-order reduction, if `reduced` drives the search
+    )
 
 
 class Work(NamedTuple):
@@ -63,15 +69,15 @@ class Own(NamedTuple):
     prints: NDArray[np.int64]
     sources: NDArray[np.int64]
     pending: NDArray[np.int64]  # first and end of the piece in hand
-    hits: NDArray[np.int64]  # per kind: source, target or action; -1 where there is none
+    hits: Table  # per kind: source, target or action; -1 where there is none
     tally: NDArray[np.int64]
-    goals: NDArray[np.int64]  # per measure: its goal's bit, and 1 for greatest or -1 for least
-    best: NDArray[np.int64]  # per measure: value and state, -1 where there is none
+    goals: Table  # per measure: its goal's bit, and 1 for greatest or -1 for least
+    best: Table  # per measure: value and state, -1 where there is none
     edges: NDArray[np.int64]  # addresses: first edge of a state, targets, entries; 0: not kept
 
 
-@njit(nogil=True, cache=True)
-def next_level(work):  # type: ignore[no-untyped-def]
+@loop
+def next_level(work: Work) -> int:
     """Makes the states found the level to expand; returns its size."""
     size = 0
     for arena in range(work.ends.size // STRIDE):
@@ -87,7 +93,7 @@ def next_level(work):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(nogil=True, cache=True)
+@loop
 def take(work, own, worker):  # type: ignore[no-untyped-def]
     """Takes the next piece of the level; returns False if none is left."""
     arenas = work.ends.size // STRIDE
@@ -102,14 +108,14 @@ def take(work, own, worker):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def note(own, kind, source, other):  # type: ignore[no-untyped-def]
     if own.hits[kind, 0] < 0:
         own.hits[kind, 0] = source
         own.hits[kind, 1] = other
 
 
-@njit(nogil=True, cache=True)
+@loop
 def note_bits(own, bits, first_kind, source, other):  # type: ignore[no-untyped-def]
     kind = first_kind
     while bits != 0:
@@ -119,8 +125,8 @@ def note_bits(own, bits, first_kind, source, other):  # type: ignore[no-untyped-
         kind += 1
 
 
-@njit(nogil=True, cache=True)
-def observe(code, work, own, row, source, index):  # type: ignore[no-untyped-def]
+@loop
+def observe(code: Code, work: Work, own: Own, row: int, source: int, index: int) -> None:
     """Notes which propositions hold in a new state."""
     bits = call_1(code.propositions, row)
     if bits < 0:
@@ -140,7 +146,7 @@ def observe(code, work, own, row, source, index):  # type: ignore[no-untyped-def
                 own.best[m, 1] = index
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _end(code, work, own, row, index):  # type: ignore[no-untyped-def]
     """Notes a state without a step."""
     watched = work.control[WATCH_ENDS]
@@ -150,7 +156,7 @@ def _end(code, work, own, row, index):  # type: ignore[no-untyped-def]
         note(own, DEADLOCK, index, index)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def fill(code, store, work, own):  # type: ignore[no-untyped-def]
     """Expands states of the piece in hand into the buffer; returns how many successors it holds, or -1 if
     the buffer is too small for one state."""
@@ -181,7 +187,7 @@ def fill(code, store, work, own):  # type: ignore[no-untyped-def]
     return used
 
 
-@njit(nogil=True, cache=True)
+@loop
 def keep(code, store, work, own, row, print_, source, fresh):  # type: ignore[no-untyped-def]
     """The index of the row; a new row becomes `fresh`, and is observed."""
     index = find_or_add(store, row, print_, fresh, source)
@@ -190,7 +196,7 @@ def keep(code, store, work, own, row, print_, source, fresh):  # type: ignore[no
     return index
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-def]
     """Finds or adds every successor in the buffer."""
     base = worker * work.control[ARENA_SIZE]
@@ -221,7 +227,7 @@ def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-d
     work.counts[place] = count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def hit_any(own):  # type: ignore[no-untyped-def]
     for kind in range(HIT_COUNT):
         if own.hits[kind, 0] >= 0:
@@ -229,7 +235,7 @@ def hit_any(own):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _state_count(work):  # type: ignore[no-untyped-def]
     total = 0
     for arena in range(work.ends.size // STRIDE):
@@ -237,7 +243,7 @@ def _state_count(work):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
+@loop
 def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: bool, quantum: int) -> int:
     """Expands about `quantum` states; returns why it stopped. A worker that is alone continues with the
     next level by itself, until one is wide enough to share."""

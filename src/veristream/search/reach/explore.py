@@ -12,7 +12,9 @@ from veristream.kernel.layout import Row
 from veristream.search.memory import OutOfMemoryError, Reserve, Spill, budget_bytes, reserve, spill
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
+from veristream.search.reach.reduced import expand_reduced
 from veristream.search.reach.visited import ROOT, Store, count_orbits, enter_again, find_or_add, fingerprint
+from veristream.search.reduction.tables import Tables
 from veristream.search.session import QUANTUM, Hit
 from veristream.verdict import Counts
 
@@ -64,6 +66,7 @@ class Exploration:
     arena_size: int
     pool: ThreadPoolExecutor | None
     shared_from: int = 0  # states; with fewer, one worker searches
+    tables: Tables | None = None  # of partial-order reduction; the code has their address
     hits: list[Hit] = field(default_factory=list)
     complete: bool = False
 
@@ -91,6 +94,11 @@ class Exploration:
         for own in self.own:
             bits |= int(own.tally[native.SEEN])
         return bits
+
+    @property
+    def has_left_out(self) -> bool:
+        """Whether the reduction has left out a step."""
+        return self.tables is not None and self.tables.reduced_count > 0
 
     @property
     def edge_count(self) -> int:
@@ -192,7 +200,8 @@ class Exploration:
         self.grow_table()  # room for what all threads have in flight
 
     def _turn(self, store: Store, worker: int, alone: bool, quantum: int) -> int:
-        return int(expand(self.code, store, self.work, self.own[worker], worker, alone, quantum))
+        step = expand_reduced if self.code.reduction else expand
+        return int(step(self.code, store, self.work, self.own[worker], worker, alone, quantum))
 
     def enlarge_buffers(self, worker: int = 0) -> None:
         """Makes room for more successors of one state."""

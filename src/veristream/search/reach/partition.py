@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import (
+from veristream.native.loop import loop
+from veristream.native.primitives import (
     load_half,
     load_short,
     load_word,
@@ -70,19 +70,19 @@ class Sharing(NamedTuple):
     edges: NDArray[np.int64]  # EDGE_WORDS is 0 if they are not kept
 
 
-@njit(nogil=True, cache=True)
+@loop
 def owner_of(print_: int, part_count: int) -> int:
     """The part that a fingerprint belongs to, from bits that decide neither its slot nor all of its tag."""
     return (((print_ >> 40) & 0xFFFF) * part_count) >> 16
 
 
-@njit(nogil=True, cache=True)
+@loop
 def record_size(word_count: int, edges: NDArray[np.int64]) -> int:
     """Words of a record."""
-    return word_count + 1 + (edges[EDGE_WORDS] != 0)  # type: ignore[no-any-return]
+    return word_count + 1 + (edges[EDGE_WORDS] != 0)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _keep_edge(edges, target, source, sender, entry):  # type: ignore[no-untyped-def]
     """Keeps an edge with its target."""
     count = edges[EDGE_COUNT]
@@ -93,7 +93,7 @@ def _keep_edge(edges, target, source, sender, entry):  # type: ignore[no-untyped
     edges[EDGE_COUNT] = count + 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _is_known(sharing, word_count, row, print_):  # type: ignore[no-untyped-def]
     """Whether the row was sent recently; remembers it."""
     size = word_count + 1  # the last word says that a row is there
@@ -107,7 +107,7 @@ def _is_known(sharing, word_count, row, print_):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _send(sharing, word_count, row, print_, source, owner, entry):  # type: ignore[no-untyped-def]
     """Puts the row into its owner's outbox, unless it was sent there recently."""
     keeps_edges = sharing.edges[EDGE_WORDS] != 0
@@ -126,7 +126,7 @@ def _send(sharing, word_count, row, print_, source, owner, entry):  # type: igno
     sharing.tally[SENT] += 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untyped-def]
     """Keeps or sends every successor in the buffer."""
     rows = own.out_rows.ctypes.data
@@ -161,7 +161,7 @@ def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untype
     work.counts[0] = count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _is_full(store, own, sharing):  # type: ignore[no-untyped-def]
     """Whether an outbox may not hold what the next states send."""
     room = sharing.outboxes.size // sharing.part_count // record_size(store.word_count, sharing.edges)
@@ -171,7 +171,7 @@ def _is_full(store, own, sharing):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def scatter(code: Code, store: Store, work: Work, own: Own, sharing: Sharing, quantum: int) -> int:
     """Expands about `quantum` states of the level; returns why it stopped."""
     done = 0
@@ -195,7 +195,7 @@ def scatter(code: Code, store: Store, work: Work, own: Own, sharing: Sharing, qu
     return QUANTUM
 
 
-@njit(nogil=True, cache=True)
+@loop
 def absorb(
     code: Code, store: Store, work: Work, own: Own, sharing: Sharing, records: int, count: int, sender: int
 ) -> int:
@@ -220,7 +220,7 @@ def absorb(
     return count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def restore(
     store: Store, work: Work, sharing: Sharing, rows: int, parents: int, owners: int, count: int
 ) -> int:
@@ -236,10 +236,17 @@ def restore(
     return count
 
 
-@njit(nogil=True, cache=True)
-def share(store, count, part_count, owners, places):  # type: ignore[no-untyped-def]
-    """Computes for each of the first `count` states its part and its index there."""
-    used = np.zeros(part_count, np.int64)
+@loop
+def share(
+    store: Store,
+    count: int,
+    part_count: int,
+    owners: NDArray[np.uint16],
+    places: NDArray[np.uint32],
+    used: NDArray[np.int64],
+) -> None:
+    """Computes for each of the first `count` states its part and its index there; `used` counts the
+    states of each part, and is zero at first."""
     for index in range(count):
         print_ = fingerprint(store.rows + 8 * store.word_count * index, store.word_count)
         owner = owner_of(print_, part_count)

@@ -1,6 +1,7 @@
 """Safety properties of untimed networks, by exploring states breadth-first.
 
-A hit that comes first comes at the least depth, so traces are shortest.
+A hit that comes first comes at the least depth, so traces are shortest, unless partial-order reduction
+leaves out the shortest run.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from veristream.ir.network import Network
@@ -25,15 +26,17 @@ from veristream.ir.property import (
 from veristream.ir.state import State
 from veristream.ir.symmetry import check_symmetry, real_run
 from veristream.ir.text.printer import print_expr
-from veristream.kernel.layout import Row, decode, encode
+from veristream.kernel.layout import Row, decode, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.limits import Limits, Report, count_cores
 from veristream.search.reach import expand as native
 from veristream.search.reach.batch import Batch, batches, code_of
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import SHARED_FROM, begin
+from veristream.search.reduction.relations import relate, unsupported
+from veristream.search.reduction.tables import Tables, tabulate
 from veristream.search.safety import Best, Case, SafetyClaim, Search, Watching
-from veristream.search.session import Hit
+from veristream.search.session import Hit, leaves_out
 from veristream.search.trace import action_fault, property_fault, replay
 from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
@@ -58,15 +61,25 @@ Open = Callable[[Code, Row, Batch, bool], AbstractContextManager[Exploring]]
 """Begins an exploration: the kernel's code, the initial state, what to watch, whether to use symmetry."""
 
 
-def opening_locally(limits: Limits) -> Open:
-    """Explorations in this process."""
+def opening_locally(limits: Limits, tables: Tables | None = None) -> Open:
+    """Explorations in this process, with partial-order reduction if its tables are given."""
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
-        workers, shared_from = limits.workers or count_cores(), 0 if limits.workers else SHARED_FROM
-        yield begin(code, initial, batch.plan(), workers, limits.memory_max_mib, shared_from)
+        workers, shared_from = workers_of(limits), 0 if limits.workers else SHARED_FROM
+        if tables is not None:
+            code = code._replace(reduction=tables.address)
+        plan = batch.plan()
+        exploration = begin(code, initial, plan, workers, limits.memory_max_mib, shared_from)
+        exploration.tables = tables
+        yield exploration
 
     return open_
+
+
+def workers_of(limits: Limits) -> int:
+    """How many threads search."""
+    return limits.workers or count_cores()
 
 
 def check_safety(
@@ -78,9 +91,36 @@ def check_safety(
 ) -> dict[str, Result]:
     """The results of safety properties that fit into one batch, by name."""
     (batch,) = batches(properties)
-    with opened(network, batch, (limits, report), open_ or opening_locally(limits)) as search:
+    tables = None
+    if limits.reduction and open_ is None and allows_reduction(network, batch, limits):
+        relations = relate(network, [*batch.states, *batch.premises])
+        tables = tabulate(relations, lay_out(network), workers_of(limits))
+    with opened(network, batch, (limits, report), open_ or opening_locally(limits, tables)) as search:
         search.run()
-        return search.results()
+        found = search.results()
+    again = [] if tables is None else _to_repeat(properties, found, limits)
+    if again:
+        found |= check_safety(network, again, replace(limits, reduction=False), report)
+    return found
+
+
+def allows_reduction(network: Network, batch: Batch, limits: Limits) -> bool:
+    """Whether partial-order reduction preserves all verdicts of the batch."""
+    if unsupported(network) is not None or (network.symmetries and limits.symmetry):
+        return False
+    return not batch.actions and not batch.measures
+
+
+def _to_repeat(properties: Sequence[Property], found: dict[str, Result], limits: Limits) -> list[Property]:
+    """The properties to check again in full: those whose trace might not be shortest, if that matters.
+
+    After a fault all of them: which are decided before it depends on the order of the search."""
+    verdicts = {name: result.verdict for name, result in found.items()}
+    if any(isinstance(one, Unknown) and one.fault is not None for one in verdicts.values()):
+        return list(properties)
+    traces = {name: verdict.trace for name, verdict in verdicts.items() if verdict.trace is not None}
+    longer = {name for name, trace in traces.items() if not trace.shortest}
+    return [one for one in properties if limits.shortest and one.name in longer]
 
 
 @contextmanager
@@ -109,7 +149,7 @@ class StateJudge:
     kernel: Kernel
     interpreter: Interpreter
     exploration: Exploring
-    is_reduced: bool
+    is_reduced: bool  # by symmetry
 
     def fault_at_start(self) -> Unknown | None:
         """None: an initial state has no conditions to evaluate."""
@@ -137,7 +177,7 @@ class StateJudge:
         return hit.kind
 
     def found(self, case: Case, hit: Hit) -> Verdict:
-        """The verdict with a shortest trace."""
+        """The verdict with its trace, a shortest one unless runs are left out."""
         claim = case.claim
         if isinstance(claim, Transition):
             states = self._path(hit.source)
@@ -145,7 +185,7 @@ class StateJudge:
             steps = replay(self.interpreter, states)
             return Violated("the last step violates it", Trace(steps, shortest=True))
         states = self._path(hit.source if isinstance(claim, DeadlockFree | NonTerminating) else hit.other)
-        trace = Trace(replay(self.interpreter, states), shortest=True)
+        trace = Trace(replay(self.interpreter, states), shortest=not leaves_out(self.exploration))
         self._confirm(claim, states[-1])
         match claim:
             case Reachable():

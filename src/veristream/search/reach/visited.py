@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from veristream.kernel.native import (
+from veristream.native.loop import loop
+from veristream.native.primitives import (
     call_1,
     claim,
     load_shared,
@@ -43,7 +43,7 @@ class Store(NamedTuple):
     word_count: int
 
 
-@njit(nogil=True, cache=True)
+@loop
 def fingerprint(row: int, word_count: int) -> int:
     """64 bits of the row at the address; the same on every machine and in every run."""
     h = _SEED
@@ -55,7 +55,7 @@ def fingerprint(row: int, word_count: int) -> int:
     return np.int64(h)  # type: ignore[return-value]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def same_row(left: int, right: int, word_count: int) -> bool:
     """Whether two rows are equal."""
     for k in range(word_count):
@@ -64,20 +64,20 @@ def same_row(left: int, right: int, word_count: int) -> bool:
     return True
 
 
-@njit(nogil=True, cache=True)
+@loop
 def home(print_: int, slot_count: int) -> int:
     """The slot at which the lookup of a fingerprint begins: its low half, scaled to the table's size."""
     return ((print_ & 0xFFFFFFFF) * slot_count) >> 32
 
 
-@njit(nogil=True, cache=True)
+@loop
 def expect(table: int, slot_count: int, print_: int) -> None:
     """Prefetches the cache line in which the fingerprint will be looked up."""
     prefetch(table + 8 * home(print_, slot_count))
 
 
-@njit(nogil=True, cache=True)
-def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-def]
+@loop
+def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) -> int:
     """The index of the row; a new row becomes state `fresh` with the given parent.
 
     The caller owns the index `fresh` and must use another one once it is taken.
@@ -108,8 +108,8 @@ def find_or_add(store, row, print_, fresh, parent):  # type: ignore[no-untyped-d
             position = 0
 
 
-@njit(nogil=True, cache=True)
-def count_orbits(orbit, store, first, last):  # type: ignore[no-untyped-def]
+@loop
+def count_orbits(orbit: int, store: Store, first: int, last: int) -> int:
     """How many states the canonical states first..last-1 represent."""
     total = 0
     for index in range(first, last):
@@ -117,8 +117,8 @@ def count_orbits(orbit, store, first, last):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(nogil=True, cache=True)
-def enter_again(store, first, last):  # type: ignore[no-untyped-def]
+@loop
+def enter_again(store: Store, first: int, last: int) -> None:
     """Puts states first..last-1, all different, into a new table."""
     for index in range(first, last):
         row = store.rows + 8 * store.word_count * index

@@ -10,11 +10,11 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from veristream.ir.network import Network
 from veristream.ir.property import Property, kind_of
-from veristream.kernel.native import half_at, set_word, word_at
+from veristream.native.loop import loop
+from veristream.native.primitives import half_at, set_word, word_at
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError, budget_bytes, reserve
 from veristream.search.refine.labelled import (
@@ -28,9 +28,10 @@ from veristream.search.refine.labelled import (
     WORK,
     Alphabet,
     Labelled,
+    System,
     expand_state,
 )
-from veristream.search.refine.tables import Words, address_of
+from veristream.search.refine.tables import Sequences, Words, address_of
 from veristream.search.session import Session
 from veristream.search.trace import action_fault, replay
 from veristream.verdict import Counts, Holds, Result, Trace, Unknown, Verdict, Violated
@@ -50,7 +51,7 @@ class Seen(NamedTuple):
     leads: int
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _has_two_ways(system, seen, state):  # type: ignore[no-untyped-def]
     """Whether steps of one event lead from the state to different states; notes the event."""
     for edge in range(word_at(system.first, state) - 1, word_at(system.last, state)):
@@ -63,8 +64,8 @@ def _has_two_ways(system, seen, state):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
-def _explore(system, alphabet, seen, quantum):  # type: ignore[no-untyped-def]
+@loop
+def _explore(system: System, alphabet: Sequences, seen: Seen, quantum: int) -> int:
     """Expands about `quantum` states, up to a violation; returns why it stopped."""
     counts = seen.counts
     for _ in range(quantum):

@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from veristream.ir.actions import Action, render_label
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.state import State
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import load_kernel
-from veristream.kernel.native import call_4, half_at, set_half, set_word, word_at
+from veristream.kernel.watch import Watch
+from veristream.native.loop import loop
+from veristream.native.primitives import call_4, half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.reach.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
 from veristream.search.refine.tables import (
@@ -79,7 +79,7 @@ class System(NamedTuple):
     key: int
 
 
-@njit(nogil=True, cache=True)
+@loop
 def expand_state(system, alphabet, state):  # type: ignore[no-untyped-def]
     """Finds the edges of a state, unless they are known; returns DONE or why it could not."""
     if word_at(system.first, state) != 0:
@@ -125,7 +125,7 @@ def expand_state(system, alphabet, state):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
     """The number of the event of a step in the buffer."""
     action = word_at(system.out_entries, step) & 0xFFFFFFFF
@@ -143,7 +143,7 @@ def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
     return intern(alphabet, system.key, size + taken)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def diverge(system, alphabet, state):  # type: ignore[no-untyped-def]
     """Decides whether invisible steps can continue forever from the state: whether a depth-first walk
     along them returns to its own path, or reaches a state that diverges. Returns DONE or why it could
@@ -183,7 +183,7 @@ def diverge(system, alphabet, state):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(nogil=True, cache=True)
+@loop
 def offer_of(system, offers, state):  # type: ignore[no-untyped-def]
     """The number in `offers` of what the expanded state offers; -1 if it is not stable; -2 if `offers` must
     grow first."""
@@ -193,14 +193,14 @@ def offer_of(system, offers, state):  # type: ignore[no-untyped-def]
     if not has_room(offers.counts, 1):
         return -2
     first, last = word_at(system.first, state) - 1, word_at(system.last, state)
-    events = np.empty(last - first, np.int64)
+    events = system.out_entries  # the buffer of a state's steps has room for its events too
     for edge in range(first, last):
         event = half_at(system.events, edge)
         if event == TAU:
             set_half(system.offers, state, 1)
             return -1
-        events[edge - first] = event
-    number = intern(offers, events.ctypes.data, make_set(events.ctypes.data, events.size))
+        set_word(events, edge - first, event)
+    number = intern(offers, events, make_set(events, last - first))
     if number == MISSING:
         return -2
     set_half(system.offers, state, number + 2)

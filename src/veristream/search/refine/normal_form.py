@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from veristream.kernel.native import half_at, set_half, set_word, word_at
+from veristream.native.loop import loop
+from veristream.native.primitives import half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.refine.labelled import (
     DIVERGES,
@@ -63,11 +63,12 @@ class Normal(NamedTuple):
     least: int
     stamps: int  # per state: the last tick at which it was collected
     queue: int
+    members: int  # the states of the node in hand, in ascending order
     counts: int
     depth: int  # TRACES, FAILURES or DIVERGENCES; no address
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _collect(normal, tick, size, state):  # type: ignore[no-untyped-def]
     """Puts the state into the queue unless it is there; returns the size of the queue."""
     if word_at(normal.stamps, state) == tick:
@@ -77,21 +78,21 @@ def _collect(normal, tick, size, state):  # type: ignore[no-untyped-def]
     return size + 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _next_tick(normal):  # type: ignore[no-untyped-def]
     tick = word_at(normal.counts, TICK) + 1
     set_word(normal.counts, TICK, tick)
     return tick
 
 
-@njit(nogil=True, cache=True)
+@loop
 def first_node(normal):  # type: ignore[no-untyped-def]
     """Makes the node of the empty trace; returns DONE or why it could not."""
     tick = _next_tick(normal)
     return _close(normal, tick, _collect(normal, tick, 0, 0))[0]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def find_move(normal, node, event):  # type: ignore[no-untyped-def]
     """The target of the visible event from the node; with DONE, or why it is not known."""
     key = (node << 32) | event
@@ -111,7 +112,7 @@ def find_move(normal, node, event):  # type: ignore[no-untyped-def]
     return DONE, target
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _collect_after(normal, tick, node, event):  # type: ignore[no-untyped-def]
     """Puts the targets of the event from the node's states into the queue; returns the size of the
     queue."""
@@ -125,7 +126,7 @@ def _collect_after(normal, tick, node, event):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _close(normal, tick, size):  # type: ignore[no-untyped-def]
     """The node of the queue's states and all states that invisible steps lead to from them."""
     system = normal.system
@@ -141,30 +142,32 @@ def _close(normal, tick, size):  # type: ignore[no-untyped-def]
             if half_at(system.events, edge) == TAU:
                 size = _collect(normal, tick, size, half_at(system.targets, edge))
         head += 1
-    members = np.empty(size, np.int64)
+    members = normal.members
     for k in range(size):
-        members[k] = word_at(normal.queue, k)
-        if normal.depth >= FAILURES and offer_of(system, normal.offers, members[k]) == -2:
+        state = word_at(normal.queue, k)
+        set_word(members, k, state)
+        if normal.depth >= FAILURES and offer_of(system, normal.offers, state) == -2:
             return GROW, NOWHERE
         if normal.depth == DIVERGENCES:
-            code = diverge(system, normal.alphabet, members[k])
+            code = diverge(system, normal.alphabet, state)
             if code != DONE:
                 return code, NOWHERE
-    make_set(members.ctypes.data, size)
+    make_set(members, size)
     known = word_at(normal.nodes.counts, COUNT)
-    node = intern(normal.nodes, members.ctypes.data, size)
+    node = intern(normal.nodes, members, size)
     if node == MISSING:
         return GROW, NOWHERE
     if node == known:
-        _describe(normal, node, members)
+        _describe(normal, node, size)
     return DONE, node
 
 
-@njit(nogil=True, cache=True)
-def _describe(normal, node, members):  # type: ignore[no-untyped-def]
-    """Computes what a search needs to know about a new node."""
+@loop
+def _describe(normal, node, size):  # type: ignore[no-untyped-def]
+    """Computes what a search needs to know about a new node of `size` members."""
     bits = np.int64(0)
-    for state in members:
+    for k in range(size):
+        state = word_at(normal.members, k)
         bits |= np.int64(1) << (mix(state) & 63)
         if normal.depth == DIVERGENCES and half_at(normal.system.divergence, state) == DIVERGES:
             set_half(normal.diverges, node, 1)
@@ -172,35 +175,35 @@ def _describe(normal, node, members):  # type: ignore[no-untyped-def]
     used = word_at(normal.counts, LEAST_USED)
     set_word(normal.least_first, node, used)
     if normal.depth >= FAILURES:
-        used = _add_least(normal, members, used)
+        used = _add_least(normal, size, used)
     set_word(normal.counts, LEAST_USED, used)
     set_word(normal.least_first, node + 1, used)
 
 
-@njit(nogil=True, cache=True)
-def _add_least(normal, members, used):  # type: ignore[no-untyped-def]
-    """Appends the least of the sets that the stable states offer; returns where they end."""
-    found = np.empty(members.size, np.int64)
+@loop
+def _add_least(normal, member_count, used):  # type: ignore[no-untyped-def]
+    """Appends the least of the sets that the stable members offer; returns where they end."""
+    found = normal.queue  # its states are members by now
     size = 0
-    for state in members:
-        offer = half_at(normal.system.offers, state) - 2
+    for k in range(member_count):
+        offer = half_at(normal.system.offers, word_at(normal.members, k)) - 2
         if offer >= 0:
-            found[size] = offer
+            set_word(found, size, offer)
             size += 1
-    size = make_set(found.ctypes.data, size)
+    size = make_set(found, size)
     for k in range(size):
         is_least = True
         for other in range(size):
-            if other != k and is_subset(normal.offers, found[other], found[k]):
+            if other != k and is_subset(normal.offers, word_at(found, other), word_at(found, k)):
                 is_least = False
                 break
         if is_least:
-            set_word(normal.least, used, found[k])
+            set_word(normal.least, used, word_at(found, k))
             used += 1
     return used
 
 
-@njit(nogil=True, cache=True)
+@loop
 def is_subset(sequences, left, right):  # type: ignore[no-untyped-def]
     """Whether every item of one ascending sequence is in the other."""
     pool, first = sequences.pool, sequences.first
@@ -217,7 +220,7 @@ def is_subset(sequences, left, right):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
+@loop
 def allows_offer(normal, node, offer):  # type: ignore[no-untyped-def]
     """Whether some stable state of the node offers no more than that, and so may refuse as much."""
     for k in range(word_at(normal.least_first, node), word_at(normal.least_first, node + 1)):
@@ -227,7 +230,7 @@ def allows_offer(normal, node, offer):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def covers(normal, small, large):  # type: ignore[no-untyped-def]
     """Whether the states of one node are all states of the other, so that it allows no more."""
     if word_at(normal.bits, small) & ~word_at(normal.bits, large):
@@ -243,7 +246,7 @@ class NormalForm:
         self.nodes, self.moves = SequenceTable(byte_max), MapTable()
         states = specification.native.state_room
         room = self.nodes.native.first_size
-        sizes = (4 * room, 8 * room, 8 * room, byte_max // 2, 8 * states, 8 * states)
+        sizes = (4 * room, 8 * room, 8 * room, byte_max // 2, 8 * states, 8 * states, 8 * states)
         self._reserves = [reserve(size) for size in sizes]
         self._depth = depth
         self._counts = np.zeros(NORMAL_COUNTS, np.int64)
@@ -251,7 +254,9 @@ class NormalForm:
     @property
     def native(self) -> Normal:
         """The current form for native loops."""
-        diverges, bits, least_first, least, stamps, queue = (part.address for part in self._reserves)
+        diverges, bits, least_first, least, stamps, queue, members = (
+            part.address for part in self._reserves
+        )
         return Normal(
             self.specification.native,
             self.specification.alphabet.table.native,
@@ -264,6 +269,7 @@ class NormalForm:
             least,
             stamps,
             queue,
+            members,
             address_of(self._counts),
             self._depth,
         )
@@ -286,7 +292,7 @@ class NormalForm:
 
     def least_offers(self, node: int) -> list[int]:
         """The least sets that stable states of the node offer."""
-        _, _, least_first, least, _, _ = (part.words for part in self._reserves)
+        _, _, least_first, least, _, _, _ = (part.words for part in self._reserves)
         return [int(offer) for offer in least[least_first[node] : least_first[node + 1]]]
 
     def diverges(self, node: int) -> bool:

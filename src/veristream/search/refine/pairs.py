@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from veristream.kernel.native import half_at, set_half, set_word, word_at
+from veristream.native.loop import loop
+from veristream.native.primitives import half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, Reserve, reserve
 from veristream.search.refine.labelled import (
     DIVERGES,
@@ -74,7 +74,7 @@ class Pairing(NamedTuple):
     counts: int
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _is_covered(pairing, state, node):  # type: ignore[no-untyped-def]
     """Whether the state was seen with a node that has no more states than this one."""
     other = half_at(pairing.heads, state)
@@ -87,7 +87,7 @@ def _is_covered(pairing, state, node):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
     """Adds the pair unless it is known or covered; returns DONE or GROW."""
     key = (state << 32) | node
@@ -111,7 +111,7 @@ def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _begin(pairing):  # type: ignore[no-untyped-def]
     """Adds the first pair; returns DONE or why it could not."""
     code = first_node(pairing.normal)
@@ -121,7 +121,7 @@ def _begin(pairing):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
     """How the pair itself, with an expanded state, violates the refinement; with DONE, or why it is not
     known."""
@@ -143,7 +143,7 @@ def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
     return DONE, NOT
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _follow(pairing, pair, state, node):  # type: ignore[no-untyped-def]
     """Adds the pairs after this one, up to an edge that the specification cannot follow; returns DONE or
     why it could not, and that edge or -1."""
@@ -164,14 +164,14 @@ def _follow(pairing, pair, state, node):  # type: ignore[no-untyped-def]
     return DONE, -1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _break(counts, how, pair, edge):  # type: ignore[no-untyped-def]
     set_word(counts, HOW, how)
     set_word(counts, BROKEN_PAIR, pair)
     set_word(counts, BROKEN_EDGE, edge)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _look(pairing, pair):  # type: ignore[no-untyped-def]
     """Checks one pair; returns DONE, or why it could not, or BROKEN if no nearer violation is possible."""
     counts, system, normal = pairing.counts, pairing.system, pairing.normal
@@ -200,8 +200,8 @@ def _look(pairing, pair):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@njit(nogil=True, cache=True)
-def explore_pairs(pairing, quantum):  # type: ignore[no-untyped-def]
+@loop
+def explore_pairs(pairing: Pairing, quantum: int) -> int:
     """Checks about `quantum` pairs; returns why it stopped.
 
     A step that the specification cannot do ends in the next level, so the rest of this level is checked

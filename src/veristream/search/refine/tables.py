@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import set_word, word_at
+from veristream.native.loop import loop
+from veristream.native.primitives import set_word, word_at
 from veristream.search.memory import Reserve, reserve
 
 Words = NDArray[np.int64]
@@ -48,7 +48,7 @@ class Map(NamedTuple):
     counts: int
 
 
-@njit(nogil=True, cache=True)
+@loop
 def mix(number):  # type: ignore[no-untyped-def]
     """A number with its bits mixed, for hashing."""
     h = np.uint64(number) * _K1
@@ -58,7 +58,7 @@ def mix(number):  # type: ignore[no-untyped-def]
     return np.int64(h)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def make_set(items, size):  # type: ignore[no-untyped-def]
     """Sorts the words at the address and removes duplicates; returns how many are left.
 
@@ -89,13 +89,13 @@ def make_set(items, size):  # type: ignore[no-untyped-def]
     return left
 
 
-@njit(nogil=True, cache=True)
+@loop
 def has_room(counts, wanted):  # type: ignore[no-untyped-def]
     """Whether that many more entries fit before the table must grow."""
     return word_at(counts, COUNT) + wanted <= word_at(counts, LIMIT)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _same_items(sequences, number, items, size):  # type: ignore[no-untyped-def]
     start = word_at(sequences.first, number)
     if word_at(sequences.first, number + 1) - start != size:
@@ -106,8 +106,8 @@ def _same_items(sequences, number, items, size):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
-def intern(sequences, items, size):  # type: ignore[no-untyped-def]
+@loop
+def intern(sequences: Sequences, items: int, size: int) -> int:
     """The number of the sequence of `size` words at the address `items`, which is added if it is new.
 
     The caller must have asked for room. Returns MISSING if the pool itself is full.
@@ -138,8 +138,8 @@ def intern(sequences, items, size):  # type: ignore[no-untyped-def]
     return number
 
 
-@njit(nogil=True, cache=True)
-def _enter_prints(sequences):  # type: ignore[no-untyped-def]
+@loop
+def _enter_prints(sequences: Sequences) -> None:
     """Enters all sequences into empty slots."""
     mask = sequences.slot_count - 1
     for number in range(word_at(sequences.counts, COUNT)):
@@ -149,7 +149,7 @@ def _enter_prints(sequences):  # type: ignore[no-untyped-def]
         set_word(sequences.slots, position, number + 1)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def place_of(map_, key):  # type: ignore[no-untyped-def]
     """The slot of the key, or the free slot for it."""
     mask = map_.slot_count - 1
@@ -161,7 +161,7 @@ def place_of(map_, key):  # type: ignore[no-untyped-def]
         position = (position + 1) & mask
 
 
-@njit(nogil=True, cache=True)
+@loop
 def put(map_, place, key, value):  # type: ignore[no-untyped-def]
     """Adds the key in the free slot that `place_of` returned."""
     set_word(map_.keys, place, key + 1)
@@ -169,8 +169,8 @@ def put(map_, place, key, value):  # type: ignore[no-untyped-def]
     set_word(map_.counts, COUNT, word_at(map_.counts, COUNT) + 1)
 
 
-@njit(nogil=True, cache=True)
-def _enter_keys(old, new):  # type: ignore[no-untyped-def]
+@loop
+def _enter_keys(old: Map, new: Map) -> None:
     for k in range(old.slot_count):
         found = word_at(old.keys, k)
         if found != 0:

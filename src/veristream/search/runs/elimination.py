@@ -12,20 +12,19 @@ sends other parts one word for each of their states that is affected; a wave end
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import load_short, load_word
+from veristream.native.loop import loop
+from veristream.native.primitives import load_short, load_word
 
 # What a wave does to the source of an edge.
 TRIM, REACH = range(2)
 
-# The progress of a wave: what it does, the next entry of the queue and its end, the next edge of the
-# state in
-# hand, the next state whose edges are searched for a goal.
+# The progress of a wave: what it does, the next entry of the queue and its end, the next edge of the state
+# in hand, the next state whose edges are searched for a goal.
 MODE, HEAD, TAIL, EDGE, SEEDED, WAVE_CONTROL = range(6)
 
 WAVE_OVER, WAVE_FULL = range(2)
@@ -49,7 +48,7 @@ class Wave(NamedTuple):
     outs: NDArray[np.uint32]  # steps to remaining states
     queue: NDArray[np.uint32]
     control: NDArray[np.int64]
-    outboxes: NDArray[np.int64]  # one row for each part
+    outboxes: Annotated[NDArray[np.int64], 2]  # one row for each part
     used: NDArray[np.int64]
 
 
@@ -57,7 +56,7 @@ class Goal(NamedTuple):
     """The goal of a search: an edge with a mark, or with an action of a fairness unit."""
 
     mark: int  # a bit of the entry's upper half; 0 if a unit is meant
-    of_action: NDArray[np.int64]  # per action: units as bit words
+    of_action: Annotated[NDArray[np.int64], 2]  # per action: units as bit words
     word: int
     bit: int
 
@@ -66,41 +65,44 @@ NOWHERE = Goal(0, np.zeros((1, 1), np.int64), 0, 0)
 """A goal that no edge satisfies."""
 
 
-@njit(nogil=True, cache=True)
-def sort_edges(words, owners, count, backward):  # type: ignore[no-untyped-def]
+@loop
+def sort_edges(words: int, owners: int, count: int, backward: Backward) -> None:
     """Sorts `count` edges, stored as in `partition`, by target."""
     first = backward.first
-    first[:] = 0
+    for v in range(first.size):
+        first[v] = 0
     for k in range(count):
-        first[((load_word(words + 16 * k) >> 32) & 0xFFFFFFFF) + 1] += 1
+        following = ((load_word(words + 16 * k) >> 32) & 0xFFFFFFFF) + 2
+        if following < first.size:
+            first[following] += 1
     for v in range(first.size - 1):
         first[v + 1] += first[v]
-    place = first[:-1].copy()
+    # first[v + 1] is where the edges of v begin, and moves to where they end.
     for k in range(count):
         word = load_word(words + 16 * k)
         target = (word >> 32) & 0xFFFFFFFF
-        at = place[target]
-        place[target] = at + 1
+        at = first[target + 1]
+        first[target + 1] = at + 1
         backward.sources[at] = word & 0xFFFFFFFF
         backward.owners[at] = load_short(owners + 2 * k)
         backward.entries[at] = load_word(words + 16 * k + 8)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _push(wave, state):  # type: ignore[no-untyped-def]
     wave.queue[wave.control[TAIL]] = state
     wave.control[TAIL] += 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def drop(wave, state):  # type: ignore[no-untyped-def]
     """Removes a state and queues it, so that its predecessors are told."""
     wave.left[state] = False
     _push(wave, state)
 
 
-@njit(nogil=True, cache=True)
-def touch(wave, state):  # type: ignore[no-untyped-def]
+@loop
+def touch(wave: Wave, state: int) -> None:
     """Applies the wave to a state of this part."""
     if wave.control[MODE] == TRIM:
         wave.outs[state] -= np.uint32(1)
@@ -111,14 +113,14 @@ def touch(wave, state):  # type: ignore[no-untyped-def]
         _push(wave, state)
 
 
-@njit(nogil=True, cache=True)
-def touch_all(wave, states):  # type: ignore[no-untyped-def]
+@loop
+def touch_all(wave: Wave, states: NDArray[np.int64]) -> None:
     """Applies the wave to states that other parts sent."""
     for k in range(states.size):
         touch(wave, states[k])
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _touch_source(backward, wave, edge):  # type: ignore[no-untyped-def]
     """Applies the wave to the source of an edge in any part; returns False if that part's outbox is
     full."""
@@ -133,8 +135,8 @@ def _touch_source(backward, wave, edge):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
-def begin_trim(wave):  # type: ignore[no-untyped-def]
+@loop
+def begin_trim(wave: Wave) -> None:
     """Begins with all states; those without a step are removed first."""
     wave.left[:] = True
     wave.control[:] = 0
@@ -146,8 +148,8 @@ def begin_trim(wave):  # type: ignore[no-untyped-def]
             drop(wave, v)
 
 
-@njit(nogil=True, cache=True)
-def begin_reach(wave):  # type: ignore[no-untyped-def]
+@loop
+def begin_reach(wave: Wave) -> None:
     """Begins with no state reached; `run_wave` searches for the goal."""
     wave.reached[:] = False
     wave.control[MODE] = REACH
@@ -155,8 +157,8 @@ def begin_reach(wave):  # type: ignore[no-untyped-def]
     wave.control[EDGE] = -1
 
 
-@njit(nogil=True, cache=True)
-def begin_cut(wave, spared):  # type: ignore[no-untyped-def]
+@loop
+def begin_cut(wave: Wave, spared: NDArray[np.bool_]) -> int:
     """Removes the states that were not reached and are not spared; returns how many."""
     wave.control[MODE] = TRIM
     wave.control[HEAD] = wave.control[TAIL] = 0
@@ -168,7 +170,7 @@ def begin_cut(wave, spared):  # type: ignore[no-untyped-def]
     return wave.control[TAIL]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _meets(backward, goal, edge):  # type: ignore[no-untyped-def]
     entry = backward.entries[edge]
     if goal.mark != 0:
@@ -177,7 +179,7 @@ def _meets(backward, goal, edge):  # type: ignore[no-untyped-def]
     return action < goal.of_action.shape[0] and (goal.of_action[action, goal.word] >> goal.bit) & 1 != 0
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _look_through(backward, wave, goal, quantum):  # type: ignore[no-untyped-def]
     """Searches for goal edges; returns WAVE_FULL if an outbox is full or the quantum is used up."""
     control = wave.control
@@ -196,7 +198,7 @@ def _look_through(backward, wave, goal, quantum):  # type: ignore[no-untyped-def
     return WAVE_FULL if end < wave.left.size else WAVE_OVER
 
 
-@njit(nogil=True, cache=True)
+@loop
 def run_wave(backward: Backward, wave: Wave, goal: Goal, quantum: int) -> int:
     """Continues the wave; returns WAVE_FULL if there is more to do once the outboxes are empty."""
     control = wave.control

@@ -30,6 +30,7 @@ from veristream.search.runs.graph import (
     components,
     enabled_units,
     name_steps,
+    scratch_for,
     summarise,
     taken_units,
 )
@@ -207,7 +208,7 @@ def _judge_steps(graph: Graph, system: System, candidate: FairComponent) -> Fair
     step_of = np.full(graph.targets.size, NONE, np.int64)
     capacity, count = 1024, TOO_SMALL
     while count == TOO_SMALL:
-        scratch = np.empty(capacity * system.word_count, np.int64)
+        scratch = scratch_for(capacity, system.word_count)
         arguments = (nodes[order], groups[order], candidate.found, candidate.component, scratch, step_of)
         count = int(name_steps(graph, system.letters, *arguments))
         capacity *= 4
@@ -219,7 +220,7 @@ def enabled_of(units: Units, successors: int, rows: int, width: int, nodes: Word
     capacity = 1024
     while True:
         enabled = np.zeros((nodes.size, units.weak.size), np.int64)
-        scratch = np.empty(capacity * width, np.int64)
+        scratch = scratch_for(capacity, width)
         if enabled_units(successors, rows, width, nodes, units.of_action, scratch, enabled):
             return enabled
         capacity *= 4

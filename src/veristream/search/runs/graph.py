@@ -7,13 +7,17 @@ so that a component can be decomposed again after nodes were removed from it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import call_1, call_4, word_at
+from veristream.native.loop import loop
+from veristream.native.primitives import call_1, call_4, word_at
+
+Words = NDArray[np.int64]
+Bits = Annotated[NDArray[np.int64], 2]
+"""A row of bit words for each item."""
 
 NONE = -1
 TOO_SMALL = -2
@@ -27,19 +31,37 @@ class Graph(NamedTuple):
     entries: NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
-def components(graph, nodes, region, mine, found):  # type: ignore[no-untyped-def]
+class Stacks(NamedTuple):
+    """The memory of Tarjan's algorithm: two words per node of the graph, three per node of the search."""
+
+    order: NDArray[np.int64]  # when a node was reached, -1 before
+    low: NDArray[np.int64]
+    waiting: NDArray[np.int64]  # Tarjan's stack
+    path: NDArray[np.int64]
+    turn: NDArray[np.int64]  # the next edge of each node on the path
+
+
+def components(graph: Graph, nodes: Words, region: NDArray[np.int32], mine: int, found: Words) -> int:
     """Tarjan's algorithm over the nodes v with region[v] == mine, starting from each of `nodes`.
 
     Writes the number of each node's component into `found`, counted from 0 in the order in which they are
-    completed; returns how many there are. The path is an explicit stack, without recursion.
+    completed; returns how many there are.
     """
-    size = nodes.size
-    order = np.full(graph.first.size - 1, -1, np.int64)  # when a node was reached
-    low = np.zeros(graph.first.size - 1, np.int64)
-    waiting = np.empty(size, np.int64)  # Tarjan's stack
-    path = np.empty(size, np.int64)
-    turn = np.empty(size, np.int64)  # the next edge of each node on the path
+    node_count = graph.first.size - 1
+    order = np.full(node_count, -1, np.int64)
+    stacks = Stacks(
+        order, np.zeros(node_count, np.int64), *(np.empty(nodes.size, np.int64) for _ in range(3))
+    )
+    return _components(graph, nodes, region, mine, found, stacks)
+
+
+@loop
+def _components(
+    graph: Graph, nodes: Words, region: NDArray[np.int32], mine: int, found: Words, stacks: Stacks
+) -> int:
+    """See `components`; the path is an explicit stack, without recursion."""
+    order, low = stacks.order, stacks.low
+    waiting, path, turn = stacks.waiting, stacks.path, stacks.turn
     waiting_count = path_count = reached = count = 0
     for start in nodes:
         if order[start] >= 0:
@@ -83,12 +105,25 @@ def components(graph, nodes, region, mine, found):  # type: ignore[no-untyped-de
     return count
 
 
-@njit(nogil=True, cache=True)
-def summarise(graph, nodes, found, count):  # type: ignore[no-untyped-def]
+class Summary(NamedTuple):
     """For each component: the marks on its inner edges, whether it has an inner edge, its least node."""
-    marks = np.zeros(count, np.int64)
-    cyclic = np.zeros(count, np.bool_)
-    least = np.full(count, np.int64(1) << 62, np.int64)
+
+    marks: NDArray[np.int64]
+    cyclic: NDArray[np.bool_]
+    least: NDArray[np.int64]
+
+
+def summarise(graph: Graph, nodes: Words, found: Words, count: int) -> Summary:
+    """The summary of the components that `components` found."""
+    least = np.full(count, 1 << 62, np.int64)
+    summary = Summary(np.zeros(count, np.int64), np.zeros(count, np.bool_), least)
+    _summarise(graph, nodes, found, summary)
+    return summary
+
+
+@loop
+def _summarise(graph: Graph, nodes: Words, found: Words, summary: Summary) -> None:
+    marks, cyclic, least = summary.marks, summary.cyclic, summary.least
     for node in nodes:
         component = found[node]
         least[component] = min(least[component], node)
@@ -97,20 +132,34 @@ def summarise(graph, nodes, found, count):  # type: ignore[no-untyped-def]
             if target < found.size and found[target] == component:
                 cyclic[component] = True
                 marks[component] |= graph.entries[edge] >> 32
-    return marks, cyclic, least
 
 
-@njit(nogil=True, cache=True)
-def enabled_units(successors, rows, width, nodes, units, scratch, enabled):  # type: ignore[no-untyped-def]
+class Scratch(NamedTuple):
+    """Room for the steps of one state: their rows, their actions, and whether each was taken."""
+
+    rows: NDArray[np.int64]
+    actions: NDArray[np.int64]
+    taken: NDArray[np.bool_]
+
+
+def scratch_for(capacity: int, width: int) -> Scratch:
+    """Room for `capacity` steps to rows of that width."""
+    words = np.empty(capacity * width, np.int64)
+    return Scratch(words, np.empty(capacity, np.int64), np.ones(capacity, np.bool_))
+
+
+@loop
+def enabled_units(
+    successors: int, rows: int, width: int, nodes: Words, units: Bits, scratch: Scratch, enabled: Bits
+) -> bool:
     """Writes the fairness units that each of `nodes` enables into `enabled`.
 
     `units` has a row of bit words for each action. Returns False if the scratch is too small.
     """
-    capacity = scratch.shape[0] // width
-    actions = np.empty(capacity, np.int64)
+    actions = scratch.actions
     for k in range(nodes.size):
         row = rows + 8 * width * nodes[k]
-        count = call_4(successors, row, scratch.ctypes.data, actions.ctypes.data, capacity)
+        count = call_4(successors, row, scratch.rows.ctypes.data, actions.ctypes.data, actions.size)
         if count < 0:
             return False
         for step in range(count):
@@ -119,8 +168,10 @@ def enabled_units(successors, rows, width, nodes, units, scratch, enabled):  # t
     return True
 
 
-@njit(nogil=True, cache=True)
-def taken_units(graph, nodes, found, component, units, taken):  # type: ignore[no-untyped-def]
+@loop
+def taken_units(
+    graph: Graph, nodes: Words, found: Words, component: int, units: Bits, taken: Words
+) -> None:
     """Writes the fairness units with an action on an inner edge of the component into `taken`."""
     for node in nodes:
         for edge in range(graph.first[node], graph.first[node + 1]):
@@ -144,29 +195,46 @@ class Letters(NamedTuple):
     negative: NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
-def name_steps(graph, letters, nodes, groups, found, component, scratch, named):  # type: ignore[no-untyped-def]
+@loop
+def _all(taken, count):  # type: ignore[no-untyped-def]
+    for step in range(count):
+        if not taken[step]:
+            return False
+    return True
+
+
+@loop
+def name_steps(
+    graph: Graph,
+    letters: Letters,
+    nodes: Words,
+    groups: Words,
+    found: Words,
+    component: int,
+    scratch: Scratch,
+    named: Words,
+) -> int:
     """Writes the number of the step that each inner edge of the component represents into `named`.
 
     `nodes` come in groups of one state of the system each. Steps are numbered from 0, consecutively for
     each state. Returns how many there are; NONE if one is on no inner edge, so that the component is not
     closed; TOO_SMALL if the scratch is too small.
     """
-    capacity = scratch.shape[0] // letters.width
-    actions = np.empty(capacity, np.int64)
-    taken = np.ones(capacity, np.bool_)
+    actions, taken = scratch.actions, scratch.taken
     base = count = 0
     bits = np.int64(0)
     for k in range(nodes.size):
         row = letters.rows + 8 * letters.width * nodes[k]
         if k == 0 or groups[k] != groups[k - 1]:
-            if not taken[:count].all():
+            if not _all(taken, count):
                 return NONE
             base += count
-            count = call_4(letters.successors, row, scratch.ctypes.data, actions.ctypes.data, capacity)
+            steps = scratch.rows.ctypes.data
+            count = call_4(letters.successors, row, steps, actions.ctypes.data, actions.size)
             if count < 0:
                 return TOO_SMALL
-            taken[:count] = False
+            for step in range(count):
+                taken[step] = False
             bits = call_1(letters.propositions, row) & 0xFFFFFFFF
         state = word_at(row, letters.width - 1)
         edge = graph.first[nodes[k]]
@@ -180,19 +248,34 @@ def name_steps(graph, letters, nodes, groups, found, component, scratch, named):
                         taken[step] = True
                         named[edge] = base + step
                     edge += 1
-    return base + count if taken[:count].all() else NONE
+    return base + count if _all(taken, count) else NONE
 
 
-@njit(nogil=True, cache=True)
-def nearest(graph, found, component, start, goal, came):  # type: ignore[no-untyped-def]
+def nearest(
+    graph: Graph, found: Words, component: int, start: int, goal: NDArray[np.bool_], came: Words
+) -> int:
     """Breadth-first inside the component from `start` to the nearest edge with goal[edge].
 
-    Returns that edge, or NONE; came[v] is the edge by which v was reached, NONE for `start`.
+    Returns that edge, or NONE; came[v] is the edge by which v was reached, NONE for `start`, -2 where a
+    node was not reached.
     """
-    queue = [start]
+    return _nearest(graph, found, component, start, goal, came, np.empty(came.size, np.int64))
+
+
+@loop
+def _nearest(
+    graph: Graph,
+    found: Words,
+    component: int,
+    start: int,
+    goal: NDArray[np.bool_],
+    came: Words,
+    queue: Words,
+) -> int:
+    queue[0] = start
     came[start] = NONE
-    head = 0
-    while head < len(queue):
+    head, tail = 0, 1
+    while head < tail:
         node = queue[head]
         head += 1
         for edge in range(graph.first[node], graph.first[node + 1]):
@@ -203,12 +286,13 @@ def nearest(graph, found, component, start, goal, came):  # type: ignore[no-unty
                 return edge
             if came[target] == -2:
                 came[target] = edge
-                queue.append(target)
+                queue[tail] = target
+                tail += 1
     return NONE
 
 
-@njit(nogil=True, cache=True)
-def source_of(graph, edge):  # type: ignore[no-untyped-def]
+@loop
+def source_of(graph: Graph, edge: int) -> int:
     """The source of the edge, by bisection."""
     low, high = 0, graph.first.size - 1
     while high - low > 1:

@@ -26,10 +26,9 @@ from veristream.ir.property import (
 )
 from veristream.ir.state import State
 from veristream.ir.vacuity import antecedents
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, decode, encode
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.kernel.product import STUTTER, WATCH_FAILED, Monitor
+from veristream.kernel.watch import STUTTER, WATCH_FAILED, Monitor, Watch
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import Plan, begin

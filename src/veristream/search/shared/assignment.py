@@ -11,9 +11,9 @@ from veristream.ir.property import Property
 from veristream.ir.state import initial_state
 from veristream.ir.text.printer import print_network
 from veristream.ir.text.read import read_network
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel
+from veristream.kernel.watch import Watch
 from veristream.search.reach.batch import Batch, batches, code_of
 from veristream.search.shared.contract import SharedPart
 from veristream.search.shared.state_part import Part

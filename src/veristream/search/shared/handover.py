@@ -167,7 +167,9 @@ def give(local: Exploration, mark: Mark, recipient: Recipient) -> Callable[[int]
     function from local to global indices."""
     count, width = mark.states, local.word_count
     owners, places = np.zeros(count, np.uint16), np.zeros(count, np.uint32)
-    share(local.store(), count, recipient.part_count, owners, places)
+    share(
+        local.store(), count, recipient.part_count, owners, places, np.zeros(recipient.part_count, np.int64)
+    )
     rows = local.memory.rows.words[: count * width].reshape(-1, width)
     parents = local.memory.parents.words.view(np.uint32)[:count]
     known = np.where(parents == ROOT, 0, parents)

@@ -17,7 +17,7 @@ import numpy as np
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property, TemporalUnary, kind_of
 from veristream.ir.text.printer import print_network
-from veristream.kernel.emit import Watch
+from veristream.kernel.watch import Watch
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import MIB, OutOfMemoryError, default_budget_mib
 from veristream.search.reach.explore import Exploration
@@ -264,7 +264,8 @@ class SharedLook:
         """Tells the parts which of their states the driver has explored."""
         count, width = exploration.state_count, exploration.word_count
         owners, places = np.zeros(count, np.uint16), np.zeros(count, np.uint32)
-        share_out(exploration.store(), count, self.crew.part_count, owners, places)
+        used = np.zeros(self.crew.part_count, np.int64)
+        share_out(exploration.store(), count, self.crew.part_count, owners, places, used)
         rows = exploration.memory.rows.words[: count * width].reshape(-1, width)
         for part in range(self.crew.part_count):
             mine = np.flatnonzero(owners == part)

@@ -408,7 +408,7 @@ class SparkJobs:
         self._run(lambda: [data.count()])
         # A union passes RDDs through Python if their serialisers differ from the first one's. This one is
         # that of a shuffle's result, and it reads both.
-        serializer = BatchedSerializer(CPickleSerializer())  # type: ignore[no-untyped-call]
+        serializer = BatchedSerializer(CPickleSerializer())
         return RDD(data._jrdd, self.context, serializer)
 
     def _run(self, job: Callable[[], list[Answer]]) -> list[Answer]:

@@ -8,21 +8,20 @@ memory, so that the path to each can be reconstructed.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half, store_half
-from veristream.kernel.zones import INFINITY, copy, includes, is_unbounded, native
+from veristream.kernel.zones import INFINITY, Zone, copy, includes, is_unbounded
+from veristream.native.loop import loop
+from veristream.native.primitives import call_1, call_2, call_4, load_half, store_half
 from veristream.search.reach.partition import owner_of
 from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
 from veristream.search.zones.partition import (
     COMING,
     LEVEL_END,
     ZoneSharing,
-    borrow_sharing,
     record_words,
     send_zone,
 )
@@ -32,10 +31,7 @@ from veristream.search.zones.steps import (
     Scratch,
     Shape,
     TimedCode,
-    borrow_scratch,
-    borrow_shape,
     enter,
-    inlined,
     is_still,
     leaving,
     normalise,
@@ -57,6 +53,8 @@ BEYOND = INFINITY - 1
 
 COVERED = 1
 NONE = 0xFFFFFFFF
+
+Words = NDArray[np.int64]
 
 # What a watched part may require of deadlocks.
 NOT_ASKED, ALIVE, DEAD = -1, 0, 1
@@ -90,54 +88,22 @@ class Watched(NamedTuple):
     clocks: NDArray[np.int64]  # per measure: the clock, 0 if it is a value
     signs: NDArray[np.int64]  # per measure: 1 for the greatest, -1 for the least
     open: NDArray[np.int64]  # per case: 1 while it is not decided
-    hits: NDArray[np.int64]  # per case: node, part; -1 if there is none
-    best: NDArray[np.int64]  # per measure: value, node, part; node -1 if there is none
+    hits: Annotated[Words, 2]  # per case: node, part; -1 if there is none
+    best: Annotated[Words, 2]  # per measure: value, node, part; node -1 if there is none
     fault: NDArray[np.int64]  # node, and the action if one failed
 
 
-@njit(nogil=True, cache=True)
-def borrow_nodes(nodes):  # type: ignore[no-untyped-def]
-    """The nodes with borrowed arrays, for a loop that its caller outlives."""
-    return Nodes(
-        borrowed(nodes.zones),
-        borrowed(nodes.states),
-        borrowed(nodes.following),
-        borrowed(nodes.parents),
-        borrowed(nodes.entries),
-        borrowed(nodes.depths),
-        borrowed(nodes.flags),
-    )
-
-
-@njit(nogil=True, cache=True)
-def borrow_watched(watched):  # type: ignore[no-untyped-def]
-    """The watched parts with borrowed arrays."""
-    return Watched(
-        borrowed(watched.cases),
-        borrowed(watched.bits),
-        borrowed(watched.timed),
-        borrowed(watched.deadlocks),
-        borrowed(watched.measures),
-        borrowed(watched.clocks),
-        borrowed(watched.signs),
-        borrowed(watched.open),
-        borrowed(watched.hits),
-        borrowed(watched.best),
-        borrowed(watched.fault),
-    )
-
-
-@inlined
+@loop
 def _zone_of(nodes, node, n):  # type: ignore[no-untyped-def]
     return nodes.zones[node * n * n : (node + 1) * n * n]
 
 
-@inlined
+@loop
 def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
     return store.rows + 8 * store.word_count * np.int64(nodes.states[node])
 
 
-@inlined
+@loop
 def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-untyped-def]
     """Whether a node of the chain includes the zone; removes the nodes that the zone includes."""
     before = NONE
@@ -160,7 +126,7 @@ def _covered(nodes, tally, n, head_address, zone, depth):  # type: ignore[no-unt
     return False
 
 
-@inlined
+@loop
 def add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
     """The node of the zone in the state at `row`; -1 if another node includes it."""
     fresh = tally[DISCRETE]
@@ -184,7 +150,7 @@ def add_zone(store, nodes, tally, n, row, print_, zone, parent, entry, depth):  
     return node
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _note(code, shape, watched, row, node, part, zone, still):  # type: ignore[no-untyped-def]
     """Notes that a part was found with the given clock values; returns False if its measure fails."""
     case = watched.cases[part]
@@ -214,14 +180,14 @@ def _note(code, shape, watched, row, node, part, zone, still):  # type: ignore[n
     return True
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _blame(watched, node, action):  # type: ignore[no-untyped-def]
     if watched.fault[0] < 0:
         watched.fault[0] = node
         watched.fault[1] = action
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _observe_zone(code, shape, scratch, watched, row, node, zone):  # type: ignore[no-untyped-def]
     """Notes which parts hold in a new node, except those that mention deadlocks."""
     if watched.cases.size == 0:
@@ -249,7 +215,7 @@ def _observe_zone(code, shape, scratch, watched, row, node, zone):  # type: igno
             _blame(watched, node, -1)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # type: ignore[no-untyped-def]
     """Notes the parts that mention deadlocks, once the `count` steps are known; False if there is no
     room."""
@@ -284,10 +250,12 @@ def _ask_deadlocks(code, shape, scratch, watched, row, node, zone, count):  # ty
     return True
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _alive(shape, scratch, dead):  # type: ignore[no-untyped-def]
     """The scratch's zone without its `dead` pieces, as pieces; their number, or -1."""
-    saved = scratch.pieces[:dead].copy()
+    saved = scratch.ready  # no step is being taken
+    for k in range(dead):
+        copy(scratch.pieces[k], saved[k], shape.n)
     copy(scratch.zone, scratch.pieces[0], shape.n)
     left = 1
     for k in range(dead):
@@ -298,8 +266,22 @@ def _alive(shape, scratch, dead):  # type: ignore[no-untyped-def]
     return left
 
 
-@inlined
-def keep_zone(code, shape, store, nodes, tally, scratch, watched, row, print_, zone, parent, entry, depth):  # type: ignore[no-untyped-def]
+@loop
+def keep_zone(
+    code: TimedCode,
+    shape: Shape,
+    store: Store,
+    nodes: Nodes,
+    tally: Words,
+    scratch: Scratch,
+    watched: Watched,
+    row: int,
+    print_: int,
+    zone: Zone,
+    parent: int,
+    entry: int,
+    depth: int,
+) -> int:
     """The node of the zone in the state at `row`, with all watched parts tested; -1 if another node
     includes it."""
     node = add_zone(store, nodes, tally, shape.n, row, print_, zone, parent, entry, depth)
@@ -308,7 +290,7 @@ def keep_zone(code, shape, store, nodes, tally, scratch, watched, row, print_, z
     return node
 
 
-@inlined
+@loop
 def _take_step(code, shape, store, nodes, tally, scratch, watched, sharing, node, k):  # type: ignore[no-untyped-def]
     """Keeps the result of step k from the scratch's zone, which satisfies its bounds, or sends it to its
     owner; returns what is missing, FAULT if the step fails, else QUANTUM."""
@@ -337,14 +319,30 @@ def _take_step(code, shape, store, nodes, tally, scratch, watched, sharing, node
                     return NEED_OUTBOX
                 continue
         added = keep_zone(
-            code, shape, store, nodes, tally, scratch, watched, row, print_, zone, node, entry, depth
+            code, shape, store, nodes, tally, scratch, watched, row, print_, zone, node, entry, int(depth)
         )
         if sharing is not None and added >= 0:
             sharing.owners[added] = sharing.part
     return QUANTUM
 
 
-@inlined
+@loop
+def _asks_deadlocks(watched):  # type: ignore[no-untyped-def]
+    for part in range(watched.deadlocks.size):
+        if watched.deadlocks[part] != NOT_ASKED:
+            return True
+    return False
+
+
+@loop
+def _has_hit(watched):  # type: ignore[no-untyped-def]
+    for case in range(watched.hits.shape[0]):
+        if watched.hits[case, 0] >= 0:
+            return True
+    return False
+
+
+@loop
 def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, node):  # type: ignore[no-untyped-def]
     """Finds all successors of a node; returns what is missing, or QUANTUM."""
     row = _row_of(store, nodes, node)
@@ -353,7 +351,7 @@ def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, no
     if count < 0:
         return NEED_BUFFER
     zone = _zone_of(nodes, node, shape.n)
-    asks = (watched.deadlocks != NOT_ASKED).any()
+    asks = _asks_deadlocks(watched)
     for k in range(count):
         left = leaving(code, shape, scratch, zone, count, k)
         if left < 0:
@@ -374,7 +372,7 @@ def _expand_node(code, shape, store, nodes, tally, scratch, watched, sharing, no
     return QUANTUM
 
 
-@inlined
+@loop
 def _expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum):  # type: ignore[no-untyped-def]
     """Expands at most `quantum` nodes, of one level if zones are shared; returns why it stopped.
 
@@ -385,7 +383,7 @@ def _expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum
         last = tally[NODES]
         if sharing is not None:
             last = sharing.tally[LEVEL_END]
-        elif (watched.hits[:, 0] >= 0).any():
+        elif _has_hit(watched):
             return HIT
         node = tally[EXPANDED]
         if node == last:
@@ -407,7 +405,7 @@ def _expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum
     return QUANTUM
 
 
-@native
+@loop
 def expand_zones(
     code: TimedCode,
     shape: Shape,
@@ -419,12 +417,10 @@ def expand_zones(
     quantum: int,
 ) -> int:
     """Expands at most `quantum` nodes; returns why it stopped."""
-    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
-    nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
     return int(_expand(code, shape, store, nodes, tally, scratch, watched, None, quantum))
 
 
-@native
+@loop
 def scatter_zones(
     code: TimedCode,
     shape: Shape,
@@ -437,13 +433,10 @@ def scatter_zones(
     quantum: int,
 ) -> int:
     """Expands at most `quantum` nodes of a part's level; returns why it stopped."""
-    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
-    nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
-    sharing = borrow_sharing(sharing)
     return int(_expand(code, shape, store, nodes, tally, scratch, watched, sharing, quantum))
 
 
-@native
+@loop
 def absorb_zones(
     code: TimedCode,
     shape: Shape,
@@ -460,8 +453,6 @@ def absorb_zones(
 ) -> int:
     """Keeps the new ones of the zones that another part sent, while there is room; returns how many records
     are processed. `words` and `bounds` are the same memory, and `taken` records were processed before."""
-    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
-    nodes, watched = borrow_nodes(nodes), borrow_watched(watched)
     n, word_count = shape.n, store.word_count
     size = record_words(word_count, n)
     depth = sharing.tally[COMING]

@@ -15,9 +15,9 @@ from veristream.ir.clock_bounds import NEVER, ClockBounds
 from veristream.ir.clocks import count_clocks
 from veristream.ir.network import Network
 from veristream.kernel.clocks import bound_count, clock_word_count, invariant_count_max
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import Row
 from veristream.kernel.load import Kernel
+from veristream.kernel.watch import Watch
 from veristream.kernel.zones import set_zero
 from veristream.search.memory import OutOfMemoryError, Reserve, budget_bytes, reserve
 from veristream.search.reach.explore import LOAD_MAX, SLOTS_MAX
@@ -149,6 +149,7 @@ def scratch_of(shape: Shape, network: Network, watch: Watch, capacity: int, piec
         np.zeros((pieces, n * n), np.int32),
         np.zeros((pieces, n * n), np.int32),
         np.zeros((cuts, n * n), np.int32),
+        np.zeros(n * n, np.int32),
     )
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import borrowed, load_word
 from veristream.kernel.zones import includes
+from veristream.native.loop import loop
+from veristream.native.primitives import load_word
 from veristream.search.reach.visited import same_row
 
 # Counters of a part; the last two are the end of its level, and the depth of the zones that arrive.
@@ -39,35 +39,19 @@ class ZoneSharing(NamedTuple):
     tally: NDArray[np.int64]
 
 
-@njit(nogil=True, cache=True)
-def borrow_sharing(sharing):  # type: ignore[no-untyped-def]
-    """The sharing with borrowed arrays, for a loop that its caller outlives."""
-    return ZoneSharing(
-        sharing.part,
-        sharing.part_count,
-        borrowed(sharing.owners),
-        borrowed(sharing.outboxes),
-        borrowed(sharing.outbox_bounds),
-        borrowed(sharing.used),
-        borrowed(sharing.lately),
-        borrowed(sharing.lately_bounds),
-        borrowed(sharing.tally),
-    )
-
-
-@njit(nogil=True, cache=True)
+@loop
 def zone_words(n: int) -> int:
     """The words that a zone takes."""
     return (n * n + 1) >> 1
 
 
-@njit(nogil=True, cache=True)
+@loop
 def record_words(word_count: int, n: int) -> int:
     """The words of a record."""
     return word_count + zone_words(n) + 2
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _write(words, bounds, at, word_count, n, row, zone):  # type: ignore[no-untyped-def]
     """Writes a row and a zone from the numbered word on."""
     for k in range(word_count):
@@ -77,7 +61,7 @@ def _write(words, bounds, at, word_count, n, row, zone):  # type: ignore[no-unty
         bounds[first + k] = zone[k]
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _is_known(sharing, word_count, n, row, print_, zone):  # type: ignore[no-untyped-def]
     """Whether a zone that includes this one was sent recently; remembers this one if not."""
     size = word_count + zone_words(n) + 1  # the last word says that something is there
@@ -94,7 +78,7 @@ def _is_known(sharing, word_count, n, row, print_, zone):  # type: ignore[no-unt
     return False
 
 
-@njit(nogil=True, cache=True)
+@loop
 def send_zone(sharing, word_count, n, row, print_, zone, parent, entry, owner):  # type: ignore[no-untyped-def]
     """Puts the zone into its owner's outbox, unless one that includes it was sent recently; returns False
     if there is no room."""

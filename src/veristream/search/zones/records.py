@@ -11,7 +11,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from veristream.kernel.zones import native
+from veristream.native.loop import loop
 from veristream.search.reach.visited import Store, fingerprint
 from veristream.search.zones.expand import DISCRETE, NODE_LIMIT, NODES, TABLE_LIMIT, Nodes, add_zone
 from veristream.search.zones.explore import ZoneExploration
@@ -47,7 +47,7 @@ def saved_words(word_count: int, n: int) -> int:
     return int(record_words(word_count, n)) + 1
 
 
-@native
+@loop
 def restore_zones(
     store: Store,
     nodes: Nodes,

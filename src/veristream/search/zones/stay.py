@@ -14,23 +14,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from veristream.kernel.native import borrowed, call_1, call_2, call_4, load_half, load_word, store_half
 from veristream.kernel.zones import (
+    Zone,
     copy,
     includes,
     intersect,
     is_unbounded,
-    native,
     relax_lower,
     relax_upper,
     set_universe,
     up,
 )
+from veristream.native.loop import loop
+from veristream.native.primitives import call_1, call_2, call_4, load_half, load_word, store_half
 from veristream.search.reach.visited import ROOT, Store, find_or_add, fingerprint
-from veristream.search.zones.expand import NONE, Nodes, borrow_nodes
+from veristream.search.zones.expand import NONE, Nodes, Words
 from veristream.search.zones.steps import (
     EMPTY,
     ENTERED,
@@ -38,11 +38,8 @@ from veristream.search.zones.steps import (
     Scratch,
     Shape,
     TimedCode,
-    borrow_scratch,
-    borrow_shape,
     constrain_all,
     enter,
-    inlined,
     is_still,
     leaving,
     normalise,
@@ -84,18 +81,18 @@ class Trees(NamedTuple):
     row: NDArray[np.int64]
 
 
-@inlined
+@loop
 def _zone_of(nodes, node, n):  # type: ignore[no-untyped-def]
     return nodes.zones[node * n * n : (node + 1) * n * n]
 
 
-@inlined
+@loop
 def _row_of(store, nodes, node):  # type: ignore[no-untyped-def]
     """The discrete state of a node, with its part as the last word."""
     return store.rows + 8 * store.word_count * np.int64(nodes.states[node])
 
 
-@inlined
+@loop
 def within(code, shape, scratch, parts, row, part, zone):  # type: ignore[no-untyped-def]
     """Restricts the zone to the part; the condition on variables must hold."""
     if not parts.timed[part]:
@@ -103,8 +100,17 @@ def within(code, shape, scratch, parts, row, part, zone):  # type: ignore[no-unt
     return tested(code, shape, scratch, row, part, zone)
 
 
-@inlined
-def settle(code, shape, scratch, parts, row, part, zone, waited):  # type: ignore[no-untyped-def]
+@loop
+def settle(
+    code: TimedCode,
+    shape: Shape,
+    scratch: Scratch,
+    parts: Parts,
+    row: int,
+    part: int,
+    zone: Zone,
+    waited: bool,
+) -> int:
     """The zone on entering the part and then waiting there: EMPTY, ENTERED or FAILED.
 
     With `waited` the zone need not be in the part yet, but enters it at once by waiting.
@@ -125,7 +131,7 @@ def settle(code, shape, scratch, parts, row, part, zone, waited):  # type: ignor
     return within(code, shape, scratch, parts, row, part, zone)
 
 
-@inlined
+@loop
 def _add(code, shape, store, trees, tally, scratch, row, part, parent, entry):  # type: ignore[no-untyped-def]
     """Adds the settled zone in the scratch as new nodes, to be expanded next; False if there is no room."""
     count = normalise(code, shape, scratch, row, scratch.zone)
@@ -156,8 +162,19 @@ def _add(code, shape, store, trees, tally, scratch, row, part, parent, entry):  
     return True
 
 
-@njit(nogil=True, cache=True)
-def add_root(code, shape, store, trees, tally, scratch, parts, row, zone, origin):  # type: ignore[no-untyped-def]
+@loop
+def add_root(
+    code: TimedCode,
+    shape: Shape,
+    store: Store,
+    trees: Trees,
+    tally: Words,
+    scratch: Scratch,
+    parts: Parts,
+    row: int,
+    zone: Zone,
+    origin: int,
+) -> bool:
     """Adds the zone in every part that holds, as the beginning of runs; False if there is no room."""
     bits = call_1(code.propositions, row)
     if bits < 0:
@@ -179,7 +196,7 @@ def add_root(code, shape, store, trees, tally, scratch, parts, row, zone, origin
     return True
 
 
-@inlined
+@loop
 def _compare(shape, store, nodes, tally, node):  # type: ignore[no-untyped-def]
     """Compares a new node with those of the same state and part: DROPPED, ON_THE_WAY if it must be
     searched, or DONE if it closes a cycle."""
@@ -204,7 +221,7 @@ def _compare(shape, store, nodes, tally, node):  # type: ignore[no-untyped-def]
     return ON_THE_WAY
 
 
-@inlined
+@loop
 def _link(store, nodes, node):  # type: ignore[no-untyped-def]
     head = store.parents + 4 * np.int64(nodes.states[node])
     nodes.following[node] = load_half(head)
@@ -212,8 +229,18 @@ def _link(store, nodes, node):  # type: ignore[no-untyped-def]
     nodes.flags[node] = ON_THE_WAY
 
 
-@njit(nogil=True, cache=True)
-def ends(code, shape, scratch, parts, row, bits, still, zone, count):  # type: ignore[no-untyped-def]
+@loop
+def ends(
+    code: TimedCode,
+    shape: Shape,
+    scratch: Scratch,
+    parts: Parts,
+    row: int,
+    bits: int,
+    still: int,
+    zone: Zone,
+    count: int,
+) -> int:
     """How a run that has reached the zone may end there; -1 if there is not enough room, BROKEN if the
     condition cannot be evaluated."""
     n = shape.n
@@ -241,8 +268,10 @@ def ends(code, shape, scratch, parts, row, bits, still, zone, count):  # type: i
     return STUCK if left > 0 else NO_END
 
 
-@inlined
-def cross(code, shape, scratch, parts, row, part, side):  # type: ignore[no-untyped-def]
+@loop
+def cross(
+    code: TimedCode, shape: Shape, scratch: Scratch, parts: Parts, row: int, part: int, side: int
+) -> int:
     """Enters another part by waiting from the scratch's zone, which has left its own part.
 
     On side 0 the moment at which the first part ends is in the second; on side 1 the last moment of the
@@ -263,7 +292,7 @@ def cross(code, shape, scratch, parts, row, part, side):  # type: ignore[no-unty
     return settle(code, shape, scratch, parts, row, part, scratch.zone, True)
 
 
-@inlined
+@loop
 def _cross_all(code, shape, store, trees, tally, scratch, parts, row, bits, node):  # type: ignore[no-untyped-def]
     """Adds the nodes that waiting reaches in other parts; returns what is missing, or QUANTUM."""
     n = shape.n
@@ -284,7 +313,7 @@ def _cross_all(code, shape, store, trees, tally, scratch, parts, row, bits, node
     return QUANTUM
 
 
-@inlined
+@loop
 def _blame(tally, node, action):  # type: ignore[no-untyped-def]
     """Notes that the action fails in the node, or the state itself if the action is -1."""
     tally[FAULT_NODE] = node
@@ -292,7 +321,7 @@ def _blame(tally, node, action):  # type: ignore[no-untyped-def]
     return FAULT
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _fails(code, shape, scratch, tally, zone, node, count):  # type: ignore[no-untyped-def]
     """Notes one of the `count` actions that fails in the zone; returns what is missing, or QUANTUM."""
     for k in range(count):
@@ -305,7 +334,7 @@ def _fails(code, shape, scratch, tally, zone, node, count):  # type: ignore[no-u
     return QUANTUM
 
 
-@njit(nogil=True, cache=True)
+@loop
 def _exists(code, shape, scratch, left, target):  # type: ignore[no-untyped-def]
     """Whether the invariants at the target let a step from one of the `left` ready pieces happen."""
     for piece in range(left):
@@ -316,7 +345,7 @@ def _exists(code, shape, scratch, left, target):  # type: ignore[no-untyped-def]
     return False
 
 
-@inlined
+@loop
 def _step_all(code, shape, store, trees, tally, scratch, parts, node, count):  # type: ignore[no-untyped-def]
     """Adds the nodes that the `count` steps lead to; returns what is missing, or QUANTUM."""
     zone = _zone_of(trees.nodes, node, shape.n)
@@ -355,7 +384,7 @@ def _step_all(code, shape, store, trees, tally, scratch, parts, node, count):  #
     return QUANTUM
 
 
-@inlined
+@loop
 def _search_node(code, shape, store, trees, tally, scratch, parts, node):  # type: ignore[no-untyped-def]
     """Expands a node; returns why the search must stop, or QUANTUM."""
     row = _row_of(store, trees.nodes, node)
@@ -390,7 +419,7 @@ def _search_node(code, shape, store, trees, tally, scratch, parts, node):  # typ
     return missing
 
 
-@native
+@loop
 def search_runs(
     code: TimedCode,
     shape: Shape,
@@ -402,9 +431,6 @@ def search_runs(
     quantum: int,
 ) -> int:
     """Expands at most `quantum` pending nodes; returns why it stopped."""
-    shape, scratch = borrow_shape(shape), borrow_scratch(scratch)
-    trees = Trees(borrow_nodes(trees.nodes), borrowed(trees.pending), borrowed(trees.row))
-    parts = Parts(borrowed(parts.bits), borrowed(parts.timed), parts.stay_count)
     nodes = trees.nodes
     for _ in range(quantum):
         if tally[PENDING] == 0:

@@ -7,18 +7,17 @@ searched.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from veristream.kernel.clocks import NO_DELAY
 from veristream.kernel.extrapolate import extrapolate_lu
 from veristream.kernel.federation import NO_ROOM, subtract_all
-from veristream.kernel.native import borrowed, call_2, call_3, call_4, load_word
 from veristream.kernel.zones import (
     INFINITY,
+    Zone,
     complement,
     constrain,
     copy,
@@ -28,11 +27,13 @@ from veristream.kernel.zones import (
     set_universe,
     up_within,
 )
-
-inlined = njit(nogil=True, cache=True, inline="always")
-"""For parts of the loops: passing a scratch with all its arrays takes longer than most steps."""
+from veristream.native.loop import loop
+from veristream.native.primitives import call_2, call_3, call_4, load_word
 
 EMPTY, ENTERED, FAILED = range(3)
+
+Bounds = Annotated[NDArray[np.int32], 2]
+"""Rows of numbers that are bounds, or zones."""
 
 
 class TimedCode(NamedTuple):
@@ -55,8 +56,8 @@ class Shape(NamedTuple):
     n: int  # clocks, including the constant zero
     component_count: int
     first: NDArray[np.int64]  # per location, and at the end: where its rows of `bounds` begin
-    bounds: NDArray[np.int32]  # rows of clock, lower, upper: what the location still compares it with
-    differences: NDArray[np.int32]  # rows of left, right, bound
+    bounds: Bounds  # rows of clock, lower, upper: what the location still compares it with
+    differences: Bounds  # rows of left, right, bound
     priorities: NDArray[np.int64]  # per action; empty if all are the same
 
 
@@ -74,75 +75,39 @@ class Scratch(NamedTuple):
     limits: NDArray[np.int32]
     zone: NDArray[np.int32]
     other: NDArray[np.int32]
-    pieces: NDArray[np.int32]  # federations: the current one and the next
-    more: NDArray[np.int32]
-    ready: NDArray[np.int32]  # a zone before a step, and its normalised result
-    cuts: NDArray[np.int32]
+    pieces: Bounds  # federations: the current one and the next
+    more: Bounds
+    ready: Bounds  # a zone before a step, and its normalised result
+    cuts: Bounds
+    room: NDArray[np.int32]  # for a zone, as `zone` and `other` are
 
 
-@njit(nogil=True, cache=True)
-def borrow_shape(shape):  # type: ignore[no-untyped-def]
-    """The shape with borrowed arrays, for a loop that its caller outlives."""
-    return Shape(
-        shape.word_count,
-        shape.stride,
-        shape.n,
-        shape.component_count,
-        borrowed(shape.first),
-        borrowed(shape.bounds),
-        borrowed(shape.differences),
-        borrowed(shape.priorities),
-    )
-
-
-@njit(nogil=True, cache=True)
-def borrow_scratch(scratch):  # type: ignore[no-untyped-def]
-    """The scratch with borrowed arrays."""
-    return Scratch(
-        borrowed(scratch.out_rows),
-        borrowed(scratch.out_actions),
-        borrowed(scratch.urgent_rows),
-        borrowed(scratch.urgent_actions),
-        borrowed(scratch.words),
-        borrowed(scratch.places),
-        borrowed(scratch.lower),
-        borrowed(scratch.upper),
-        borrowed(scratch.limits),
-        borrowed(scratch.zone),
-        borrowed(scratch.other),
-        borrowed(scratch.pieces),
-        borrowed(scratch.more),
-        borrowed(scratch.ready),
-        borrowed(scratch.cuts),
-    )
-
-
-@inlined
+@loop
 def step_bounds(shape, row):  # type: ignore[no-untyped-def]
     """The address of the bounds of a successor's step, given the address of its row."""
     return row + 8 * (shape.word_count + shape.n - 1)
 
 
-@inlined
-def bound_left(word):  # type: ignore[no-untyped-def]
+@loop
+def bound_left(word: int) -> int:
     """The left clock of a bound."""
     return (word >> 48) & 0xFFFF
 
 
-@inlined
-def bound_right(word):  # type: ignore[no-untyped-def]
+@loop
+def bound_right(word: int) -> int:
     """The right clock of a bound."""
     return (word >> 32) & 0xFFFF
 
 
-@inlined
-def bound_limit(word):  # type: ignore[no-untyped-def]
+@loop
+def bound_limit(word: int) -> int:
     """The bound on the difference, encoded as in matrices."""
     low = word & 0xFFFFFFFF
     return low - 0x100000000 if low >= 0x80000000 else low
 
 
-@inlined
+@loop
 def constrain_all(zone, n, address):  # type: ignore[no-untyped-def]
     """Restricts the zone to the bounds at the address; returns False if nothing is left."""
     for k in range(load_word(address)):
@@ -152,8 +117,8 @@ def constrain_all(zone, n, address):  # type: ignore[no-untyped-def]
     return True
 
 
-@inlined
-def set_clocks(zone, shape, row):  # type: ignore[no-untyped-def]
+@loop
+def set_clocks(zone: Zone, shape: Shape, row: int) -> None:
     """Sets the clocks that the step sets."""
     first = row + 8 * shape.word_count
     for clock in range(1, shape.n):
@@ -162,8 +127,8 @@ def set_clocks(zone, shape, row):  # type: ignore[no-untyped-def]
             reset(zone, shape.n, clock, value)
 
 
-@inlined
-def is_still(code, scratch, row):  # type: ignore[no-untyped-def]
+@loop
+def is_still(code: TimedCode, scratch: Scratch, row: int) -> int:
     """Whether no time passes in the state: 1 or 0, -1 if an invariant cannot be evaluated.
 
     Leaves the bounds of the clock invariants in the scratch's words.
@@ -179,8 +144,8 @@ def is_still(code, scratch, row):  # type: ignore[no-untyped-def]
     return 1 if call_4(code.urgent, row, rows, actions, scratch.urgent_actions.size) != 0 else 0
 
 
-@inlined
-def enter(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+@loop
+def enter(code: TimedCode, shape: Shape, scratch: Scratch, row: int, zone: Zone) -> int:
     """The zone after entering a state and any delay there: EMPTY, ENTERED or FAILED."""
     still = is_still(code, scratch, row)
     if still < 0:
@@ -193,7 +158,7 @@ def enter(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
     return ENTERED
 
 
-@inlined
+@loop
 def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
     """The upper limit of each clock under the invariants in the scratch's words; their differences and
     lower bounds stay true as time passes."""
@@ -207,7 +172,7 @@ def upper_limits(scratch, n):  # type: ignore[no-untyped-def]
     return limits
 
 
-@inlined
+@loop
 def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
     """Extrapolates: forgets what no later test can distinguish, given the locations of the components."""
     call_2(code.places, row, scratch.places.ctypes.data)
@@ -224,7 +189,7 @@ def extrapolate(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def
     extrapolate_lu(zone, shape.n, lower, upper)
 
 
-@njit(nogil=True, cache=True)
+@loop
 def cut(shape, zone, pieces):  # type: ignore[no-untyped-def]
     """Cuts the zone into pieces at every difference of clocks that is ever tested; returns their number, or
     -1 if there is no room."""
@@ -247,7 +212,7 @@ def cut(shape, zone, pieces):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-untyped-def]
     """Extrapolates a piece of `cut`, keeping it on its side of every difference."""
     n = shape.n
@@ -261,8 +226,8 @@ def extrapolate_piece(code, shape, scratch, row, piece):  # type: ignore[no-unty
             constrain(piece, n, right, left, complement(bound))
 
 
-@inlined
-def normalise(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
+@loop
+def normalise(code: TimedCode, shape: Shape, scratch: Scratch, row: int, zone: Zone) -> int:
     """Extrapolates the entered zone into pieces, in the scratch's `cuts`; returns their number."""
     if shape.differences.shape[0] == 0:
         copy(zone, scratch.cuts[0], shape.n)
@@ -274,7 +239,7 @@ def normalise(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(nogil=True, cache=True)
+@loop
 def enabling(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
     """All clock values in which the step to the successor at `row` is possible; False if there are none.
 
@@ -304,8 +269,10 @@ def enabling(code, shape, scratch, row, zone):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True, cache=True)
-def stuck(code, shape, scratch, row, zone, count, still):  # type: ignore[no-untyped-def]
+@loop
+def stuck(
+    code: TimedCode, shape: Shape, scratch: Scratch, row: int, zone: Zone, count: int, still: int
+) -> int:
     """The part of the zone, in the state at `row`, from which none of the `count` steps in the scratch is
     possible, now or after any delay, as pieces in the scratch's `pieces`; their number, or -1 if there is
     no room."""
@@ -328,13 +295,13 @@ def stuck(code, shape, scratch, row, zone, count, still):  # type: ignore[no-unt
     return left
 
 
-@njit(nogil=True, cache=True)
+@loop
 def take_away(shape, scratch, left, still):  # type: ignore[no-untyped-def]
     """Subtracts the scratch's `other`, and unless time stands still all that reaches it by waiting, from
     the `left` pieces; returns their new number, or -1 if there is no room."""
     if still == 0:
         down(scratch.other, shape.n)
-    left = subtract_all(scratch.pieces, left, scratch.other, shape.n, scratch.more)
+    left = subtract_all(scratch.pieces, left, scratch.other, shape.n, scratch.more, scratch.room)
     if left == NO_ROOM:
         return -1
     for piece in range(left):
@@ -342,8 +309,8 @@ def take_away(shape, scratch, left, still):  # type: ignore[no-untyped-def]
     return left
 
 
-@inlined
-def leaving(code, shape, scratch, zone, count, chosen):  # type: ignore[no-untyped-def]
+@loop
+def leaving(code: TimedCode, shape: Shape, scratch: Scratch, zone: Zone, count: int, chosen: int) -> int:
     """The part of the zone in which the chosen one of the `count` steps in the scratch is possible, by its
     bounds and the steps of greater priority, as pieces in the scratch's `ready`; their number, or -1 if
     there is no room."""
@@ -370,8 +337,8 @@ def leaving(code, shape, scratch, zone, count, chosen):  # type: ignore[no-untyp
     return left
 
 
-@njit(nogil=True, cache=True)
-def tested(code, shape, scratch, row, number, zone):  # type: ignore[no-untyped-def]
+@loop
+def tested(code: TimedCode, shape: Shape, scratch: Scratch, row: int, number: int, zone: Zone) -> int:
     """Restricts the zone to the watched constraints of that number: EMPTY, ENTERED or FAILED."""
     words = scratch.words.ctypes.data
     if call_3(code.tests, row, number, words) < 0:

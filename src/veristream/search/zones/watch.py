@@ -15,7 +15,7 @@ from veristream.ir.disjuncts import Disjunct
 from veristream.ir.expr import TRUE, ClockConstraint, ClockRef, ClockValue, Expr
 from veristream.ir.network import Channel, Component, Network
 from veristream.ir.property import Optimise
-from veristream.kernel.emit import Watch
+from veristream.kernel.watch import Watch
 from veristream.search.zones.expand import Watched
 from veristream.search.zones.explore import watched_parts
 

@@ -20,7 +20,7 @@ java.lang.Exception: end
     ("name", "way"),
     [
         ("veristream", "--py-files veristream.zip"),
-        ("numba", "--archives environment.tar.gz#environment"),
+        ("llvmlite", "--archives environment.tar.gz#environment"),
         ("lark", "--archives environment.tar.gz#environment"),
     ],
 )

@@ -50,13 +50,15 @@ def put_in(expr: csp.Expr, values: Values) -> csp.Expr:
         case csp.Bound(name=name):
             return values.get(name, expr)
         case csp.Global(indices=indices) | csp.Query(indices=indices):
+            if not indices:
+                return expr
             return replace(expr, indices=tuple(put_in(index, values) for index in indices))
         case csp.Unary(op=op, operand=operand):
             inner = put_in(operand, values)
             if isinstance(inner, csp.Number):
                 number = {"-": -inner.value, "!": int(not inner.value), "~": ~inner.value}[op]
                 return csp.Number(number, expr.span)
-            return replace(expr, operand=inner)
+            return expr if inner is operand else csp.Unary(op, inner, expr.span)
         case csp.Binary(op=op, left=left, right=right):
             return _binary(expr, op, put_in(left, values), put_in(right, values))
 
@@ -67,7 +69,9 @@ def _binary(expr: csp.Binary, op: csp.BinaryOp, left: csp.Expr, right: csp.Expr)
             return csp.Number(int(bool(left.value)), expr.span)  # short-circuit
         if isinstance(right, csp.Number) and not (op in ("/", "%") and right.value == 0):
             return csp.Number(_OPERATIONS[op](left.value, right.value), expr.span)
-    return replace(expr, left=left, right=right)
+    if left is expr.left and right is expr.right:
+        return expr
+    return csp.Binary(op, left, right, expr.span)
 
 
 def put_in_program(program: csp.Program, values: Values) -> csp.Program:

@@ -6,12 +6,13 @@ Network, `ranges` narrows its variables, and `claims` translates the assertions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir import property as prop
+from veristream.ir.chosen import find_named
 from veristream.ir.network import Network, Variable
 from veristream.ir.verify import verify
 from veristream.languages.csp import syntax
@@ -26,18 +27,33 @@ from veristream.languages.csp.read.parse import read_specification
 from veristream.source import Source
 
 
-def read_models(source: Source, constants: Mapping[str, int]) -> tuple[Network, ...]:
+def read_models(
+    source: Source, constants: Mapping[str, int], names: Sequence[str] = ()
+) -> tuple[Network, ...]:
     """Returns the verified Networks of a file, in the order in which assertions first name their processes.
 
+    With `names`, only of the processes that these assertions speak of, and with these assertions only.
     Without assertions, returns the last process that has no parameters. Raises ModelError if the model is
     invalid.
     """
     specification = read_specification(source, constants)
-    subjects = list(dict.fromkeys(assertion.process for assertion in specification.assertions))
-    if not subjects:
-        subjects = [_main(specification)]
+    if names and specification.assertions:
+        specification = _restricted(specification, names)
+    subjects = _subjects(specification) or [_main(specification)]
     lowered: dict[syntax.Ref, Network] = {}
     return tuple(_with_properties(specification, subject, lowered) for subject in subjects)
+
+
+def _subjects(specification: syntax.Specification) -> list[syntax.Ref]:
+    return list(dict.fromkeys(assertion.process for assertion in specification.assertions))
+
+
+def _restricted(specification: syntax.Specification, names: Sequence[str]) -> syntax.Specification:
+    """Leaves out the assertions that are not named; raises ModelError if there is no such assertion."""
+    assertions, subjects = specification.assertions, _subjects(specification)
+    texts = [one.text for subject in subjects for one in assertions if one.process == subject]
+    chosen = find_named(names, dict.fromkeys(texts), specification.span)
+    return replace(specification, assertions=tuple(one for one in assertions if one.text in chosen))
 
 
 def _main(specification: syntax.Specification) -> syntax.Ref:

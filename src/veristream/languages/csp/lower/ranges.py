@@ -7,13 +7,14 @@ at worst to 32 bits. `network` applies it last.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from veristream.errors import ModelError
 from veristream.ir import expr as ir
 from veristream.ir.bounds import Interval, Names, edge_names, interval
 from veristream.ir.network import Channel, Edge, Network, Receive, Send, Variable, all_variables
+from veristream.ir.walk import walk
 
 ROUNDS = 6
 _OPPOSITE: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
@@ -59,17 +60,33 @@ def narrow(network: Network, fixed: frozenset[str]) -> Network:
         fixed,
     )
     steps = thresholds(network)
+    edges = [(edge, _depends_on(edge)) for component in network.components for edge in component.edges]
+    before: set[object] | None = None  # what changed in the last turn
     for turn in range(ROUNDS * 4):
         found.changed = set()
         names = _names(network, found)
-        for component in network.components:
-            for edge in component.edges:
-                _walk_edge(edge, names, found)
+        for edge, known in edges:
+            # Nothing that the edge reads has changed since it was last walked: it would find the same.
+            if before is not None and known.isdisjoint(before) and known.isdisjoint(found.changed):
+                continue
+            _walk_edge(edge, names, found)
         if not found.changed:
             break
+        before = {key[0] if isinstance(key, tuple) else key for key in found.changed}
         if turn >= ROUNDS:
             _widen(found, steps if turn < ROUNDS * 3 else ())
     return _apply(network, found)
+
+
+def _depends_on(edge: Edge) -> frozenset[str]:
+    """Returns the variables and channels whose intervals determine what a walk along the edge finds."""
+    names = {edge.sync.channel} if isinstance(edge.sync, Receive) else set()
+    for node in walk((edge.guard, edge.sync, edge.update)):
+        if isinstance(node, ir.Load):
+            names.add(node.variable)
+        elif isinstance(node, ir.Peek):
+            names.add(node.channel)
+    return frozenset(names)
 
 
 def thresholds(network: Network) -> tuple[int, ...]:
@@ -187,7 +204,7 @@ def _walk(block: ir.Block, names: Names, found: _Found) -> Names:
             case ir.Assign(target=ir.Load(variable=name), value=value):
                 given = _value(value, names)
                 found.grow(name, given)
-                names = _forget(names, {name: given}, found)
+                names = _forget(names, (name,), found)
             case ir.Assign(target=ir.Local(name=name, index=index), value=value):
                 given = _value(value, names) if index is None else Interval(ir.INT.low, ir.INT.high)
                 names = names.add(name, ir.Type(given.low, given.high))
@@ -216,27 +233,29 @@ def _walk_if(condition: ir.Expr, then: ir.Block, otherwise: ir.Block, names: Nam
         return replace(after[0], locals={key: after[0].locals[key] for key in names.locals})
     return replace(
         names,
-        variables=_joined(after[0].variables, after[1].variables),
-        locals=_joined(after[0].locals, after[1].locals, tuple(names.locals)),
+        variables=_joined(after[0].variables, after[1].variables, names.variables),
+        locals=_joined(after[0].locals, after[1].locals, names.locals),
     )
 
 
 def _joined(
-    left: Mapping[str, ir.Type], right: Mapping[str, ir.Type], keys: tuple[str, ...] | None = None
-) -> dict[str, ir.Type]:
-    return {
-        key: ir.Type(min(left[key].low, right[key].low), max(left[key].high, right[key].high))
-        for key in (left if keys is None else keys)
-    }
+    left: Mapping[str, ir.Type], right: Mapping[str, ir.Type], keys: Iterable[str]
+) -> Mapping[str, ir.Type]:
+    return {key: _union(left[key], right[key]) for key in keys}
 
 
-def _forget(names: Names, given: Mapping[str, Interval], found: _Found) -> Names:
+def _union(left: ir.Type, right: ir.Type) -> ir.Type:
+    if left is right:
+        return left
+    return ir.Type(min(left.low, right.low), max(left.high, right.high))
+
+
+def _forget(names: Names, given: Iterable[str], found: _Found) -> Names:
     """Resets the assigned variables to the full intervals found so far."""
-    known = {name: found.variables[name] for name in given}
-    return replace(
-        names,
-        variables={**names.variables, **{key: ir.Type(v.low, v.high) for key, v in known.items()}},
-    )
+    for name in given:
+        known = found.variables[name]
+        names = names.narrow(name, ir.Type(known.low, known.high))
+    return names
 
 
 def _loosen(body: ir.Block, names: Names, found: _Found) -> Names:
@@ -244,7 +263,7 @@ def _loosen(body: ir.Block, names: Names, found: _Found) -> Names:
     assigned = set(_assigned(body))
     for name in assigned & set(names.locals):
         names = names.add(name, ir.INT)
-    return _forget(names, {name: found.variables[name] for name in assigned & set(found.variables)}, found)
+    return _forget(names, assigned & set(found.variables), found)
 
 
 def _assigned(block: ir.Block) -> Iterator[str]:
@@ -300,4 +319,4 @@ def _compare(left: ir.Expr, op: str, right: ir.Expr, names: Names) -> Names | No
         return None
     if isinstance(left, ir.Local):
         return names.add(left.name, ir.Type(low, high))
-    return replace(names, variables={**names.variables, left.variable: ir.Type(low, high)})
+    return names.narrow(left.variable, ir.Type(low, high))

@@ -12,12 +12,12 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedToken
 
 from veristream.errors import ModelError, suggest
+from veristream.ir.text.grammar import load_grammar
 from veristream.ir.text.read_tree import (
     Node,
     feed,
     is_word,
     list_expected,
-    load_grammar,
     span_of,
     token_before,
 )

@@ -1,7 +1,6 @@
-"""What Numba lacks for the search loops: calls through an address, raw memory, atomics, prefetch.
+"""The `primitives` as Numba compiles them: intrinsics, which are inlined into the loop that uses them.
 
-Every function here takes and returns 64-bit signed integers; an address is one of them. They are Numba
-intrinsics, so they are inlined into the loop that uses them.
+Only `build` imports this module: a process whose loops are all compiled does without Numba.
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 from llvmlite import ir as llvm
-from numba import extending, njit, types
+from numba import extending, types
 
 I8, I16, I32, I64 = llvm.IntType(8), llvm.IntType(16), llvm.IntType(32), llvm.IntType(64)
 
-carray: Any = numba.carray  # type: ignore[attr-defined]
 intrinsic: Any = extending.intrinsic  # a type checker sees no signature on what it makes
 
 Build = Callable[[Any, list[Any]], Any]
@@ -214,18 +211,16 @@ def prefetch(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
-def _data(typing: Any, array: Any) -> Any:
-    """Returns a pointer to the elements of an array."""
+def lowest_bit(typing: Any, word: Any) -> Any:
+    """The position of the lowest bit that is set; 64 if none is."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: list[Any]) -> Any:
-        return context.make_array(signature.args[0])(context, builder, args[0]).data
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.cttz(args[0], llvm.Constant(llvm.IntType(1), 0))
 
-    pointer: Any = types.CPointer
-    return pointer(array.dtype)(array), codegen
+    return _signature(1), _code(build)
 
 
-@njit(nogil=True, cache=True)
-def borrowed(array):  # type: ignore[no-untyped-def]
-    """Returns a view without a reference count: each access to a counted array costs an atomic increment
-    and decrement. The array must outlive the view."""
-    return carray(_data(array), array.shape)
+@intrinsic
+def count_bits(typing: Any, word: Any) -> Any:
+    """How many bits are set."""
+    return _signature(1), _code(lambda builder, args: builder.ctpop(args[0]))

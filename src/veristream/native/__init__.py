@@ -1,0 +1,1 @@
+"""Search loops as native code: compiled ahead of time, called from Python."""

@@ -1,0 +1,1 @@
+"""Partial-order reduction: of the interleavings of independent actions, a search explores a few."""

@@ -1,0 +1,29 @@
+"""Compiles the search loops for a wheel, which is then one for this kind of machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+
+class LoopsHook(BuildHookInterface):  # type: ignore[type-arg]
+    """Adds the object code of all loops to the files of a wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compiles the loops; an editable installation does without."""
+        if version == "editable":
+            return
+        self.folder = tempfile.TemporaryDirectory()
+        path = os.pathsep.join([os.path.join(self.root, "src"), *filter(None, sys.path)])
+        command = [sys.executable, "-m", "veristream.native.build", self.folder.name]
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": path})
+        build_data["force_include"][self.folder.name] = "veristream/native/compiled"
+        build_data["pure_python"] = False
+        platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        build_data["tag"] = f"py3-none-{platform}"

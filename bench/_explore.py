@@ -36,10 +36,10 @@ def main() -> None:
     path, workers, *settings = sys.argv[1:]
     constants = {name: int(value) for name, _, value in (s.partition("=") for s in settings)}
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["VERISTREAM_CACHE"] = cache
         warm = Path(cache) / "warm_up.net"
         warm.write_text(WARM_UP, encoding="utf-8")
-        explore(warm, {}, int(workers))
+        explore(warm, {}, int(workers))  # with the user's cache, which contains the loops
+        os.environ["VERISTREAM_CACHE"] = cache
         print(json.dumps(explore(Path(path), constants, int(workers))))
 
 

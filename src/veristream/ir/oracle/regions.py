@@ -6,9 +6,10 @@ compared with, only that fact matters (Alur and Dill, "A theory of timed automat
 represented by one valuation with evenly spread fractions, so every operation on valuations also works on
 regions.
 
-Differences such as `x - y < 3` distinguish clocks even beyond the largest constant. Sort those clocks and
-the constant zero by value: if the gap between two neighbours exceeds every constant and every value that a
-clock is set to, its exact size does not matter, so it is reduced by an integer.
+Differences such as `x - y < 3` distinguish clocks even beyond the largest constant. The value of such a
+clock matters up to the *horizon*, the largest constant plus the greatest value that a clock is set to: the
+difference from a clock that is set next must be known up to the largest constant. Beyond the horizon, sort
+those clocks by value: the gap between two neighbours matters only up to the largest constant.
 
 A grid of a fixed unit cannot replace regions if bounds are strict: n rounds that all take time, and
 together less than one unit, need a grid finer than 1/n.
@@ -36,7 +37,7 @@ class Regions:
     """The regions of one network."""
 
     ceiling: int  # no clock is compared with a larger constant
-    gap: int  # larger differences between compared clocks are equivalent
+    horizon: int  # larger values of compared clocks are equivalent if their differences are
     linked: frozenset[int]  # clocks that are compared with other clocks
 
     def representative(self, clocks: Valuation) -> Valuation:
@@ -66,13 +67,15 @@ class Regions:
         return self.linked.union(small)
 
     def _close_gaps(self, clocks: Valuation) -> list[Fraction]:
+        """Returns the least valuation of the same region, except for the fractions."""
         values = list(clocks)
-        shift, last = 0, Fraction(0)
+        last, shift = Fraction(0), 0
         for number in sorted(self.linked, key=lambda i: clocks[i]):
-            excess = clocks[number] - last - self.gap
-            # The remaining gap exceeds `gap` by at most one unit.
-            shift += max(0, ceil(excess) - 1)
-            last = clocks[number]
+            value = clocks[number]
+            if value > self.horizon and value - last > self.ceiling:
+                exceeded = max(Fraction(self.horizon), last - shift + self.ceiling)
+                shift = ceil(value - exceeded) - 1
+            last = value
             values[number] -= shift
         return values
 

@@ -304,8 +304,37 @@ def test_the_representative_of_a_region() -> None:
     assert regions.representative(shown(F(1, 10), F(29, 10), 2)) == shown(F(1, 3), F(8, 3), 2)
     assert regions.representative(shown(F(7, 2), 3, F(29, 10))) == shown(4, 3, F(5, 2))
     linked = Regions(3, 5, frozenset({1, 2}))
-    # 9.5 is more than 5 above 0, and 30.25 more than 5 above 9.5; x3 is not linked.
-    assert linked.representative(shown(F(19, 2), F(121, 4), 9)) == shown(F(17, 3), F(34, 3), 4)
+    # 9.5 is beyond 5, and 30.25 more than 3 above it; x3 is not linked.
+    assert linked.representative(shown(F(19, 2), F(121, 4), 9)) == shown(F(17, 3), F(28, 3), 4)
+
+
+_sevenths = st.integers(0, 100).map(lambda number: F(number, 7))
+
+
+@given(st.tuples(_sevenths, _sevenths, _sevenths), st.integers(1, 3), st.integers(0, 3))
+def test_regions_are_closed_under_resets_and_delays(
+    clocks: tuple[Fraction, ...], number: int, value: int
+) -> None:
+    """A step from a valuation and one from its representative lead into the same region."""
+    regions = Regions(2, 5, frozenset({1, 2, 3}))
+    there = regions.representative(shown(*clocks))
+
+    def after(now: Valuation) -> Valuation:
+        return regions.representative((*now[:number], F(value), *now[number + 1 :]))
+
+    assert regions.representative(there) == there
+    assert after(shown(*clocks)) == after(there)
+    ahead = shown(*(clock + 1 for clock in clocks))  # whole units keep the order of the fractions
+    assert regions.representative(ahead) == regions.representative(
+        shown(*(clock + 1 for clock in there[1:]))
+    )
+
+
+def test_a_reset_leads_into_the_same_region_from_a_representative() -> None:
+    regions = Regions(1, 2, frozenset({1, 2, 3}))
+    assert regions.representative(shown(F(32, 7), F(39, 7), F(32, 7))) == shown(F(5, 2), F(7, 2), F(5, 2))
+    assert regions.representative(shown(1, 0, F(32, 7))) == shown(1, 0, F(5, 2))
+    assert regions.representative(shown(1, 0, F(5, 2))) == shown(1, 0, F(5, 2))
 
 
 def test_how_long_a_region_lasts() -> None:
@@ -372,7 +401,7 @@ def test_finer_regions_change_no_verdict(data: st.DataObject) -> None:
     def finer(network: Network) -> Regions:
         found = regions_of(network)
         every = frozenset(range(1, count_clocks(network) + 1))
-        return Regions(found.ceiling + 1, found.gap + 2, every)
+        return Regions(found.ceiling + 1, found.horizon + 2, every)
 
     with patch("veristream.ir.oracle.timed.regions_of", finer):
         fine = explore_all(network)

@@ -10,8 +10,8 @@ from tests.strategies import networks
 from veristream.ir.network import LocationKind, Network
 from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.verify import verify
-from veristream.kernel.emit import Watch
 from veristream.kernel.load import load_kernel
+from veristream.kernel.watch import Watch
 from veristream.search.reach import explore as driver
 from veristream_testing.states import explore
 

@@ -20,9 +20,9 @@ from veristream.ir.property import Always, DeadlockFree, Property, Reachable
 from veristream.ir.state import State
 from veristream.ir.verify import verify
 from veristream.kernel.clocks import NO_DELAY, clock_word_count, invariant_count_max
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
+from veristream.kernel.watch import Watch
 from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.verdict import Trace, word

@@ -10,9 +10,9 @@ from veristream.ir.network import LocationKind, Network
 from veristream.ir.oracle.evaluate import ModelFault
 from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.state import State
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import load_kernel
+from veristream.kernel.watch import Watch
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import Plan, begin

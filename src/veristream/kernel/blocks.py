@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir as llvm
 
 from veristream.ir import expr as ir
-from veristream.ir.network import Function
+from veristream.ir.network import Function, Network
+from veristream.ir.walk import walk
 from veristream.kernel.clocks import write_reset
 from veristream.kernel.values import (
     I64,
@@ -131,6 +133,23 @@ def _while(place: Place, statement: ir.While, leave: Exit | None) -> None:
     run_block(place, statement.body, leave)
     builder.branch(head)
     builder.position_at_end(after)
+
+
+def callees_first(network: Network, names: Iterable[str]) -> list[Function]:
+    """Returns the named functions and all that they call, each after those that it calls."""
+    functions = {function.name: function for function in network.functions}
+    ordered: dict[str, Function] = {}
+
+    def visit(name: str) -> None:
+        if name not in ordered:
+            for node in walk(functions[name].body):
+                if isinstance(node, ir.Call):
+                    visit(node.function)
+            ordered[name] = functions[name]
+
+    for name in names:
+        visit(name)
+    return list(ordered.values())
 
 
 def emit_function(module: Any, model: Model, function: Function) -> None:

@@ -1,16 +1,15 @@
-"""Emits a Network as an LLVM module with these functions.
+"""Emits the relation of a Network, which is everything that no property changes, as an LLVM module.
 
 - `successors(row, out_rows, out_actions, capacity) -> count`: writes the steps of a state. An entry of
   `out_actions` has the action's index in its low 32 bits and the mask of action propositions above them;
   bit 63 marks an action that fails instead of stepping. Returns -1 if `capacity` does not suffice. If
   arguments are watched, each row is followed by those of its label, in the same number of words.
-- `propositions(row) -> mask` of the state propositions; bit 63 is set if one of them fails.
-- `measure(row, number) -> value` of an expression whose minimum or maximum a property asks for.
 - `reduced`, `orbit`: see `symmetry`; only for networks with symmetries.
-- `product(row, out_rows, out_actions, capacity) -> count`: see `product`; only with a monitor.
 - `terminated(row) -> 0 or 1`: every component is idle or at a final location, or `terminal` holds.
-- `timing`, `tests`, `places`, `urgent`: see `clocks`; only for timed networks, whose successors also
-  have words for their clocks.
+- `timing`, `places`, `urgent`: see `clocks`; only for timed networks, whose successors also have words for
+  their clocks.
+
+`watched.emit` has the functions that depend on properties.
 """
 
 from __future__ import annotations
@@ -21,13 +20,10 @@ from llvmlite import ir as llvm
 
 from veristream.ir.actions import Action, list_actions
 from veristream.ir.bounds import names_of
-from veristream.ir.expr import Call, Expr
-from veristream.ir.network import Function, LocationKind, Network
-from veristream.kernel.blocks import emit_function
-from veristream.kernel.clocks import clock_word_count, emit_places, emit_tests, emit_timing
-from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT, FAULT
-from veristream.kernel.layout import Layout
-from veristream.kernel.product import emit_product
+from veristream.ir.network import LocationKind, Network
+from veristream.kernel.blocks import callees_first, emit_function
+from veristream.kernel.clocks import clock_word_count, emit_places, emit_timing
+from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT
 from veristream.kernel.shared import emit_shared
 from veristream.kernel.steps import STEP, Shape, emit_component
 from veristream.kernel.symmetry import emit_symmetry
@@ -42,41 +38,30 @@ from veristream.kernel.values import (
     constant,
     model_of,
     truth,
-    value,
 )
-from veristream.kernel.watch import Watch as Watch
-
-MEASURE_FAULT = -(1 << 63)
-"""What `measure` returns for an expression that fails; `verify` excludes it as a value."""
+from veristream.kernel.watch import Inside
 
 
-def emit(network: Network, watch: Watch) -> tuple[str, Layout]:
-    """Returns the module's text and the layout of its rows."""
-    plain = watch.monitor is None and not network.symmetries
-    assert plain or not watch.argument_count, "products and symmetry know nothing of arguments"
-    assert not (network.timed and watch.argument_count), "clocks stand where arguments would"
-    module = llvm.Module("kernel")
+def emit(network: Network, inside: Inside) -> str:
+    """Returns the module's text; `inside` is what its steps have to report about themselves."""
+    assert not (network.timed and inside.argument_count), "clocks stand where arguments would"
+    module = llvm.Module("relation")
     model = model_of(network, names_of(network))
     clock_words = clock_word_count(network)
-    emit_shared(module, model, model.layout.word_count + watch.argument_count + clock_words)
-    for function in _callees_first(network):
+    emit_shared(module, model, model.layout.word_count + inside.argument_count + clock_words)
+    for function in callees_first(network, (function.name for function in network.functions)):
         emit_function(module, model, function)
     actions = list(enumerate(list_actions(network)))
-    shape = Shape(tests=watch.actions, argument_count=watch.argument_count, clock_words=clock_words)
+    shape = Shape(tests=inside.tests, argument_count=inside.argument_count, clock_words=clock_words)
     successors = _emit_successors(module, model, _emit_components(module, model, actions, shape))
-    propositions = _emit_propositions(module, model, watch)
     if network.symmetries:
         emit_symmetry(module, model, successors)
-    if watch.monitor is not None:
-        emit_product(module, model.layout.word_count, watch.monitor, successors, propositions)
-    _emit_measure(module, model, watch.measures)
     _emit_terminated(module, model)
     if network.timed:
         emit_timing(module, model)
-        emit_tests(module, model, watch.tests)
         emit_places(module, model)
         _emit_urgent(module, model, actions, clock_words)
-    return str(module), model.layout
+    return str(module)
 
 
 def _emit_components(
@@ -105,32 +90,6 @@ def _emit_urgent(module: Any, model: Model, actions: list[tuple[int, Action]], c
     code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "urgent")
     builder = llvm.IRBuilder(code.append_basic_block("entry"))
     builder.ret(_run_all(builder, code, steps, constant(0)))
-
-
-def _callees_first(network: Network) -> list[Function]:
-    """Returns the functions, each after those that it calls."""
-    functions = {function.name: function for function in network.functions}
-    ordered: dict[str, Function] = {}
-
-    def visit(function: Function) -> None:
-        if function.name not in ordered:
-            for name in _called(function.body):
-                visit(functions[name])
-            ordered[function.name] = function
-
-    for function in network.functions:
-        visit(function)
-    return list(ordered.values())
-
-
-def _called(node: object) -> list[str]:
-    """Returns the names of all functions called anywhere in a statement or expression."""
-    if isinstance(node, tuple):
-        return [name for part in node for name in _called(part)]
-    if not hasattr(node, "__dataclass_fields__"):
-        return []
-    own = [node.function] if isinstance(node, Call) else []
-    return own + [name for key in node.__dataclass_fields__ for name in _called(getattr(node, key))]
 
 
 def _emit_successors(module: Any, model: Model, steps: list[Value]) -> Value:
@@ -177,47 +136,6 @@ def _run_all(builder: Any, code: Any, steps: list[Value], priority: Value) -> Va
         builder.ret(count)
         builder.position_at_end(room)
     return count
-
-
-def _emit_propositions(module: Any, model: Model, watch: Watch) -> Value:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS]), "propositions")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
-    mask = builder.alloca(I64)
-    builder.store(constant(0), mask)
-    body = builder.append_basic_block("body")
-    builder.branch(body)
-    builder.position_at_end(body)
-    for bit, expr in enumerate(watch.states + watch.premises):
-        fault, after = builder.append_basic_block("fault"), builder.append_basic_block("after")
-        place = Place(model, builder, code.args[0], fault, {})
-        holds = builder.shl(builder.zext(truth(place, expr), I64), constant(bit))
-        builder.store(builder.or_(builder.load(mask), holds), mask)
-        builder.branch(after)
-        builder.position_at_end(fault)
-        if bit < len(watch.states):
-            failed = constant(FAULT - (1 << 64))
-            builder.store(builder.or_(builder.load(mask), failed), mask)
-        builder.branch(after)
-        builder.position_at_end(after)
-    builder.ret(builder.load(mask))
-    return code
-
-
-def _emit_measure(module: Any, model: Model, measures: tuple[Expr, ...]) -> None:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, I64]), "measure")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
-    last = builder.append_basic_block("last")
-    here = builder.append_basic_block("here")
-    builder.branch(here)
-    builder.position_at_end(here)
-    switch = builder.switch(code.args[1], last)
-    for number, expr in enumerate(measures):
-        block = builder.append_basic_block("measure")
-        switch.add_case(constant(number), block)
-        builder.position_at_end(block)
-        builder.ret(value(Place(model, builder, code.args[0], last, {}), expr))
-    builder.position_at_end(last)
-    builder.ret(constant(MEASURE_FAULT))
 
 
 def _emit_terminated(module: Any, model: Model) -> None:

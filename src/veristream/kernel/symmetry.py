@@ -37,7 +37,7 @@ def emit_symmetry(module: Any, model: Model, successors: Value) -> None:
     permute = _emit_permute(module, model)
     table, count = _emit_table(module, model)
     canonicalise = _emit_images(module, model, permute, (table, count))
-    _emit_reduced(module, model, successors, canonicalise)
+    emit_reduced(module, model, successors, canonicalise)
 
 
 def _emit_table(module: Any, model: Model) -> tuple[Value, int]:
@@ -217,7 +217,8 @@ def _emit_images(module: Any, model: Model, permute: Value, moves: tuple[Value, 
     return code
 
 
-def _emit_reduced(module: Any, model: Model, successors: Value, canonicalise: Value) -> None:
+def emit_reduced(module: Any, model: Model, successors: Value, canonicalise: Value) -> None:
+    """Emits `reduced`: the successors, each replaced by the least row of its orbit."""
     code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "reduced")
     builder = llvm.IRBuilder(code.append_basic_block("entry"))
     counter = builder.alloca(I64)

@@ -14,6 +14,8 @@ STUTTER = 0xFFFFFFFF
 """The action index of a product's step in a state without steps."""
 WATCH_FAILED = 0xFFFFFFFE
 """The action index that means that a state proposition fails."""
+LINKS = "relation"
+"""The table in the code for what is watched that has the addresses of the relation's functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +44,18 @@ class Watch:
     monitor: Monitor | None = None
     argument_count: int = 0  # words after each successor's row for the arguments of its label
     tests: tuple[tuple[ClockConstraint, ...], ...] = ()  # of a timed network: what `tests` evaluates
+
+    @property
+    def shows_steps(self) -> bool:
+        """Whether something about each step is watched."""
+        return bool(self.actions or self.argument_count)
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What the code of the steps itself reports, since the step does not show it afterwards.
+
+    Everything else that is watched is computed from the step, so that it does not shape the relation."""
+
+    tests: tuple[Occurs, ...] = ()  # the bits above an entry's action, in this order
+    argument_count: int = 0

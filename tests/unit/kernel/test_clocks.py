@@ -9,7 +9,7 @@ from veristream.ir.expr import ClockConstraint, ClockRef, Const, Load
 from veristream.ir.network import Network
 from veristream.ir.text.read import read_network
 from veristream.kernel.clocks import NO_DELAY, bound_count, clock_word_count, invariant_count_max
-from veristream.kernel.emit import Watch
+from veristream.kernel.watch import Watch
 from veristream.source import Source
 
 HEAD = "clock x clock z[3] var n: 0..3 = 2 "  # x is number 1, the elements of z are 2, 3, 4

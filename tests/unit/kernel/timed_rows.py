@@ -14,9 +14,9 @@ from veristream.ir.state import State
 from veristream.ir.text.read import read_network
 from veristream.ir.verify import verify
 from veristream.kernel.clocks import clock_word_count, invariant_count_max
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
+from veristream.kernel.watch import Watch
 from veristream.source import Source
 
 Bound = tuple[int, int, str, int]  # left, right, `<` or `<=`, limit

@@ -8,9 +8,9 @@ import pytest
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.text.read import read_network
-from veristream.kernel.emit import Watch
 from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import Kernel, load_kernel
+from veristream.kernel.watch import Watch
 from veristream.search.reach import explore as driver
 from veristream.search.reach.expand import DEADLOCK, DEADLOCK_END, Code
 from veristream.search.reach.explore import Exploration, Plan, begin

@@ -123,6 +123,9 @@ class Effort(Counts):
     unreduced_states: int | None = None  # the count without symmetry reduction, if that was used
     spread: Spread | None = None  # set when several processes or machines shared the search
     reduced: bool = field(default=False, kw_only=True)  # by partial order: not all states were explored
+    depth_first: bool = field(
+        default=False, kw_only=True
+    )  # the depth is the greatest of the search's stack
 
 
 @dataclass(frozen=True, slots=True)

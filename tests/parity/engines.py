@@ -15,7 +15,7 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.kernel.watch import Watch
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
-from veristream.search.reach.explore import Plan, begin
+from veristream.search.reach.explore import Plan, begin, begin_deep
 from veristream_testing.states import explore
 
 Steps = list[tuple[int, State]]
@@ -46,12 +46,15 @@ def interpreted(network: Network, state_count_max: int) -> Space | None:
     )
 
 
-def searched(network: Network, workers: int) -> Space | None:
-    """The space as kernel and search find it; None if an action fails."""
+def searched(network: Network, workers: int, deep: bool = False) -> Space | None:
+    """The space as kernel and search find it; None if an action fails. Depth-first, it is deeper."""
     kernel = load_kernel(network, Watch())
     code = Code(kernel.successors, 0, kernel.measure, kernel.terminated)
     initial = encode(kernel.layout, network, Interpreter(network).initial())
-    exploration = begin(code, initial, Plan(), workers, memory_max_mib=64)
+    if deep:
+        exploration = begin_deep(code, initial, Plan(), memory_max_mib=64)
+    else:
+        exploration = begin(code, initial, Plan(), workers, memory_max_mib=64)
     while not exploration.complete:
         exploration.advance()
         if any(hit.kind == native.FAULT for hit in exploration.hits):

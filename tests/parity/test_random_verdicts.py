@@ -18,7 +18,7 @@ from veristream.ir.property import (
     Transition,
 )
 from veristream.search.engine import Method, check, method_for
-from veristream.search.limits import Limits
+from veristream.search.limits import Limits, Order
 from veristream.search.reach import explore as driver
 from veristream.verdict import Holds, Result, Violated, word
 from veristream_testing.states import Exploration, explore
@@ -38,10 +38,8 @@ def test_safety_verdicts_agree(data: st.DataObject) -> None:
     assert not space.failures
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "WIDE", 2)
-        for workers in (1, 2):
-            for property_, result in zip(
-                safety, check(network, safety, Limits(workers=workers)), strict=True
-            ):
+        for limits in (Limits(workers=1), Limits(workers=2), Limits(order=Order.DEPTH)):
+            for property_, result in zip(safety, check(network, safety, limits), strict=True):
                 _compare(network, space, property_, result)
 
 

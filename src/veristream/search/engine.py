@@ -31,7 +31,7 @@ from veristream.ir.property import (
     Transition,
     kind_of,
 )
-from veristream.search.limits import Limits, Report, silent
+from veristream.search.limits import Limits, Order, Report, silent
 from veristream.search.session import INTERRUPTED, peak_memory_mib
 from veristream.verdict import Effort, Result, Unknown
 
@@ -79,6 +79,22 @@ def method_for(network: Network, property_: Property) -> Method:
             return Method.TIMED_RUNS
         case _:
             assert_never(property_.claim)
+
+
+def check_order(asked: Sequence[tuple[Network, Property]], limits: Limits) -> None:
+    """Raises ModelError if the limits ask for a depth-first search that nothing asked for can use."""
+    if limits.order is not Order.DEPTH:
+        return
+    if limits.workers is not None and limits.workers > 1:
+        raise ModelError(
+            f"a depth-first search has one worker, not {limits.workers}",
+            hint="remove --workers, or search breadth-first without --order depth",
+        )
+    if not any(method_for(network, one) is Method.STATES for network, one in asked):
+        raise ModelError(
+            f"--order depth does not apply to {', '.join(one.name for _, one in asked)}",
+            hint="remove it; only safety properties of models without clocks are searched for depth-first",
+        )
 
 
 def plan_searches(network: Network, properties: Sequence[Property]) -> list[tuple[Method, list[Property]]]:

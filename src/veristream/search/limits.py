@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,13 @@ from veristream.verdict import Counts, Spread
 
 WORKERS_MAX = 256
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+class Order(StrEnum):
+    """Which of the states found is expanded next: the first one, or the last one."""
+
+    BREADTH = "breadth"
+    DEPTH = "depth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +33,9 @@ class Limits:
     memory_max_mib: int | None = None  # None: a share of the machine's memory
     symmetry: bool = True  # explore one of the states that differ only by a permutation of instances
     reduction: bool = False  # explore fewer interleavings of independent actions, where that is sound
-    shortest: bool = False  # with reduction: search again in full for a shortest trace
+    shortest: bool = False  # with reduction or depth-first: search again in full for a shortest trace
     remedy: str = "--max-memory-mib"  # the hint in the message that the memory is used up
+    order: Order = Order.BREADTH  # depth: for safety of untimed networks, by one worker, without reduction
 
 
 def count_cores() -> int:

@@ -72,6 +72,19 @@ def leaves_out(exploration: object) -> bool:
     return isinstance(exploration, Reducing) and exploration.has_left_out
 
 
+@runtime_checkable
+class Ordered(Protocol):
+    """An exploration that may go depth-first."""
+
+    @property
+    def is_deep(self) -> bool: ...
+
+
+def goes_deep(exploration: object) -> bool:
+    """Whether the exploration goes depth-first."""
+    return isinstance(exploration, Ordered) and exploration.is_deep
+
+
 Explored = TypeVar("Explored", bound=Advancing)
 
 
@@ -105,6 +118,7 @@ class Session(Generic[Explored]):
             spread_of(self.exploration),
             frontier=counts.frontier,
             reduced=leaves_out(self.exploration),
+            depth_first=goes_deep(self.exploration),
         )
 
     @property

@@ -147,7 +147,7 @@ def observe(code: Code, work: Work, own: Own, row: int, source: int, index: int)
 
 
 @loop
-def _end(code, work, own, row, index):  # type: ignore[no-untyped-def]
+def note_end(code, work, own, row, index):  # type: ignore[no-untyped-def]
     """Notes a state without a step."""
     watched = work.control[WATCH_ENDS]
     if watched & TERMINAL_END:
@@ -173,7 +173,7 @@ def fill(code, store, work, own):  # type: ignore[no-untyped-def]
                 return -1
             break
         if count == 0:
-            _end(code, work, own, row, index)
+            note_end(code, work, own, row, index)
         if own.edges[0] != 0:
             store_word(own.edges[0] + 8 * index, own.tally[EDGES] + used)
         for k in range(used, used + count):

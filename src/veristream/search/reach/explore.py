@@ -1,4 +1,5 @@
-"""Breadth-first exploration: drives the native loop, on one or more threads, within a memory budget."""
+"""Exploration: drives the native loops within a memory budget, breadth-first on one or more threads, or
+depth-first on one."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from veristream.kernel.layout import Row
 from veristream.search.memory import OutOfMemoryError, Reserve, Spill, budget_bytes, reserve, spill
 from veristream.search.reach import expand as native
+from veristream.search.reach.depth import descend, height, push
 from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
 from veristream.search.reach.reduced import expand_reduced
 from veristream.search.reach.visited import ROOT, Store, count_orbits, enter_again, find_or_add, fingerprint
@@ -67,6 +69,7 @@ class Exploration:
     pool: ThreadPoolExecutor | None
     shared_from: int = 0  # states; with fewer, one worker searches
     tables: Tables | None = None  # of partial-order reduction; the code has their address
+    stack: Reserve | None = None  # of a depth-first exploration, which has one worker
     hits: list[Hit] = field(default_factory=list)
     complete: bool = False
 
@@ -77,12 +80,15 @@ class Exploration:
 
     @property
     def counts(self) -> Counts:
-        """The depth is the number of the level being expanded; after the end, the greatest distance."""
+        """The depth is the number of the level being expanded; after the end, the greatest distance. Of a
+        depth-first exploration it is the greatest height of the stack, without the initial state."""
         transitions = sum(int(own.tally[native.TRANSITIONS]) for own in self.own)
         depth = int(self.work.control[native.DEPTH])
         return Counts(self.state_count, transitions, depth, frontier=self._frontier())
 
     def _frontier(self) -> int:
+        if self.stack is not None:
+            return int(height(self.stack.address))
         bases = np.arange(self.workers) * self.arena_size
         left = self.work.counts[::STRIDE] + bases - self.work.cursors[::STRIDE]
         return int(np.maximum(left, 0).sum())
@@ -101,6 +107,11 @@ class Exploration:
         return self.tables is not None and self.tables.reduced_count > 0
 
     @property
+    def is_deep(self) -> bool:
+        """Whether the exploration goes depth-first."""
+        return self.stack is not None
+
+    @property
     def edge_count(self) -> int:
         """Edges kept."""
         return int(self.own[0].tally[native.EDGES])
@@ -113,10 +124,12 @@ class Exploration:
 
     @property
     def byte_count(self) -> int:
-        """Memory in use for states, table and edges."""
+        """Memory in use for states, table, edges and stack."""
         used = self.state_count * (8 * self.word_count + 4) + 8 * self.memory.slot_count
         if self.plan.keeps_edges:
             used += 8 * self.state_count + 12 * self.edge_count
+        if self.stack is not None:
+            used += 8 * (int(self.work.control[native.DEPTH]) + 2)
         return used
 
     def best(self, measure: int) -> tuple[int, int] | None:
@@ -135,7 +148,7 @@ class Exploration:
         return words.view(np.uint64).copy()
 
     def path(self, index: int) -> list[int]:
-        """The states from the initial one to this one, along the breadth-first tree."""
+        """The states from the initial one to this one, along the tree of the search."""
         parents = self.memory.parents.words.view(np.uint32)
         path = [index]
         while parents[path[-1]] != ROOT:
@@ -200,6 +213,8 @@ class Exploration:
         self.grow_table()  # room for what all threads have in flight
 
     def _turn(self, store: Store, worker: int, alone: bool, quantum: int) -> int:
+        if self.stack is not None:
+            return int(descend(self.code, store, self.work, self.own[0], self.stack.address, quantum))
         step = expand_reduced if self.code.reduction else expand
         return int(step(self.code, store, self.work, self.own[worker], worker, alone, quantum))
 
@@ -268,6 +283,14 @@ def begin(
     exploration = prepare(code, len(initial), plan, workers, memory_max_mib)
     exploration.shared_from = shared_from
     _enter_initial(exploration, initial)
+    return exploration
+
+
+def begin_deep(code: Code, initial: Row, plan: Plan, memory_max_mib: int | None = None) -> Exploration:
+    """Like `begin`, for an exploration that goes depth-first."""
+    exploration = begin(code, initial, plan, 1, memory_max_mib)
+    exploration.stack = reserve(8 * (exploration.arena_size + 1))  # no state is on it twice
+    push(exploration.stack.address, 0)
     return exploration
 
 

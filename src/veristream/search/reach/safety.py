@@ -1,16 +1,20 @@
-"""Safety properties of untimed networks, by exploring states breadth-first.
+"""Safety properties of untimed networks, by exploring states breadth-first, or depth-first on request.
 
-A hit that comes first comes at the least depth, so traces are shortest, unless partial-order reduction
-leaves out the shortest run.
+Breadth-first, a hit that comes first comes at the least depth, so traces are shortest, unless partial-order
+reduction leaves out the shortest run. Depth-first, traces are shortened, and then a small breadth-first
+search looks for a shortest one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol
+
+import numpy as np
 
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
@@ -28,21 +32,25 @@ from veristream.ir.symmetry import check_symmetry, real_run
 from veristream.ir.text.printer import print_expr
 from veristream.kernel.layout import Row, decode, encode, lay_out
 from veristream.kernel.load import Kernel, load_kernel
-from veristream.search.limits import Limits, Report, count_cores
+from veristream.search.limits import Limits, Order, Report, count_cores
 from veristream.search.reach import expand as native
 from veristream.search.reach.batch import Batch, batches, code_of
 from veristream.search.reach.expand import Code
-from veristream.search.reach.explore import SHARED_FROM, begin
+from veristream.search.reach.explore import SHARED_FROM, begin, begin_deep
+from veristream.search.reach.shorten import shorten
 from veristream.search.reduction.relations import relate, unsupported
 from veristream.search.reduction.tables import Tables, tabulate
 from veristream.search.safety import Best, Case, SafetyClaim, Search, Watching
-from veristream.search.session import Hit, leaves_out
+from veristream.search.session import Hit, goes_deep, leaves_out
 from veristream.search.trace import action_fault, property_fault, replay
 from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
 
 SYMMETRY_SAMPLE = 60
 """How many states are examined for anything that tells symmetric instances apart."""
+
+SHORTEST_WITHIN = 1 << 16
+"""How many states a breadth-first search may find to shorten a trace that a depth-first one found."""
 
 
 class Exploring(Watching, Protocol):
@@ -66,6 +74,9 @@ def opening_locally(limits: Limits, tables: Tables | None = None) -> Open:
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
+        if limits.order is Order.DEPTH:
+            yield begin_deep(code, initial, batch.plan(), limits.memory_max_mib)
+            return
         workers, shared_from = workers_of(limits), 0 if limits.workers else SHARED_FROM
         if tables is not None:
             code = code._replace(reduction=tables.address)
@@ -90,18 +101,56 @@ def check_safety(
     open_: Open | None = None,
 ) -> dict[str, Result]:
     """The results of safety properties that fit into one batch, by name."""
+    if limits.order is Order.DEPTH and open_ is None:
+        return _check_deep(network, properties, limits, report)
     (batch,) = batches(properties)
     tables = None
     if limits.reduction and open_ is None and allows_reduction(network, batch, limits):
         relations = relate(network, [*batch.states, *batch.premises])
         tables = tabulate(relations, lay_out(network), workers_of(limits))
-    with opened(network, batch, (limits, report), open_ or opening_locally(limits, tables)) as search:
-        search.run()
-        found = search.results()
+    found = _search(network, batch, (limits, report), open_ or opening_locally(limits, tables))
     again = [] if tables is None else _to_repeat(properties, found, limits)
     if again:
         found |= check_safety(network, again, replace(limits, reduction=False), report)
     return found
+
+
+def _search(
+    network: Network, batch: Batch, bounds: tuple[Limits, Report], open_: Open
+) -> dict[str, Result]:
+    with opened(network, batch, bounds, open_) as search:
+        search.run()
+        return search.results()
+
+
+def _check_deep(
+    network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    """Searches depth-first, then breadth-first for what has a trace that might not be shortest: within few
+    states, unless the limits ask for a shortest trace.
+
+    All properties are searched for again, so that the kernel is the same."""
+    (batch,) = batches(properties)
+    found = _search(network, batch, (limits, report), opening_locally(limits))
+    longer = _with_longer_traces(found)
+    if not longer:
+        return found
+    most = (
+        limits.states_max if limits.shortest else min(limits.states_max or SHORTEST_WITHIN, SHORTEST_WITHIN)
+    )
+    limits = replace(limits, order=Order.BREADTH, workers=1, reduction=False, states_max=most)
+    shorter = check_safety(network, properties, limits, report)
+    for name in longer:
+        before, after = found[name].verdict, shorter[name].verdict
+        if not isinstance(after, Unknown) or (after.fault is not None and isinstance(before, Unknown)):
+            found[name] = replace(found[name], verdict=after)
+    return found
+
+
+def _with_longer_traces(found: dict[str, Result]) -> set[str]:
+    """The properties whose trace might not be shortest."""
+    traces = {name: result.verdict.trace for name, result in found.items()}
+    return {name for name, trace in traces.items() if trace is not None and not trace.shortest}
 
 
 def allows_reduction(network: Network, batch: Batch, limits: Limits) -> bool:
@@ -118,9 +167,8 @@ def _to_repeat(properties: Sequence[Property], found: dict[str, Result], limits:
     verdicts = {name: result.verdict for name, result in found.items()}
     if any(isinstance(one, Unknown) and one.fault is not None for one in verdicts.values()):
         return list(properties)
-    traces = {name: verdict.trace for name, verdict in verdicts.items() if verdict.trace is not None}
-    longer = {name for name, trace in traces.items() if not trace.shortest}
-    return [one for one in properties if limits.shortest and one.name in longer]
+    longer = _with_longer_traces(found) if limits.shortest else ()
+    return [one for one in properties if one.name in longer]
 
 
 @contextmanager
@@ -161,15 +209,18 @@ class StateJudge:
 
     def fault(self, hit: Hit) -> Unknown | None:
         """The verdict if an action, or a condition of a property, cannot be evaluated."""
+        found: Unknown | None = None
         if hit.kind == native.FAULT:
             # A property of steps is evaluated with the step, and may be what fails there.
             states = self._path(hit.source)
             found = action_fault(self.interpreter, states, hit.other)
-            return found or property_fault(self.interpreter, states, self.batch.actions)
-        if hit.kind == native.WATCH_FAULT:
+            found = found or property_fault(self.interpreter, states, self.batch.actions)
+        elif hit.kind == native.WATCH_FAULT:
             conditions = (*self.batch.states, *self.batch.measures)
-            return property_fault(self.interpreter, self._path(hit.other), conditions)
-        return None
+            found = property_fault(self.interpreter, self._path(hit.other), conditions)
+        if found is not None and found.trace is not None and goes_deep(self.exploration):
+            return replace(found, trace=replace(found.trace, shortest=False))
+        return found
 
     def answer(self, hit: Hit) -> int:
         """The hit's kind, which is noted no more."""
@@ -177,15 +228,17 @@ class StateJudge:
         return hit.kind
 
     def found(self, case: Case, hit: Hit) -> Verdict:
-        """The verdict with its trace, a shortest one unless runs are left out."""
-        claim = case.claim
+        """The verdict with its trace, a shortest one unless runs are left out or the search went deep."""
+        claim, goes_wide = case.claim, not goes_deep(self.exploration)
         if isinstance(claim, Transition):
-            states = self._path(hit.source)
+            states = self._path(hit.source, hit.kind)
             states.append(self._breaking_step(claim, states[-1]))
             steps = replay(self.interpreter, states)
-            return Violated("the last step violates it", Trace(steps, shortest=True))
-        states = self._path(hit.source if isinstance(claim, DeadlockFree | NonTerminating) else hit.other)
-        trace = Trace(replay(self.interpreter, states), shortest=not leaves_out(self.exploration))
+            return Violated("the last step violates it", Trace(steps, shortest=goes_wide))
+        end = hit.source if isinstance(claim, DeadlockFree | NonTerminating) else hit.other
+        states = self._path(end, hit.kind)
+        shortest = goes_wide and not leaves_out(self.exploration)
+        trace = Trace(replay(self.interpreter, states), shortest=shortest or len(states) == 1)
         self._confirm(claim, states[-1])
         match claim:
             case Reachable():
@@ -217,11 +270,17 @@ class StateJudge:
         """The sizes of all orbits together."""
         return self.exploration.count_orbits(self.kernel.orbit) if self.is_reduced else None
 
-    def _state(self, index: int) -> State:
-        return decode(self.kernel.layout, self.network, self.exploration.row(index))
-
-    def _path(self, index: int) -> list[State]:
-        states = [self._state(i) for i in self.exploration.path(index)]
+    def _path(self, index: int, kind: int = native.HIT_COUNT) -> list[State]:
+        """The states of a run to the given one; after a depth-first search, of a shorter run to a state
+        that has a hit of the same kind."""
+        path = self.exploration.path(index)
+        rows: Iterable[Row] = map(self.exploration.row, path)
+        if goes_deep(self.exploration):
+            code = code_of(self.kernel, self.batch.plan(), self.is_reduced)
+            width = len(self.exploration.row(index))
+            words = np.fromiter(chain.from_iterable(rows), np.uint64, len(path) * width)
+            rows = shorten(code, words.view(np.int64).reshape(-1, width), kind)
+        states = [decode(self.kernel.layout, self.network, row) for row in rows]
         return list(real_run(self.network, self.interpreter, states)) if self.is_reduced else states
 
     def _breaking_step(self, claim: Transition, before: State) -> State:

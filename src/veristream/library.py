@@ -23,7 +23,7 @@ from veristream.ir.chosen import find_named
 from veristream.ir.network import Network
 from veristream.ir.property import DeadlockFree, Fairness, LeadsTo, Property, Temporal
 from veristream.languages.registry import Constants, find_language
-from veristream.search.limits import Limits, Report, silent
+from veristream.search.limits import Limits, Order, Report, silent
 from veristream.search.limits import SparkOptions as SparkOptions
 from veristream.source import Source, read_source
 from veristream.verdict import Result, Trace, word
@@ -97,9 +97,28 @@ def check(
     """
     networks = _networks(model, constants, properties)
     chosen = choose(networks, properties)  # report a wrong name before looking for a cluster
+    if limits is not None and limits.order is not Order.BREADTH:
+        _check_order(networks, chosen, limits, spark)
     if spark is not None and spark.checkpoint is not None:
         _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
     return _check(_engine(spark), networks, properties, fairness, limits, report)
+
+
+def _check_order(
+    networks: Sequence[Network],
+    chosen: Mapping[str, Sequence[Property]],
+    limits: Limits,
+    spark: SparkOptions | None,
+) -> None:
+    """Raises ModelError if no search can go depth-first."""
+    from veristream.search.engine import check_order
+
+    if spark is not None:
+        raise ModelError(
+            "a depth-first search runs on this machine only",
+            hint="add --engine local, or search breadth-first without --order depth",
+        )
+    check_order([(network, one) for network in networks for one in chosen[network.name]], limits)
 
 
 def _claim(

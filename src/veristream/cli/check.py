@@ -20,6 +20,7 @@ from veristream.cli.options import (
     MasterOption,
     MemoryOption,
     ModelPath,
+    OrderOption,
     PartsOption,
     ReductionOption,
     ResumeOption,
@@ -31,7 +32,7 @@ from veristream.cli.options import (
     WorkersOption,
 )
 from veristream.ir.property import Fairness
-from veristream.search.limits import Limits, SparkOptions
+from veristream.search.limits import Limits, Order, SparkOptions
 
 PropertyOptions = Annotated[
     list[str] | None,
@@ -62,6 +63,7 @@ def check(
     max_memory_mib: MemoryOption = None,
     symmetry: SymmetryOption = True,
     reduction: ReductionOption = True,
+    order: OrderOption = Order.BREADTH,
     shortest: ShortestOption = False,
     full_trace: FullTraceOption = False,
     as_json: JsonOption = False,
@@ -88,6 +90,6 @@ def check(
     """
     options = SparkOptions(master, parts, checkpoint, checkpoint_seconds, spill, exchange=exchange.value)
     bounds = (workers, max_states, max_seconds, max_memory_mib)
-    limits = Limits(*bounds, symmetry, reduction=reduction, shortest=shortest)
+    limits = Limits(*bounds, symmetry, reduction=reduction, shortest=shortest, order=order)
     asked = (model, properties or (), define or (), fairness, engine, options, resume, limits)
     run_check(Asked(*asked, full_trace, as_json, html_page))

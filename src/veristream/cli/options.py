@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from veristream.cli.choices import Engine, ExchangeChoice
-from veristream.search.limits import WORKERS_MAX
+from veristream.search.limits import WORKERS_MAX, Order
 
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The model: a .csp, .net, .py, .xml or .xta file.")
@@ -134,10 +134,20 @@ ReductionOption = Annotated[
         help="Explore fewer interleavings of independent actions where no verdict depends on it.",
     ),
 ]
+OrderOption = Annotated[
+    Order,
+    typer.Option(
+        "--order",
+        help="How to search for safety properties of untimed models. depth follows each run to its end"
+        " before it tries another: it may find a goal that lies deep after few states. It uses one worker"
+        " and no reduction, and shortens the traces that it finds.",
+    ),
+]
 ShortestOption = Annotated[
     bool,
     typer.Option(
-        "--shortest", help="Where a trace may not be the shortest, search again without reduction."
+        "--shortest",
+        help="Where a trace may not be the shortest, search again breadth-first and without reduction.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print only JSON on stdout.")]

@@ -11,6 +11,7 @@ from veristream.report.sequence import draw_sequence
 from veristream.report.words import (
     EFFORT_TITLES,
     model_title,
+    order_remarks,
     outcome_remarks,
     reduction_remarks,
     remarks,
@@ -30,7 +31,7 @@ def render_results(model: str, results: Sequence[Result], clocks: Set[str] = fro
     return render_page(
         f"Veristream: {model}",
         table(titles, rows, range(3, 8)),
-        _list(chain(*map(remarks, results), reduction_remarks(results))),
+        _list(chain(*map(remarks, results), reduction_remarks(results), order_remarks(results))),
         *(chart for one in results for chart in draw_result(one, clocks)),
     )
 

@@ -84,6 +84,8 @@ def _result(result: Result) -> dict[str, Any]:
     }
     if effort.reduced:
         document["reduced"] = True
+    if effort.depth_first:
+        document["order"] = "depth"
     if effort.spread is not None:
         document["spread"] = asdict(replace(effort.spread, skew=round(effort.spread.skew, 3)))
     return document

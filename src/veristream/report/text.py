@@ -11,6 +11,7 @@ from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.report.words import (
     EFFORT_TITLES,
     model_title,
+    order_remarks,
     outcome_remarks,
     reduction_remarks,
     remarks,
@@ -50,7 +51,7 @@ def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
     rows = [(one.property, one.kind, word(one.verdict), *show_effort(one)) for one in results]
     titles = ("property", "kind", "verdict", *EFFORT_TITLES)
     blocks = [_table(titles, rows, 3, look)]
-    told = "\n".join(chain(*map(remarks, results), reduction_remarks(results)))
+    told = "\n".join(chain(*map(remarks, results), reduction_remarks(results), order_remarks(results)))
     if told:
         blocks.append(told)
     blocks.extend(

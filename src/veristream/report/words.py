@@ -71,6 +71,19 @@ def reduction_remarks(results: Sequence[Result]) -> Iterator[str]:
         yield "  traces may not be the shortest (--shortest)"
 
 
+def order_remarks(results: Sequence[Result]) -> Iterator[str]:
+    """Yields what a depth-first search means for the results, if there was one."""
+    others = [result.property for result in results if not result.effort.depth_first]
+    if len(others) == len(results):
+        return
+    if others:
+        names = ", ".join(others)
+        yield f"  not searched for depth-first: {names} (--order depth is for safety properties)"
+    traces = [result.verdict.trace for result in results if result.effort.depth_first]
+    if any(trace is not None and not trace.shortest for trace in traces):
+        yield "  traces found depth-first may not be the shortest (--shortest)"
+
+
 def trace_title(result: Result, trace: Trace) -> str:
     """Says what a trace shows about a property, and how long it is."""
     match result.verdict:

@@ -15,6 +15,7 @@ from veristream import cli
 from veristream.cli import app, checking, direct
 from veristream.cli.checking import Asked
 from veristream.cli.verbs import VERBS
+from veristream.search.limits import Limits, Order
 
 MODELS = Path(__file__).parents[3] / "models"
 PETERSON = MODELS.parent / "bench" / "models" / "peterson.csp"
@@ -107,6 +108,11 @@ def test_a_wrong_verb_gets_a_suggestion(run: Any) -> None:
         ("check m.net", ("m.net", ())),
         ("check m.net -p a --property b", ("m.net", ("a", "b"))),
         ("check -p a m.net", ("m.net", ("a",))),
+        ("check m.net --order depth -p a", ("m.net", ("a",), "depth")),
+        ("check --order breadth m.net", ("m.net", ())),
+        ("check m.net --order sideways", None),
+        ("check m.net --order", None),
+        ("check m.net --order=depth", None),
         ("check", None),
         ("check --help", None),
         ("check m.net --json", None),
@@ -121,15 +127,22 @@ def test_a_wrong_verb_gets_a_suggestion(run: Any) -> None:
     ],
 )
 def test_only_a_plain_check_runs_directly(
-    line: str, plain: tuple[str, tuple[str, ...]] | None, monkeypatch: pytest.MonkeyPatch
+    line: str, plain: tuple[Any, ...] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Asked] = []
     monkeypatch.setattr(checking, "run_check", asked.append)
     assert direct.runs_directly(line.split()) is (plain is not None)
-    assert asked == ([] if plain is None else [Asked(Path(plain[0]), plain[1])])
+    if plain is None:
+        assert asked == []
+    else:
+        model, properties, *order = plain
+        limits = Limits(reduction=True, order=Order(*order) if order else Order.BREADTH)
+        assert asked == [Asked(Path(model), properties, limits=limits)]
 
 
-@pytest.mark.parametrize("line", ["{}", "{} -p top", "{} -p top -p low", "{} -p none", "missing.net"])
+@pytest.mark.parametrize(
+    "line", ["{}", "{} -p top", "{} -p top -p low", "{} -p none", "{} --order depth", "missing.net"]
+)
 def test_both_ways_print_the_same(line: str, run: Any, counter: Path, capsys: Any) -> None:
     arguments = ["check", *line.format(counter).split()]
     with pytest.raises(SystemExit) as ended:

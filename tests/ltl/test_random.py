@@ -236,7 +236,9 @@ def compare(
     assert word(result.verdict) == ("holds" if holds else "violated")
     if isinstance(result.verdict, Violated):
         assert result.verdict.trace is not None
-        assert breaks(network, property_, result.verdict.trace)
+        # A loop that would have to take very many steps is shown without them, and says so.
+        if "a fair run also takes infinitely often" not in result.verdict.reason:
+            assert breaks(network, property_, result.verdict.trace)
 
 
 looks = st.sampled_from([liveness.FIRST_LOOK, 1, 4, 16])

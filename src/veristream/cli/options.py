@@ -89,7 +89,7 @@ WorkersOption = Annotated[
         metavar="N",
         min=1,
         max=WORKERS_MAX,
-        help="Number of cores that explore states. [default: all that it may use, in large searches]",
+        help="Number of cores that search. [default: all that it may use, in large searches]",
     ),
 ]
 StatesOption = Annotated[

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.native.loop import loop
-from veristream.native.primitives import call_1, call_2, call_4, fetch_add, store_half, store_word
+from veristream.native.primitives import call_1, call_2, call_4, fetch_add
+from veristream.search.reach.edges import begin_edges, keep_edge
 from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
 
 # Why `expand` returns.
@@ -73,7 +74,7 @@ class Own(NamedTuple):
     tally: NDArray[np.int64]
     goals: Table  # per measure: its goal's bit, and 1 for greatest or -1 for least
     best: Table  # per measure: value and state, -1 where there is none
-    edges: NDArray[np.int64]  # addresses: first edge of a state, targets, entries; 0: not kept
+    edges: NDArray[np.int64]  # addresses, see `edges`; the first one is 0 if no edges are kept
 
 
 @loop
@@ -162,7 +163,7 @@ def fill(code, store, work, own):  # type: ignore[no-untyped-def]
     the buffer is too small for one state."""
     rows, actions = own.out_rows.ctypes.data, own.out_actions.ctypes.data
     capacity = own.out_actions.size
-    used = 0
+    used, edge = 0, own.tally[EDGES]
     index, end = own.pending[0], own.pending[1]
     while index < end and used < FLUSH:
         row = store.rows + 8 * store.word_count * index
@@ -175,7 +176,7 @@ def fill(code, store, work, own):  # type: ignore[no-untyped-def]
         if count == 0:
             note_end(code, work, own, row, index)
         if own.edges[0] != 0:
-            store_word(own.edges[0] + 8 * index, own.tally[EDGES] + used)
+            edge += begin_edges(own.edges, row + 8 * (store.word_count - 1), index, edge, count)
         for k in range(used, used + count):
             print_ = fingerprint(rows + 8 * store.word_count * k, store.word_count)
             own.prints[k] = print_
@@ -219,10 +220,7 @@ def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-d
         if hit != 0:
             note_bits(own, hit, ACTION_HIT, source, index)
         if own.edges[0] != 0:
-            edge = own.tally[EDGES]
-            store_half(own.edges[1] + 4 * edge, index)
-            store_word(own.edges[2] + 8 * edge, entry)
-            own.tally[EDGES] = edge + 1
+            own.tally[EDGES] = keep_edge(own.edges, source, own.tally[EDGES], index, entry)
         own.tally[TRANSITIONS] += 1
     work.counts[place] = count
 

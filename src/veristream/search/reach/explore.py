@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
+from veristream.search.limits import Limits, count_cores
 from veristream.search.memory import OutOfMemoryError, Reserve, Spill, budget_bytes, reserve, spill
 from veristream.search.reach import expand as native
 from veristream.search.reach.depth import descend, height, push
+from veristream.search.reach.edges import Edges, reserve_edges
 from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
 from veristream.search.reach.reduced import expand_reduced
 from veristream.search.reach.visited import ROOT, Store, count_orbits, enter_again, find_or_add, fingerprint
@@ -32,14 +34,14 @@ SPILLED_STATES_MAX = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to watch: masks of state and action propositions, ends, measures; whether to keep edges."""
+    """What to watch: masks of state and action propositions, ends, measures; which edges to keep."""
 
     states: int = 0
     actions: int = 0
     ends: int = 0
     goals: tuple[tuple[int, int], ...] = ()
     observes: bool = False  # evaluate the state propositions
-    keeps_edges: bool = False
+    keeps_edges: tuple[int, ...] = ()  # per value of a row's last word; empty: none are kept
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class Memory:
     parents: Reserve | Spill
     table: Reserve
     slot_count: int
-    edges: tuple[Reserve, ...] = ()
+    edges: Edges | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +116,10 @@ class Exploration:
     @property
     def edge_count(self) -> int:
         """Edges kept."""
-        return int(self.own[0].tally[native.EDGES])
+        edges = self.memory.edges
+        if edges is None:
+            return 0
+        return sum(int(own.tally[native.EDGES]) - k * edges.room for k, own in enumerate(self.own))
 
     @property
     def expanded(self) -> int:
@@ -127,7 +132,7 @@ class Exploration:
         """Memory in use for states, table, edges and stack."""
         used = self.state_count * (8 * self.word_count + 4) + 8 * self.memory.slot_count
         if self.plan.keeps_edges:
-            used += 8 * self.state_count + 12 * self.edge_count
+            used += 12 * (self.state_count + self.edge_count)
         if self.stack is not None:
             used += 8 * (int(self.work.control[native.DEPTH]) + 2)
         return used
@@ -208,7 +213,7 @@ class Exploration:
     def _add_workers(self) -> None:
         """Gives all threads what they need; from now on, levels that are worth it are shared."""
         others = range(len(self.own), self.workers)
-        self.own += [_own(self.word_count, self.plan, self.memory, BUFFER) for _ in others]
+        self.own += [_own(self.word_count, self.plan, self.memory, worker) for worker in others]
         self.work.control[native.WIDE] = WIDE
         self.grow_table()  # room for what all threads have in flight
 
@@ -253,7 +258,7 @@ class Exploration:
         self.memory.slot_count = slots
         self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
         store = self.store()
-        ranges = self._ranges()
+        ranges = self.ranges()
         if self.pool is None or len(self.own) == 1:
             enter_again(store, *ranges[0])
         else:
@@ -261,14 +266,19 @@ class Exploration:
 
     def count_orbits(self, orbit: int) -> int:
         """How many states those found represent, if each is the canonical one of its orbit."""
-        return sum(int(count_orbits(orbit, self.store(), *bounds)) for bounds in self._ranges())
+        return sum(int(count_orbits(orbit, self.store(), *bounds)) for bounds in self.ranges())
 
-    def _ranges(self) -> list[tuple[int, int]]:
+    def ranges(self) -> list[tuple[int, int]]:
         """The first index and the end of each arena."""
         return [
             (arena * self.arena_size, arena * self.arena_size + int(self.work.counts[arena * STRIDE]))
             for arena in range(self.workers)
         ]
+
+
+def sharing_of(limits: Limits) -> tuple[int, int]:
+    """How many threads search, and from how many states on."""
+    return limits.workers or count_cores(), 0 if limits.workers else SHARED_FROM
 
 
 def begin(
@@ -316,7 +326,7 @@ def prepare(
         _lend(4 * arena_size * workers, spill_folder),
         reserve(8 * slots),
         slots,
-        _reserve_edges(budget) if plan.keeps_edges else (),
+        reserve_edges(plan.keeps_edges, budget, arena_size, workers) if plan.keeps_edges else None,
     )
     return Exploration(
         code,
@@ -325,7 +335,7 @@ def prepare(
         budget,
         plan,
         _shared(workers, arena_size, plan, slots),
-        [_own(word_count, plan, memory, BUFFER)],
+        [_own(word_count, plan, memory, 0)],
         memory,
         arena_size,
         ThreadPoolExecutor(workers) if workers > 1 else None,
@@ -334,11 +344,6 @@ def prepare(
 
 def _lend(byte_count: int, folder: str | None) -> Reserve | Spill:
     return reserve(byte_count) if folder is None else spill(byte_count, folder)
-
-
-def _reserve_edges(budget: int) -> tuple[Reserve, ...]:
-    """Room for the first edge of each state, and for edges' targets and entries."""
-    return (reserve(budget), reserve(budget // 2), reserve(budget))
 
 
 def _shared(workers: int, arena_size: int, plan: Plan, slots: int) -> Work:
@@ -354,9 +359,13 @@ def _shared(workers: int, arena_size: int, plan: Plan, slots: int) -> Work:
     return Work(np.zeros(workers * STRIDE, np.int64), starts.copy(), starts.copy(), control)
 
 
-def _own(word_count: int, plan: Plan, memory: Memory, capacity: int) -> Own:
-    edges = [part.address for part in memory.edges] or [0, 0, 0]
-    rows, actions, prints, sources = _buffers(word_count, capacity)
+def _own(word_count: int, plan: Plan, memory: Memory, worker: int) -> Own:
+    rows, actions, prints, sources = _buffers(word_count, BUFFER)
+    tally = np.zeros(native.TALLY_COUNT, np.int64)
+    edges = [0]
+    if memory.edges is not None:
+        edges = memory.edges.addresses
+        tally[native.EDGES] = worker * memory.edges.room
     return Own(
         rows,
         actions,
@@ -364,7 +373,7 @@ def _own(word_count: int, plan: Plan, memory: Memory, capacity: int) -> Own:
         sources,
         np.zeros(2, np.int64),
         np.full((native.HIT_COUNT, 2), -1, np.int64),
-        np.zeros(native.TALLY_COUNT, np.int64),
+        tally,
         np.array(plan.goals, np.int64).reshape(-1, 2),
         np.full((len(plan.goals), 2), -1, np.int64),
         np.array(edges, np.int64),

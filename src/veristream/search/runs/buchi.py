@@ -39,7 +39,8 @@ class Automaton:
 
     State s has the transitions `first[s]` up to but not including `first[s + 1]`. A letter matches
     one if it has all bits of `positive` and none of `negative`. A run is accepting if it takes
-    transitions with each of the `acceptance_count` bits of `acceptance` infinitely often.
+    transitions with each of the `acceptance_count` bits of `acceptance` infinitely often. An accepting
+    run stays in `recurrent` states from some point on.
     """
 
     state_count: int
@@ -50,6 +51,7 @@ class Automaton:
     target: tuple[int, ...]
     acceptance: tuple[int, ...]
     acceptance_count: int
+    recurrent: tuple[bool, ...]
     states: tuple[Holds, ...]
     actions: tuple[Occurs | Silent, ...]
 
@@ -386,6 +388,8 @@ def _pack(graph: Graph, acceptance_count: int, numbering: Numbering) -> Automato
     for row in graph:
         first.append(first[-1] + len(row))
     transitions = [t for row in graph for t in row]
+    component = _components(graph)
+    accepting = _accepting(graph, component, (1 << acceptance_count) - 1)
     return Automaton(
         state_count=len(graph),
         initial=0,
@@ -395,6 +399,7 @@ def _pack(graph: Graph, acceptance_count: int, numbering: Numbering) -> Automato
         target=tuple(t.target for t in transitions),
         acceptance=tuple(t.acceptance for t in transitions),
         acceptance_count=acceptance_count,
+        recurrent=tuple(number in accepting for number in component),
         states=numbering.states,
         actions=numbering.actions,
     )

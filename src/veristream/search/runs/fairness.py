@@ -13,6 +13,7 @@ the system's steps (Sun, Liu, Dong, Pang, "PAT: Towards Flexible Verification un
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,9 +32,11 @@ from veristream.search.runs.graph import (
     enabled_units,
     name_steps,
     scratch_for,
+    stacks_for,
     summarise,
     taken_units,
 )
+from veristream.search.threads import divide
 
 Words = NDArray[np.int64]
 
@@ -105,7 +108,7 @@ def _words(bits: set[int], width: int) -> Words:
 class System:
     """What it takes to compute the enabled actions of a state: code, rows, and words per row.
 
-    `letters` are given if fairness concerns single steps.
+    `letters` are given if fairness concerns single steps. `places` says which rows nodes have.
     """
 
     successors: int
@@ -113,6 +116,8 @@ class System:
     word_count: int
     letters: Letters | None = None
     words: Words | None = None  # the memory at `rows`
+    places: Callable[[Words], Words] = lambda nodes: nodes
+    workers: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +138,24 @@ class FairComponent:
 
 def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> FairComponent | None:
     """A fair accepting component; of the candidates, those nearest to the initial state are tried first."""
-    node_count = graph.first.size - 1
-    region = np.zeros(node_count, np.int32)
-    pending: list[tuple[int, Words]] = [(0, np.arange(node_count, dtype=np.int64))]
-    fresh = 1
+    # A node without edges is on no cycle.
+    nodes = np.flatnonzero(np.diff(graph.first))
+    stacks = stacks_for(graph.first.size - 1)
+    found = np.full(stacks.order.size, NONE, np.int64)
+    region = np.full(stacks.order.size, NONE, np.int32)
+    region[nodes] = 0
+    pending: list[tuple[int, Words]] = [(0, nodes)]
+    fresh, base = 1, 0
     while pending:
         mine, nodes = pending.pop()
-        found = np.full(node_count, NONE, np.int64)
-        count = components(graph, nodes, region, mine, found)
-        marks, cyclic, least = summarise(graph, nodes, found, count)
-        candidates = np.nonzero(cyclic & (marks & all_marks == all_marks))[0]
+        # Components of all regions have different numbers, so what `found` says of others does no harm.
+        count = int(components(graph, nodes, region, mine, found, stacks, base))
+        marks, cyclic, least = summarise(graph, nodes, found, base, count)
+        candidates = np.flatnonzero(cyclic & (marks & all_marks == all_marks))
+        candidates = base + candidates[np.argsort(least[candidates], kind="stable")]
+        base += count
         members = _members(nodes, found, candidates)
-        for component in candidates[np.argsort(least[candidates], kind="stable")]:
+        for component in candidates:
             inside = members[int(component)]
             taken, enabled = np.zeros_like(units.weak), _no_bits(inside, units)
             candidate = FairComponent(int(component), inside, found, taken, enabled)
@@ -186,7 +197,13 @@ def _judge(
     if not units.exist:
         return candidate, nothing
     nodes, component = candidate.nodes, candidate.component
-    candidate.enabled[:] = enabled_of(units, system.successors, system.rows, system.word_count, nodes)
+    places = system.places(nodes)
+
+    def fill(first: int, last: int) -> None:
+        some = (system.successors, system.rows, system.word_count, places[first:last])
+        candidate.enabled[first:last] = enabled_of(units, *some)
+
+    divide(fill, nodes.size, system.workers)
     taken_units(graph, nodes, candidate.found, component, units.of_action, candidate.taken)
     everywhere = np.bitwise_and.reduce(candidate.enabled, axis=0)
     if (everywhere & units.weak & ~candidate.taken).any():
@@ -202,15 +219,16 @@ def _judge_steps(graph: Graph, system: System, candidate: FairComponent) -> Fair
     """The candidate if every step of its states is on one of its edges."""
     assert system.letters is not None and system.words is not None
     nodes = candidate.nodes
-    table = system.words[: system.word_count * (int(nodes[-1]) + 1)].reshape(-1, system.word_count)
-    groups = np.unique(table[nodes, :-1], axis=0, return_inverse=True)[1].reshape(-1)
+    places = system.places(nodes)
+    table = system.words[: system.word_count * (int(places.max()) + 1)].reshape(-1, system.word_count)
+    groups = np.unique(table[places, :-1], axis=0, return_inverse=True)[1].reshape(-1)
     order = np.argsort(groups, kind="stable")
     step_of = np.full(graph.targets.size, NONE, np.int64)
     capacity, count = 1024, TOO_SMALL
     while count == TOO_SMALL:
         scratch = scratch_for(capacity, system.word_count)
-        arguments = (nodes[order], groups[order], candidate.found, candidate.component, scratch, step_of)
-        count = int(name_steps(graph, system.letters, *arguments))
+        where = nodes[order], places[order], groups[order], candidate.found, candidate.component
+        count = int(name_steps(graph, system.letters, *where, scratch, step_of))
         capacity *= 4
     return None if count == NONE else replace(candidate, step_count=count, step_of=step_of)
 

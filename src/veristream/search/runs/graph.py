@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from veristream.native.loop import loop
 from veristream.native.primitives import call_1, call_4, word_at
+from veristream.search.reach.visited import same_row
 
 Words = NDArray[np.int64]
 Bits = Annotated[NDArray[np.int64], 2]
@@ -32,7 +33,7 @@ class Graph(NamedTuple):
 
 
 class Stacks(NamedTuple):
-    """The memory of Tarjan's algorithm: two words per node of the graph, three per node of the search."""
+    """The memory of Tarjan's algorithm: five words per node."""
 
     order: NDArray[np.int64]  # when a node was reached, -1 before
     low: NDArray[np.int64]
@@ -41,28 +42,31 @@ class Stacks(NamedTuple):
     turn: NDArray[np.int64]  # the next edge of each node on the path
 
 
-def components(graph: Graph, nodes: Words, region: NDArray[np.int32], mine: int, found: Words) -> int:
-    """Tarjan's algorithm over the nodes v with region[v] == mine, starting from each of `nodes`.
-
-    Writes the number of each node's component into `found`, counted from 0 in the order in which they are
-    completed; returns how many there are.
-    """
-    node_count = graph.first.size - 1
-    order = np.full(node_count, -1, np.int64)
-    stacks = Stacks(
-        order, np.zeros(node_count, np.int64), *(np.empty(nodes.size, np.int64) for _ in range(3))
-    )
-    return _components(graph, nodes, region, mine, found, stacks)
+def stacks_for(node_count: int) -> Stacks:
+    """Memory to decompose a graph, or parts of it one after the other."""
+    return Stacks(*(np.empty(node_count, np.int64) for _ in range(5)))
 
 
 @loop
-def _components(
-    graph: Graph, nodes: Words, region: NDArray[np.int32], mine: int, found: Words, stacks: Stacks
+def components(
+    graph: Graph,
+    nodes: Words,
+    region: NDArray[np.int32],
+    mine: int,
+    found: Words,
+    stacks: Stacks,
+    base: int,
 ) -> int:
-    """See `components`; the path is an explicit stack, without recursion."""
+    """Tarjan's algorithm over `nodes`, which are those with region[v] == mine.
+
+    Writes the number of each node's component into `found`, counted from `base` in the order in which they
+    are completed; returns how many there are. The path is an explicit stack, without recursion.
+    """
     order, low = stacks.order, stacks.low
     waiting, path, turn = stacks.waiting, stacks.path, stacks.turn
     waiting_count = path_count = reached = count = 0
+    for node in nodes:
+        order[node] = found[node] = NONE
     for start in nodes:
         if order[start] >= 0:
             continue
@@ -98,7 +102,7 @@ def _components(
                 while True:
                     waiting_count -= 1
                     member = waiting[waiting_count]
-                    found[member] = count
+                    found[member] = base + count
                     if member == node:
                         break
                 count += 1
@@ -113,23 +117,23 @@ class Summary(NamedTuple):
     least: NDArray[np.int64]
 
 
-def summarise(graph: Graph, nodes: Words, found: Words, count: int) -> Summary:
-    """The summary of the components that `components` found."""
+def summarise(graph: Graph, nodes: Words, found: Words, base: int, count: int) -> Summary:
+    """The summary of the `count` components that `components` found, the first of which is `base`."""
     least = np.full(count, 1 << 62, np.int64)
     summary = Summary(np.zeros(count, np.int64), np.zeros(count, np.bool_), least)
-    _summarise(graph, nodes, found, summary)
+    _summarise(graph, nodes, found, base, summary)
     return summary
 
 
 @loop
-def _summarise(graph: Graph, nodes: Words, found: Words, summary: Summary) -> None:
+def _summarise(graph: Graph, nodes: Words, found: Words, base: int, summary: Summary) -> None:
     marks, cyclic, least = summary.marks, summary.cyclic, summary.least
     for node in nodes:
-        component = found[node]
+        component = found[node] - base
         least[component] = min(least[component], node)
         for edge in range(graph.first[node], graph.first[node + 1]):
             target = np.int64(graph.targets[edge])
-            if target < found.size and found[target] == component:
+            if target < found.size and found[target] == component + base:
                 cyclic[component] = True
                 marks[component] |= graph.entries[edge] >> 32
 
@@ -166,6 +170,21 @@ def enabled_units(
             for word in range(units.shape[1]):
                 enabled[k, word] |= units[actions[step] & 0xFFFFFFFF, word]
     return True
+
+
+@loop
+def entry_between(successors: int, before: Words, after: Words, scratch: Scratch) -> int:
+    """The entry of the first step from one row to the other; NONE if there is none, TOO_SMALL if the
+    scratch is too small."""
+    width = after.size
+    rows, actions = scratch.rows.ctypes.data, scratch.actions.ctypes.data
+    count = call_4(successors, before.ctypes.data, rows, actions, scratch.actions.size)
+    if count < 0:
+        return TOO_SMALL
+    for step in range(count):
+        if scratch.actions[step] >= 0 and same_row(rows + 8 * width * step, after.ctypes.data, width):
+            return scratch.actions[step]
+    return NONE
 
 
 @loop
@@ -208,6 +227,7 @@ def name_steps(
     graph: Graph,
     letters: Letters,
     nodes: Words,
+    places: Words,
     groups: Words,
     found: Words,
     component: int,
@@ -216,15 +236,15 @@ def name_steps(
 ) -> int:
     """Writes the number of the step that each inner edge of the component represents into `named`.
 
-    `nodes` come in groups of one state of the system each. Steps are numbered from 0, consecutively for
-    each state. Returns how many there are; NONE if one is on no inner edge, so that the component is not
-    closed; TOO_SMALL if the scratch is too small.
+    `nodes` come in groups of one state of the system each; their rows are at `places`. Steps are numbered
+    from 0, consecutively for each state. Returns how many there are; NONE if one is on no inner edge, so
+    that the component is not closed; TOO_SMALL if the scratch is too small.
     """
     actions, taken = scratch.actions, scratch.taken
     base = count = 0
     bits = np.int64(0)
     for k in range(nodes.size):
-        row = letters.rows + 8 * letters.width * nodes[k]
+        row = letters.rows + 8 * letters.width * places[k]
         if k == 0 or groups[k] != groups[k - 1]:
             if not _all(taken, count):
                 return NONE

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -23,9 +22,10 @@ from veristream.kernel.layout import Row
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach import expand as native
-from veristream.search.reach.explore import Exploration, Plan, begin
+from veristream.search.reach.explore import Exploration, Plan, begin, sharing_of
+from veristream.search.runs.explored import Explored, explored_part
 from veristream.search.runs.fairness import FairComponent, System, find_fair
-from veristream.search.runs.graph import NONE, Graph, source_of
+from veristream.search.runs.graph import NONE, source_of
 from veristream.search.runs.lasso import STEPS_SHOWN, loop_edges
 from veristream.search.runs.product import Edge, Lasso, Product
 from veristream.search.session import Advancing, Hit, Session
@@ -39,7 +39,7 @@ def check_liveness(network: Network, property_: Property, limits: Limits, report
     """The result of a temporal property."""
     started = time.monotonic()
     product = Product(network, property_)
-    runs = LocalRuns(product, product.initial, limits.memory_max_mib)
+    runs = LocalRuns(product, product.initial, limits.memory_max_mib, sharing=sharing_of(limits))
     session = Session(runs.exploration, limits, report, property_.name, started)
     verdict = decide(product, session, lambda _: runs.look())
     return Result(property_.name, kind_of(property_.claim), verdict, session.effort())
@@ -66,20 +66,20 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
     """Explores until a violation is found or there is nothing left to explore."""
     look_at = FIRST_LOOK
     exploration = session.exploration
-    for _ in session.rounds():
-        for hit in exploration.hits:
-            if hit.kind in (native.FAULT, native.WATCH_FAULT):
-                at = hit.source if hit.kind == native.FAULT else hit.other
-                return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
-        states = exploration.counts.states
-        if states >= look_at and not exploration.complete:
-            look_at = 2 * states
-            violated = look(False)
-            if violated is not None:
-                return violated
-    if session.stopped:
-        return Unknown(session.stopped)
     try:
+        for _ in session.rounds():
+            for hit in exploration.hits:
+                if hit.kind in (native.FAULT, native.WATCH_FAULT):
+                    at = hit.source if hit.kind == native.FAULT else hit.other
+                    return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
+            states = exploration.counts.states
+            if states >= look_at and not exploration.complete:
+                look_at = 2 * states
+                violated = look(False)
+                if violated is not None:
+                    return violated
+        if session.stopped:
+            return Unknown(session.stopped)
         violated = look(True)
     except OutOfMemoryError:
         return Unknown(session.out_of_memory)
@@ -93,18 +93,26 @@ class LocalRuns:
     """
 
     def __init__(
-        self, product: Product, start: Row, memory_max_mib: int | None, prefix: Sequence[Edge] = ()
+        self,
+        product: Product,
+        start: Row,
+        memory_max_mib: int | None,
+        prefix: Sequence[Edge] = (),
+        sharing: tuple[int, int] = (1, 0),
     ) -> None:
         self.product, self.prefix = product, list(prefix)
-        # Edges are numbered in the order of their states, so there is only one worker.
-        plan = Plan(observes=True, keeps_edges=True)
-        self.exploration: Exploration = begin(product.code, start, plan, 1, memory_max_mib)
+        # An accepting cycle stays among recurrent states, so the edges of others are not needed.
+        plan = Plan(observes=True, keeps_edges=product.automaton.recurrent)
+        self.exploration: Exploration = begin(
+            product.code, start, plan, sharing[0], memory_max_mib, sharing[1]
+        )
 
     def look(self) -> Violated | None:
-        """A violating run in the explored part, if there is one."""
-        product, graph = self.product, self._graph()
-        fair = find_fair(graph, product.all_marks, product.units, self._system())
-        return None if fair is None else product.violated(self._lasso(graph, fair))
+        """A violating run in the explored part, if there is one. Raises OutOfMemoryError."""
+        product, explored = self.product, explored_part(self.exploration)
+        graph = explored.graph
+        fair = find_fair(graph, product.all_marks, product.units, self._system(explored))
+        return None if fair is None else product.violated(self._lasso(explored, fair))
 
     def search(self) -> Violated | None:
         """A violating run; None once everything is explored. Raises OutOfMemoryError."""
@@ -116,43 +124,34 @@ class LocalRuns:
                 return violated
         return None
 
-    def _system(self) -> System:
+    def _system(self, explored: Explored) -> System:
         memory, width = self.exploration.memory, self.exploration.word_count
-        system = System(self.product.kernel.successors, memory.rows.address, width)
+        successors, workers = self.product.kernel.successors, len(self.exploration.own)
+        rows = memory.rows.address
+        system = System(successors, rows, width, places=explored.states, workers=workers)
         if self.product.property.fairness is not Fairness.STRONG_GLOBAL:
             return system
         return replace(system, letters=self.product.letters(memory.rows.address), words=memory.rows.words)
 
-    def _graph(self) -> Graph:
-        """The part of the product whose states are expanded."""
-        exploration = self.exploration
-        node_count = exploration.expanded
-        edge_count = exploration.edge_count
-        first, targets, entries = (part.words for part in exploration.memory.edges)
-        first[node_count] = edge_count
-        return Graph(
-            first[: node_count + 1],
-            targets.view(np.uint32)[:edge_count],
-            entries[:edge_count],
-        )
-
-    def _edge(self, graph: Graph, edge: int, number: int | None = None) -> Edge:
-        before = self.exploration.row(int(source_of(graph, edge)))
-        after = self.exploration.row(int(graph.targets[edge]))
+    def _edge(self, explored: Explored, edge: int, number: int | None = None) -> Edge:
+        graph = explored.graph
+        nodes = np.array([source_of(graph, edge), graph.targets[edge]], np.int64)
+        before, after = (self.exploration.row(int(state)) for state in explored.states(nodes))
         return self.product.edge(before, after, int(graph.entries[edge]), number)
 
-    def _lasso(self, graph: Graph, fair: FairComponent) -> Lasso:
-        entry = int(fair.nodes[0])
-        stem = self._stem(graph, entry)
+    def _lasso(self, explored: Explored, fair: FairComponent) -> Lasso:
+        entry, graph = int(fair.nodes[0]), explored.graph
+        path = self.exploration.path(int(explored.states(fair.nodes[:1])[0]))
+        stem = self.product.edges_along([self.exploration.row(state) for state in path])
         loop = loop_edges(graph, fair, self.product.all_marks, self.product.units, entry)
-        alike = self._alike(graph, fair)
+        alike = self._alike(explored, fair)
         return Lasso(
-            self.prefix + [self._edge(graph, edge, alike.get(edge)) for edge in stem],
-            [self._edge(graph, edge, alike.get(edge)) for edge in loop],
+            self.prefix + stem,
+            [self._edge(explored, edge, alike.get(edge)) for edge in loop],
             fair.step_count,
         )
 
-    def _alike(self, graph: Graph, fair: FairComponent) -> dict[int, int]:
+    def _alike(self, explored: Explored, fair: FairComponent) -> dict[int, int]:
         """For each edge whose step a fair run must take: how many steps before its own have the same states
         and action, so that the replay takes each of them and not one for all."""
         if fair.step_of is None or fair.step_count > STEPS_SHOWN:
@@ -161,20 +160,10 @@ class LocalRuns:
         groups: dict[tuple[State, State, int], set[int]] = {}
         kinds = {}
         for number in inner:
-            edge = self._edge(graph, number)
+            edge = self._edge(explored, number)
             kinds[number] = (edge.before, edge.after, edge.action)
             groups.setdefault(kinds[number], set()).add(int(fair.step_of[number]))
         return {
             number: sum(other < fair.step_of[number] for other in groups[kind])
             for number, kind in kinds.items()
         }
-
-    def _stem(self, graph: Graph, entry: int) -> list[int]:
-        """Edges of the breadth-first tree from the initial state to the entry."""
-        path = self.exploration.path(entry)
-        edges = []
-        for source, target in pairwise(path):
-            first, last = int(graph.first[source]), int(graph.first[source + 1])
-            offset = int(np.nonzero(graph.targets[first:last] == target)[0][0])
-            edges.append(first + offset)
-        return edges

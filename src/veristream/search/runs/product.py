@@ -31,10 +31,10 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.kernel.watch import STUTTER, WATCH_FAILED, Monitor, Watch
 from veristream.search.reach import expand as native
 from veristream.search.reach.expand import Code
-from veristream.search.reach.explore import Plan, begin
+from veristream.search.reach.explore import Plan
 from veristream.search.runs.buchi import Automaton, translate
 from veristream.search.runs.fairness import list_units
-from veristream.search.runs.graph import Letters
+from veristream.search.runs.graph import NONE, TOO_SMALL, Letters, entry_between, scratch_for
 from veristream.search.runs.lasso import STEPS_SHOWN, satisfies
 from veristream.search.session import Hit
 from veristream.search.trace import STUTTER_TEXT, action_fault, find_step, first_step, property_fault
@@ -143,14 +143,13 @@ class Product:
 
     def _edge_between(self, before: Row, after: Row) -> Edge:
         """Some step from one state to the other."""
-        looking = begin(self.code, before, Plan(keeps_edges=True), 1, 64)
-        while looking.expanded == 0:  # more than once if its buffers are too small
-            looking.advance(1)
-        _, targets, entries = (part.words for part in looking.memory.edges)
-        for k in range(looking.edge_count):
-            if np.array_equal(looking.row(int(targets.view(np.uint32)[k])), after):
-                return self.edge(before, after, int(entries[k]))
-        raise AssertionError("the kernel knows no such step")
+        capacity, entry = 1024, TOO_SMALL
+        rows = (before.view(np.int64), after.view(np.int64))
+        while entry == TOO_SMALL:
+            entry = entry_between(self.code.successors, *rows, scratch_for(capacity, self.width))
+            capacity *= 4
+        assert entry != NONE, "the kernel knows no such step"
+        return self.edge(before, after, entry)
 
     def violated(self, lasso: Lasso) -> Violated:
         """The verdict of a violating run, after the interpreter has replayed it."""

@@ -88,9 +88,11 @@ def test_a_long_chain_has_a_long_path() -> None:
 
 
 def test_edges_are_kept_in_compressed_rows() -> None:
-    _, _, exploration = start(GRID.replace("299", "9"), plan=Plan(keeps_edges=True))
+    _, _, exploration = start(GRID.replace("299", "9"), plan=Plan(keeps_edges=(1,) * 256))
     finish(exploration)
-    first, targets, entries = (part.words for part in exploration.memory.edges)
+    edges = exploration.memory.edges
+    assert edges is not None
+    first, targets, entries = edges.firsts.words, edges.targets.words, edges.entries.words
     assert exploration.expanded == 100 and exploration.edge_count == 180
     degrees = np.diff(np.append(first[:100], exploration.edge_count))
     assert sorted(degrees.tolist()) == [0] + [1] * 18 + [2] * 81

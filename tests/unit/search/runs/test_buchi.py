@@ -354,6 +354,7 @@ def test_always_p_in_full() -> None:
         target=(0,),
         acceptance=(0,),
         acceptance_count=0,
+        recurrent=(True,),
         states=(Holds(Load("p")),),
         actions=(Occurs("a"),),
     )

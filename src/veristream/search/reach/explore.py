@@ -173,9 +173,10 @@ class Exploration:
             control[native.WATCH_ENDS] &= ~native.TERMINAL_END
 
     def close(self) -> None:
-        """Stops the worker threads; everything found stays accessible."""
+        """Stops the worker threads; everything found stays accessible, and `advance` may continue."""
         if self.pool is not None:
             self.pool.shutdown(wait=True)
+            self.pool = ThreadPoolExecutor(self.workers)  # starts no thread before there is work
 
     def advance(self, quantum: int = QUANTUM) -> None:
         """Expands about `quantum` states per worker; afterwards `hits` holds the new hits, and `complete`

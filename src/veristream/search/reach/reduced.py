@@ -70,7 +70,7 @@ def _swap(address, one, other, width):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _sort_out(bits, rows, actions, count, width):  # type: ignore[no-untyped-def]
+def sort_out(bits, rows, actions, count, width):  # type: ignore[no-untyped-def]
     """Moves the steps whose actions are in the set to the front; returns how many they are."""
     kept = 0
     for k in range(count):
@@ -100,7 +100,7 @@ def _reduce(header, scratch, row, rows, actions, count, goals, width):  # type: 
     if way == FULL:
         return count, FULL
     set_word(scratch, REDUCED, word_at(scratch, REDUCED) + 1)
-    return _sort_out(chosen_set(header, scratch), rows, actions, count, width), way
+    return sort_out(chosen_set(header, scratch), rows, actions, count, width), way
 
 
 @loop

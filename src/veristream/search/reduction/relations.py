@@ -15,12 +15,14 @@ An action that fails counts as possible: it satisfies all conditions that stand 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from veristream.ir.actions import list_actions
-from veristream.ir.expr import Expr
+from veristream.ir.actions import Action, list_actions
+from veristream.ir.expr import Const, Expr
 from veristream.ir.network import LocationKind, Network
+from veristream.ir.property import Occurs, Silent
 from veristream.search.reduction.conditions import Condition, Conditions, Of
+from veristream.search.reduction.cycles import returning_actions
 from veristream.search.reduction.places import with_locals
 from veristream.search.reduction.steps import Step, Steps
 
@@ -53,6 +55,9 @@ class Relations:
     clashes: tuple[int, ...]
     goals: tuple[Goal, ...]
     may_fault: bool  # some action may fail at run time
+    # For a property of runs:
+    returning: int = 0  # the actions that may be on a cycle of states
+    watched: int = 0  # the actions that no cycle may put off: those that are visible or may fail
 
 
 def unsupported(network: Network) -> str | None:
@@ -70,8 +75,55 @@ def unsupported(network: Network) -> str | None:
 def relate(network: Network, goals: Sequence[Expr] = ()) -> Relations:
     """The relations between the actions of a network that the reduction supports."""
     assert unsupported(network) is None
-    steps = Steps(network)
-    return _Relating(steps, [steps.describe(action) for action in list_actions(network)]).relate(goals)
+    return _Relating(*_described(network)).relate(goals)
+
+
+_latest: list[tuple[Network, Steps, list[Step]]] = []
+
+
+def _described(network: Network) -> tuple[Steps, list[Step]]:
+    """The actions of the network; remembers the last one, since its properties are checked one by one."""
+    if not _latest or _latest[0][0] is not network:
+        steps = Steps(network)
+        _latest[:] = [(network, steps, [steps.describe(action) for action in list_actions(network)])]
+    return _latest[0][1:]
+
+
+def relate_runs(
+    network: Network, conditions: Sequence[Expr], occurrences: Sequence[Occurs | Silent]
+) -> Relations:
+    """The relations for a property of runs, with these state and action propositions: its one goal tells
+    which actions it can see, and needs nothing."""
+    found = relate(network, conditions)
+    actions = list_actions(network)
+    visible = 0
+    for goal in found.goals:
+        visible |= goal.visible
+    for number, action in enumerate(actions):
+        if any(_may_occur(action, one) for one in occurrences):
+            visible |= 1 << number
+    failing = sum(1 << number for number, step in enumerate(_described(network)[1]) if step.may_fault)
+    return replace(
+        found,
+        goals=(Goal(Needs((), NONE), visible),),
+        returning=returning_actions(network, actions),
+        watched=visible | failing,
+    )
+
+
+def _may_occur(action: Action, proposition: Occurs | Silent) -> bool:
+    """Whether a step of the action may satisfy the proposition."""
+    match proposition:
+        case Silent():
+            return not action.visible
+        case Occurs(name=name, arguments=wanted):
+            given = action.label.arguments
+            if name != action.label.name or wanted is None:
+                return name == action.label.name
+            return len(wanted) == len(given) and not any(
+                want is not None and isinstance(one, Const) and one.value != want
+                for want, one in zip(wanted, given, strict=True)
+            )
 
 
 class _Relating:

@@ -36,6 +36,7 @@ from veristream.search.reduction.tables import (
     REST,
     STAMP,
     VISIBLE,
+    WATCHED,
     WIDTH,
 )
 
@@ -319,3 +320,56 @@ def choose(header, scratch, row, actions, count, open_goals):  # type: ignore[no
         if fewest < best:
             return UNDER_PROVISO if may_fault else CHOSEN
     return way
+
+
+@loop
+def choose_unseen(header, scratch, row, actions, count):  # type: ignore[no-untyped-def]
+    """Like `choose` for a property of runs, which is goal 0: no possible action of the set is visible."""
+    possible = _observe(header, scratch, actions, count, 1)
+    if possible < 2:
+        return FULL
+    best = _try_actions(header, scratch, row, possible, 1)
+    return FULL if best == possible else UNDER_PROVISO
+
+
+@loop
+def _lacks_unseen(header, scratch):  # type: ignore[no-untyped-def]
+    """An invisible possible action, if there is one but none in the growing set; else -1."""
+    enabled, growing = enabled_set(header, scratch), growing_set(header, scratch)
+    visible = _visible_set(header, scratch)
+    found = -1
+    for k in range(word_at(header, WIDTH)):
+        unseen = word_at(enabled, k) & ~word_at(visible, k)
+        if unseen & word_at(growing, k) != 0:
+            return -1
+        if unseen != 0 and found < 0:
+            found = 64 * k + lowest_bit(unseen)
+    return found
+
+
+@loop
+def choose_seen(header, scratch, row, is_chosen):  # type: ignore[no-untyped-def]
+    """Chooses a stubborn set with all watched actions, after `choose_unseen`: it contains the set that was
+    chosen then, if any, and an invisible possible action if there is one."""
+    width = word_at(header, WIDTH)
+    enabled, growing = enabled_set(header, scratch), growing_set(header, scratch)
+    chosen, stack = chosen_set(header, scratch), _stack(header, scratch)
+    _begin(header, scratch)
+    possible, size = 0, 0
+    for k in range(width):
+        possible += count_bits(word_at(enabled, k))
+        if is_chosen:
+            set_word(growing, k, word_at(chosen, k))
+            size += count_bits(word_at(chosen, k) & word_at(enabled, k))
+    top, size = _push(word_at(header, WATCHED), width, enabled, growing, stack, 0, size)
+    size = _close(header, scratch, row, top, size, possible)
+    if size < 0:
+        return FULL
+    lacking = _lacks_unseen(header, scratch)
+    if lacking >= 0:
+        _add(growing, lacking)
+        set_word(stack, 0, lacking)
+        if _close(header, scratch, row, 1, size + 1, possible) < 0:
+            return FULL
+    _choose(header, scratch)
+    return CHOSEN

@@ -31,10 +31,12 @@ Words = NDArray[np.int64]
     GOAL_NEEDS,
     GOAL_REST,
     VISIBLE,
+    RETURNING,
+    WATCHED,
     SCRATCH,
     SCRATCH_SIZE,
     HEADER_COUNT,
-) = range(17)
+) = range(19)
 
 # A condition's words: where the number is stored, how it is compared, and with what.
 CONDITION_WORDS = 5
@@ -86,6 +88,8 @@ def tabulate(relations: Relations, layout: Layout, workers: int) -> Tables:
         *_listed(wanted),
         _words(one.rest for one in wanted),
         _bit_rows([goal.visible for goal in relations.goals], width),
+        _bit_rows([relations.returning], width),
+        _bit_rows([relations.watched], width),
         np.zeros(size * workers, np.int64),
     )
     addresses = [int(part.ctypes.data) for part in parts]

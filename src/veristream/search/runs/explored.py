@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from veristream.kernel.layout import Row
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach.edges import Edges, Numbering, copy_edges
 from veristream.search.reach.explore import Exploration
@@ -20,6 +21,7 @@ Words = NDArray[np.int64]
 class Explored:
     """A graph whose nodes are states."""
 
+    exploration: Exploration
     graph: Graph
     numbering: Numbering | None = None  # None: nodes and states have the same numbers
 
@@ -32,13 +34,24 @@ class Explored:
         states: Words = nodes + shifts[arenas]
         return states
 
+    def row(self, node: int) -> Row:
+        """The row of a node."""
+        return self.exploration.row(self._state(node))
+
+    def rows_to(self, node: int) -> list[Row]:
+        """The rows from the initial state to a node, along the breadth-first tree."""
+        return [self.exploration.row(state) for state in self.exploration.path(self._state(node))]
+
+    def _state(self, node: int) -> int:
+        return int(self.states(np.array([node], np.int64))[0])
+
 
 def explored_part(exploration: Exploration) -> Explored:
     """The states found so far with the edges that are kept of them. Raises OutOfMemoryError."""
     edges = exploration.memory.edges
     assert edges is not None
     if len(exploration.own) == 1:
-        return Explored(_as_it_is(exploration, edges))
+        return Explored(exploration, _as_it_is(exploration, edges))
     copied = 12 * exploration.edge_count + 8 * exploration.state_count
     if exploration.byte_count + copied > exploration.budget:
         raise OutOfMemoryError
@@ -48,7 +61,7 @@ def explored_part(exploration: Exploration) -> Explored:
     states = np.array([*(first for first, _ in ranges), beyond])
     nodes = np.append(np.cumsum(sizes)[:-1], beyond)
     numbering = Numbering(states, nodes)
-    return Explored(_copy(exploration, edges, numbering), numbering)
+    return Explored(exploration, _copy(exploration, edges, numbering), numbering)
 
 
 def _as_it_is(exploration: Exploration, edges: Edges) -> Graph:

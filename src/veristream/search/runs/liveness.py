@@ -13,21 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
-import numpy as np
-
 from veristream.ir.network import Network
 from veristream.ir.property import Fairness, Property, kind_of
-from veristream.ir.state import State
 from veristream.kernel.layout import Row
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach import expand as native
 from veristream.search.reach.explore import Exploration, Plan, begin, sharing_of
 from veristream.search.runs.explored import Explored, explored_part
-from veristream.search.runs.fairness import FairComponent, System, find_fair
-from veristream.search.runs.graph import NONE, source_of
-from veristream.search.runs.lasso import STEPS_SHOWN, loop_edges
-from veristream.search.runs.product import Edge, Lasso, Product
+from veristream.search.runs.fairness import System, find_fair
+from veristream.search.runs.found import lasso_of
+from veristream.search.runs.product import Edge, Product
+from veristream.search.runs.reduction import NotReducedError, ReducedRuns, allows_reduction, relations_of
 from veristream.search.session import Advancing, Hit, Session
 from veristream.verdict import Holds, Result, Unknown, Verdict, Violated
 
@@ -36,13 +33,47 @@ NEAR = 1 << 10  # the same if it is known that there are some
 
 
 def check_liveness(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
-    """The result of a temporal property."""
+    """The result of a temporal property. The search begins in full. Where a reduction preserves the verdict
+    and the product turns out to be large, the reduced one is searched instead."""
     started = time.monotonic()
     product = Product(network, property_)
     runs = LocalRuns(product, product.initial, limits.memory_max_mib, sharing=sharing_of(limits))
-    session = Session(runs.exploration, limits, report, property_.name, started)
-    verdict = decide(product, session, lambda _: runs.look())
-    return Result(property_.name, kind_of(property_.claim), verdict, session.effort())
+
+    def search(states_max: int | None) -> tuple[Result, bool]:
+        """The result within the limit of states, and whether that limit left it open."""
+        bounds = replace(limits, states_max=states_max)
+        session = Session(runs.exploration, bounds, report, property_.name, started)
+        verdict = decide(product, session, lambda _: runs.look())
+        result = Result(property_.name, kind_of(property_.claim), verdict, session.effort())
+        return result, session.stopped == session.out_of_states
+
+    may_reduce = limits.reduction and (limits.states_max is None or limits.states_max > FIRST_LOOK)
+    if may_reduce and allows_reduction(network, product):
+        result, is_large = search(FIRST_LOOK)
+        reduced = _check_reduced(product, limits, report, started) if is_large else result
+        if reduced is not None:
+            return reduced
+    return search(limits.states_max)[0]
+
+
+def _check_reduced(product: Product, limits: Limits, report: Report, started: float) -> Result | None:
+    """The result with partial-order reduction; None if the full search must go on: after a failure, since
+    the order of the search decides what is found before it, or for a lasso that is as short as its."""
+    runs = ReducedRuns(product, relations_of(product), limits.memory_max_mib)
+    session = Session(runs, limits, report, product.property.name, started)
+
+    def look(_: bool) -> Violated | None:
+        graph = runs.graph()
+        fair = find_fair(graph, product.all_marks, product.units, System(0, 0, 0))
+        return None if fair is None else product.violated(lasso_of(product, runs, graph, fair))
+
+    try:
+        verdict = decide(product, session, look)
+    except NotReducedError:
+        return None
+    if limits.shortest and isinstance(verdict, Violated) and runs.has_left_out:
+        return None
+    return Result(product.property.name, kind_of(product.property.claim), verdict, session.effort())
 
 
 class ExploringRuns(Advancing, Protocol):
@@ -110,9 +141,10 @@ class LocalRuns:
     def look(self) -> Violated | None:
         """A violating run in the explored part, if there is one. Raises OutOfMemoryError."""
         product, explored = self.product, explored_part(self.exploration)
-        graph = explored.graph
-        fair = find_fair(graph, product.all_marks, product.units, self._system(explored))
-        return None if fair is None else product.violated(self._lasso(explored, fair))
+        fair = find_fair(explored.graph, product.all_marks, product.units, self._system(explored))
+        if fair is None:
+            return None
+        return product.violated(lasso_of(product, explored, explored.graph, fair, self.prefix))
 
     def search(self) -> Violated | None:
         """A violating run; None once everything is explored. Raises OutOfMemoryError."""
@@ -132,38 +164,3 @@ class LocalRuns:
         if self.product.property.fairness is not Fairness.STRONG_GLOBAL:
             return system
         return replace(system, letters=self.product.letters(memory.rows.address), words=memory.rows.words)
-
-    def _edge(self, explored: Explored, edge: int, number: int | None = None) -> Edge:
-        graph = explored.graph
-        nodes = np.array([source_of(graph, edge), graph.targets[edge]], np.int64)
-        before, after = (self.exploration.row(int(state)) for state in explored.states(nodes))
-        return self.product.edge(before, after, int(graph.entries[edge]), number)
-
-    def _lasso(self, explored: Explored, fair: FairComponent) -> Lasso:
-        entry, graph = int(fair.nodes[0]), explored.graph
-        path = self.exploration.path(int(explored.states(fair.nodes[:1])[0]))
-        stem = self.product.edges_along([self.exploration.row(state) for state in path])
-        loop = loop_edges(graph, fair, self.product.all_marks, self.product.units, entry)
-        alike = self._alike(explored, fair)
-        return Lasso(
-            self.prefix + stem,
-            [self._edge(explored, edge, alike.get(edge)) for edge in loop],
-            fair.step_count,
-        )
-
-    def _alike(self, explored: Explored, fair: FairComponent) -> dict[int, int]:
-        """For each edge whose step a fair run must take: how many steps before its own have the same states
-        and action, so that the replay takes each of them and not one for all."""
-        if fair.step_of is None or fair.step_count > STEPS_SHOWN:
-            return {}
-        inner = [int(edge) for edge in np.nonzero(fair.step_of != NONE)[0]]
-        groups: dict[tuple[State, State, int], set[int]] = {}
-        kinds = {}
-        for number in inner:
-            edge = self._edge(explored, number)
-            kinds[number] = (edge.before, edge.after, edge.action)
-            groups.setdefault(kinds[number], set()).add(int(fair.step_of[number]))
-        return {
-            number: sum(other < fair.step_of[number] for other in groups[kind])
-            for number, kind in kinds.items()
-        }

@@ -72,6 +72,16 @@ def test_counts_do_not_depend_on_the_workers(workers: int, monkeypatch: pytest.M
     assert exploration.counts.depth == 598
 
 
+def test_an_exploration_continues_after_it_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "WIDE", 8)
+    _, _, exploration = start(GRID, 2)
+    while len(exploration.own) < 2 or exploration.state_count < 10_000:
+        exploration.advance(1000)
+    exploration.close()
+    finish(exploration)
+    assert exploration.state_count == 300 * 300
+
+
 def test_a_long_chain_has_a_long_path() -> None:
     network, kernel, exploration = start(CHAIN, plan=Plan(ends=DEADLOCK_END))
     hits = []

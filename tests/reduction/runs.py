@@ -51,9 +51,9 @@ def faithful(relations: Relations) -> Relations:
     return relations
 
 
-def check_in_full(network: Network, property_: Property) -> Result:
+def check_in_full(network: Network, property_: Property, states_max: int | None = None) -> Result:
     """The result without reduction."""
-    (result,) = check(network, [property_], Limits(workers=1))
+    (result,) = check(network, [property_], Limits(workers=1, states_max=states_max))
     return result
 
 

@@ -17,7 +17,7 @@ from veristream.ir.property import Fairness, Property
 from veristream.ir.text.read import read_network
 from veristream.search.engine import check
 from veristream.search.limits import Limits
-from veristream.search.runs import lasso, liveness, product
+from veristream.search.runs import found, lasso, product
 from veristream.source import Source
 from veristream.verdict import Holds, Violated
 
@@ -117,7 +117,7 @@ def test_an_edge_mark_asks_nothing_more() -> None:
 
 def test_a_large_component_is_not_shown_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lasso, "STEPS_SHOWN", 3)
-    monkeypatch.setattr(liveness, "STEPS_SHOWN", 3)
+    monkeypatch.setattr(found, "STEPS_SHOWN", 3)
     monkeypatch.setattr(product, "STEPS_SHOWN", 3)
     network, property_ = read(CHOICE, "ltl <> [] {way == 0}")
     (result,) = check(network, [property_], Limits())

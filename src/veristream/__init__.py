@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from veristream.ir.property import Fairness
     from veristream.known import copy_models, list_models
     from veristream.library import check, export_promela, export_tla, load, load_all, reproduce, simulate
-    from veristream.search.limits import Limits
+    from veristream.search.limits import Limits, Order
     from veristream.verdict import Holds, Result, Trace, Unknown, Violated
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "Holds",
     "Limits",
     "ModelError",
+    "Order",
     "Result",
     "Trace",
     "Unknown",
@@ -58,7 +59,7 @@ _HOMES = {
         "reproduce",
         "simulate",
     ),
-    "veristream.search.limits": ("Limits",),
+    "veristream.search.limits": ("Limits", "Order"),
     "veristream.verdict": ("Holds", "Result", "Trace", "Unknown", "Violated"),
 }
 

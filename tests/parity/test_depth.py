@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.parity import test_symmetry
 from tests.parity.engines import interpreted, searched
 from tests.parity.test_models import PATHS, load
 from tests.strategies import networks, properties
@@ -64,6 +65,12 @@ def test_random_properties_have_the_same_verdicts(data: st.DataObject) -> None:
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_models_have_the_same_verdicts(path: Path) -> None:
     network = load(path)
+    _assert_same_verdicts(network, network.properties)
+
+
+@pytest.mark.parametrize(("name", "constants"), test_symmetry.CASES)
+def test_symmetric_models_have_the_same_verdicts(name: str, constants: dict[str, int]) -> None:
+    network = test_symmetry.load(name, constants)
     _assert_same_verdicts(network, network.properties)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from veristream.ir.text.printer import print_network
 from veristream.ir.text.read import read_network
 from veristream.languages.actions.lower.network import read_model
 from veristream.search.engine import check
-from veristream.search.limits import Limits
+from veristream.search.limits import Limits, Order
 from veristream.source import Source, read_source
 from veristream.verdict import Unknown, word
 from veristream_testing.states import explore
@@ -27,14 +28,18 @@ def load(name: str, constants: dict[str, int]) -> Network:
 
 
 @pytest.mark.parametrize(("name", "constants"), CASES)
-@pytest.mark.parametrize("workers", [1, 2])
-def test_one_state_of_each_orbit(name: str, constants: dict[str, int], workers: int) -> None:
+@pytest.mark.parametrize(
+    "limits",
+    [Limits(workers=1), Limits(workers=2), Limits(order=Order.DEPTH)],
+    ids=["one worker", "two workers", "depth-first"],
+)
+def test_one_state_of_each_orbit(name: str, constants: dict[str, int], limits: Limits) -> None:
     network = load(name, constants)
     space = explore(network, 100_000)
     orbits = {frozenset(orbit(network, state)) for state in space.states}
     assert set().union(*orbits) == space.states, "the states are closed under permutation"
-    reduced = check(network, network.properties, Limits(workers=workers))
-    whole = check(network, network.properties, Limits(workers=workers, symmetry=False))
+    reduced = check(network, network.properties, limits)
+    whole = check(network, network.properties, replace(limits, symmetry=False))
     assert [word(r.verdict) for r in reduced] == [word(r.verdict) for r in whole]
     assert all(not isinstance(r.verdict, Unknown) for r in whole)
     assert max(r.effort.states for r in reduced) == len(orbits) < len(space.states)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import veristream as vs
 from veristream.search.reach import safety
 
 TIMED = """
@@ -29,6 +30,14 @@ def test_verdicts_are_the_same(run: Any, counter: Path) -> None:
     assert {one["order"] for one in deep} == {"depth"}
     assert not any("order" in one for one in wide)
     assert (deep[1]["states"], deep[1]["transitions"], deep[1]["depth"]) == (4, 6, 3)
+
+
+def test_python_asks_for_it_too(counter: Path) -> None:
+    limits = vs.Limits(order=vs.Order.DEPTH)
+    (top,) = vs.check(counter, ["top"], limits=limits)
+    assert isinstance(top.verdict, vs.Holds) and top.effort.depth_first
+    with pytest.raises(vs.ModelError, match="--order depth does not apply to returns"):
+        vs.check(counter, ["returns"], limits=limits)
 
 
 def test_nothing_is_reduced(run: Any, counter: Path) -> None:

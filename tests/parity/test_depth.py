@@ -25,11 +25,14 @@ from veristream.search.reach import safety
 from veristream.verdict import Result, Trace, Unknown, word
 
 STATE_COUNT_MAX = 1500
+KNOWN_STATE_COUNT_MAX = 200_000
+"""Known models with more states are left out."""
 RANDOM = settings(
     max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
 KNOWN = [known for known in find_known(find_models(), ()) if known.path.suffix not in (".xml", ".xta")]
 DEEP, WIDE = Limits(order=Order.DEPTH), Limits(workers=1)
+SMALL = Limits(workers=1, states_max=KNOWN_STATE_COUNT_MAX)
 
 
 @RANDOM
@@ -79,7 +82,10 @@ def test_symmetric_models_have_the_same_verdicts(name: str, constants: dict[str,
 def test_known_models_have_the_same_verdicts(known: KnownModel) -> None:
     names = {expectation.property for expectation in known.expectations}
     for network in load_all(known.path, known.constants):
-        _assert_same_verdicts(network, [one for one in network.properties if one.name in names])
+        wanted = [one for one in network.properties if one.name in names]
+        safe = [one for one in wanted if method_for(network, one) is Method.STATES]
+        if all(one.effort.states < KNOWN_STATE_COUNT_MAX for one in check(network, safe, SMALL)):
+            _assert_same_verdicts(network, safe)
 
 
 def _assert_same_verdicts(network: Network, wanted: list[Property] | tuple[Property, ...]) -> None:

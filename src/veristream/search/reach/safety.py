@@ -135,10 +135,9 @@ def _check_deep(
     longer = _with_longer_traces(found)
     if not longer:
         return found
-    most = (
-        limits.states_max if limits.shortest else min(limits.states_max or SHORTEST_WITHIN, SHORTEST_WITHIN)
-    )
-    limits = replace(limits, order=Order.BREADTH, workers=1, reduction=False, states_max=most)
+    limits = replace(limits, order=Order.BREADTH, workers=1, reduction=False)
+    if not limits.shortest:
+        limits = replace(limits, states_max=min(limits.states_max or SHORTEST_WITHIN, SHORTEST_WITHIN))
     shorter = check_safety(network, properties, limits, report)
     for name in longer:
         before, after = found[name].verdict, shorter[name].verdict
@@ -148,9 +147,14 @@ def _check_deep(
 
 
 def _with_longer_traces(found: dict[str, Result]) -> set[str]:
-    """The properties whose trace might not be shortest."""
-    traces = {name: result.verdict.trace for name, result in found.items()}
-    return {name for name, trace in traces.items() if trace is not None and not trace.shortest}
+    """The properties whose trace might not be shortest, except for those that a limit left undecided."""
+    names: set[str] = set()
+    for name, result in found.items():
+        trace = result.verdict.trace
+        is_open = isinstance(result.verdict, Unknown) and result.verdict.fault is None
+        if trace is not None and not trace.shortest and not is_open:
+            names.add(name)
+    return names
 
 
 def allows_reduction(network: Network, batch: Batch, limits: Limits) -> bool:

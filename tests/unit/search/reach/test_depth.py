@@ -312,6 +312,20 @@ def test_an_interrupt_gives_the_result_so_far(monkeypatch: pytest.MonkeyPatch) -
     assert big.verdict == Unknown("interrupted")
 
 
+def test_nothing_is_searched_for_after_an_interrupt() -> None:
+    seen: list[int] = []
+
+    def interrupt(progress: Progress) -> None:
+        seen.append(progress.states)
+        raise KeyboardInterrupt
+
+    limits = Limits(order=Order.DEPTH, states_max=100)
+    network = read(GRID)
+    (top,) = check(network, [p for p in network.properties if p.name == "top"], limits, interrupt)
+    assert isinstance(top.verdict, Unknown) and len(seen) == 1
+    assert top.verdict.reason == "interrupted; so far max x + y = 99"
+
+
 def test_one_state_wider_than_the_buffer_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safety, "SHORTEST_WITHIN", 1)
     network = read(FAN + "property last: reachable n == 9999\n")

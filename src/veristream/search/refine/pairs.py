@@ -63,7 +63,7 @@ class Pairing(NamedTuple):
 
     system: System
     normal: Normal
-    known: Map  # from state and node to the pair
+    old: Map  # from state and node to the pair, for pairs that a new one is not compared with
     room: int
     states: int
     nodes: int
@@ -75,32 +75,39 @@ class Pairing(NamedTuple):
 
 
 @loop
-def _is_covered(pairing, state, node):  # type: ignore[no-untyped-def]
-    """Whether the state was seen with a node that has no more states than this one."""
+def _last_compared(pairing, state, node):  # type: ignore[no-untyped-def]
+    """Whether one of the newest pairs of the state has a node with no more states than this one; and the
+    oldest of those pairs, plus 1, if there are as many as are compared, else 0."""
     other = half_at(pairing.heads, state)
+    last = 0
     for _ in range(LOOK_BACK):
         if other == 0:
-            return False
+            return False, 0
         if covers(pairing.normal, half_at(pairing.nodes, other - 1), node):
-            return True
+            return True, 0
+        last = other
         other = half_at(pairing.others, other - 1)
-    return False
+    return False, last
 
 
 @loop
 def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
     """Adds the pair unless it is known or covered; returns DONE or GROW."""
-    key = (state << 32) | node
-    place = place_of(pairing.known, key)
-    if word_at(pairing.known.keys, place) != 0 or _is_covered(pairing, state, node):
+    covered, last = _last_compared(pairing, state, node)
+    if covered:
         return DONE
     pair = word_at(pairing.counts, PAIRS)
     if pair == pairing.room:
         set_word(pairing.counts, ROOM_FULL, 1)
         return GROW
-    if not has_room(pairing.known.counts, 1):
-        return GROW
-    put(pairing.known, place, key, pair)
+    if last != 0:
+        if word_at(pairing.old.keys, place_of(pairing.old, (state << 32) | node)) != 0:
+            return DONE
+        if not has_room(pairing.old.counts, 1):
+            return GROW
+        # With the new pair, this one will not be compared any more.
+        key = (state << 32) | half_at(pairing.nodes, last - 1)
+        put(pairing.old, place_of(pairing.old, key), key, last - 1)
     set_half(pairing.states, pair, state)
     set_half(pairing.nodes, pair, node)
     set_half(pairing.parents, pair, parent)
@@ -250,7 +257,7 @@ class Pairs:
         self._reserves: list[Reserve] = [reserve(4 * room) for _ in range(5)]
         self._heads = reserve(4 * implementation.native.state_room)
         self._room = room
-        self._known = MapTable()
+        self._old = MapTable()
         self._tally = np.zeros(PAIR_COUNTS, np.int64)
 
     @property
@@ -260,7 +267,7 @@ class Pairs:
         return Pairing(
             self.implementation.native,
             self.normal.native,
-            self._known.native,
+            self._old.native,
             self._room,
             states,
             nodes,
@@ -289,7 +296,7 @@ class Pairs:
     def byte_count(self) -> int:
         """Memory in use."""
         offers = self.normal.offers.byte_count + self.implementation.alphabet.table.byte_count
-        own = 20 * self.state_count + self._known.byte_count + 4 * self.implementation.state_count
+        own = 20 * self.state_count + self._old.byte_count + 4 * self.implementation.state_count
         return own + self.implementation.byte_count + self.normal.byte_count + offers
 
     @property
@@ -327,7 +334,7 @@ class Pairs:
             raise OutOfMemoryError
         self.implementation.make_room()
         self.normal.make_room()
-        self._known.make_room(1024)
+        self._old.make_room(1024)
 
     def _failing(self) -> Labelled:
         sides = (self.implementation, self.normal.specification)

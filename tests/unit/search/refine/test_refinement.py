@@ -16,7 +16,7 @@ from veristream.search.engine import check
 from veristream.search.limits import Limits
 from veristream.search.refine import pairs
 from veristream.source import Source
-from veristream.verdict import Holds, Result, Unknown, Violated
+from veristream.verdict import Holds, Result, Unknown, Violated, word
 
 MODELS: tuple[RefinementModel, ...] = ("T", "F", "FD")
 
@@ -364,3 +364,24 @@ def test_symmetry_is_not_used() -> None:
     assert isinstance(compare(network, process("0 go(0) 1; 1 go(1) 2"), "T").verdict, Violated)
     both = process("0 go(0) 1; 1 go(1) 2; 0 go(1) 3; 3 go(0) 2")
     assert isinstance(compare(network, both, "FD").verdict, Holds)
+
+
+@pytest.mark.parametrize(("top", "pairs"), [(9, 10), (31, 32), (32, 33), (99, 100)])
+def test_one_state_with_many_nodes_is_compared_with_each_once(top: int, pairs: int) -> None:
+    """The nodes are incomparable, and the first one returns after more pairs than are looked back at."""
+    text = f"""
+network turns
+component One {{ location l initial  edge l -> l {{ action a }} }}
+property refined: refines {{
+  network counter
+  var n: 0..{top}
+  component Two {{
+    location l initial
+    edge l -> l {{ action a when n < {top} do {{ n := n + 1 }} }}
+    edge l -> l {{ action a when n == {top} do {{ n := 0 }} }}
+  }}
+}}
+"""
+    network = read_network(Source("turns.net", text))
+    (result,) = check(network, network.properties, Limits(states_max=1000))
+    assert (word(result.verdict), result.effort.states) == ("holds", pairs)

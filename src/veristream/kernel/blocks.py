@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir import expr as ir
 from veristream.ir.network import Function, Network
 from veristream.ir.walk import walk
 from veristream.kernel.clocks import write_reset
+from veristream.kernel.code import text as llvm
 from veristream.kernel.values import (
     I64,
     WORDS,
@@ -101,7 +100,7 @@ def _declare(place: Place, statement: ir.Let) -> Stored:
     else:
         with counting(place, 0, statement.size - 1) as (inside, counter):
             index = inside.builder.load(counter)
-            inside.builder.store(result, inside.builder.gep(pointer, [constant(0), index]))
+            inside.builder.store(result, inside.builder.gep(pointer, index))
     return Stored(pointer, statement.type, statement.size)
 
 
@@ -154,10 +153,9 @@ def callees_first(network: Network, names: Iterable[str]) -> list[Function]:
 
 def emit_function(module: Any, model: Model, function: Function) -> None:
     """Emits a function of the model: (state, fault flag, arguments...) -> result."""
-    signature = llvm.FunctionType(I64, [WORDS, WORDS] + [I64] * len(function.parameters))
-    code = llvm.Function(module, signature, f"model.{function.name}")
-    code.linkage = "internal"
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    parameters = (WORDS, WORDS, *[I64] * len(function.parameters))
+    code = llvm.Function(module, f"model.{function.name}", parameters, internal=True)
+    builder = llvm.Builder(code)
     fault, last = code.append_basic_block("fault"), code.append_basic_block("last")
     place = Place(model, builder, code.args[0], fault, {})
     result = new_slot(place)

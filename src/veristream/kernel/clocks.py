@@ -20,12 +20,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.actions import Action, Movement, edges_on, list_actions
 from veristream.ir.clocks import NumberedClock, count_clocks, number_clocks
 from veristream.ir.expr import ClockConstraint, ClockRef, Reset
 from veristream.ir.network import Edge, LocationKind, Network, Receive, Send
+from veristream.kernel.code import text as llvm
 from veristream.kernel.values import (
     I64,
     WORDS,
@@ -90,7 +89,7 @@ def invariant_count_max(network: Network) -> int:
 def bounds_of_step(model: Model, builder: Any, out: Value) -> Value:
     """Returns a pointer to a successor's bounds, which their number precedes."""
     at = model.layout.word_count + count_clocks(model.network)
-    return builder.gep(out, [constant(at)])
+    return builder.gep(out, constant(at))
 
 
 def write_reset(place: Place, statement: Reset) -> None:
@@ -100,7 +99,7 @@ def write_reset(place: Place, statement: Reset) -> None:
     result = value(place, statement.value)
     fault_if(place, builder.icmp_signed("<", result, constant(0)))
     at = builder.add(number, constant(place.model.layout.word_count - 1))
-    builder.store(result, builder.gep(place.state, [at]))
+    builder.store(result, builder.gep(place.state, at))
 
 
 def write_bounds(place: Place, constraints: Sequence[ClockConstraint], out: Value) -> None:
@@ -136,7 +135,7 @@ def _append(place: Place, bound: tuple[Value, Value, Value], included: bool, out
     word = builder.or_(word, builder.shl(left, constant(CLOCK_SHIFT)))
     word = builder.or_(word, builder.shl(right, constant(OTHER_SHIFT)))
     count = builder.add(builder.load(out), constant(1))
-    builder.store(word, builder.gep(out, [count]))
+    builder.store(word, builder.gep(out, count))
     builder.store(count, out)
 
 
@@ -151,7 +150,7 @@ def _clock_number(place: Place, ref: ClockRef) -> Value:
 
 
 def emit_timing(module: Any, model: Model) -> None:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS]), "timing")
+    code = llvm.Function(module, "timing", (WORDS, WORDS))
     builder, fault = _begin(code)
     row, out = code.args
     builder.store(constant(0), out)
@@ -175,7 +174,7 @@ def emit_timing(module: Any, model: Model) -> None:
 
 
 def emit_tests(module: Any, model: Model, tests: Sequence[Sequence[ClockConstraint]]) -> None:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, I64, WORDS]), "tests")
+    code = llvm.Function(module, "tests", (WORDS, I64, WORDS))
     builder, fault = _begin(code)
     row, number, out = code.args
     builder.store(constant(0), out)
@@ -193,7 +192,7 @@ def emit_tests(module: Any, model: Model, tests: Sequence[Sequence[ClockConstrai
 
 
 def emit_places(module: Any, model: Model) -> None:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS]), "places")
+    code = llvm.Function(module, "places", (WORDS, WORDS))
     builder, fault = _begin(code)
     row, out = code.args
     place = Place(model, builder, row, fault, {})
@@ -202,14 +201,14 @@ def emit_places(module: Any, model: Model) -> None:
         at = load_slot(place, model.layout.locations[number])
         idle = at_any(place, number, [model.layout.idle[number]])
         shown = builder.select(idle, constant(-1), builder.add(at, constant(first)))
-        builder.store(shown, builder.gep(out, [constant(number)]))
+        builder.store(shown, builder.gep(out, constant(number)))
         first += len(component.locations)
     builder.ret(constant(0))
 
 
 def _begin(code: Any) -> tuple[Any, Any]:
     """Returns a builder at the function's first block of code, and a block that returns -1."""
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    builder = llvm.Builder(code)
     fault, here = code.append_basic_block("fault"), code.append_basic_block("here")
     builder.branch(here)
     builder.position_at_end(fault)

@@ -16,19 +16,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.actions import Action, list_actions
 from veristream.ir.bounds import names_of
 from veristream.ir.network import LocationKind, Network
 from veristream.kernel.blocks import callees_first, emit_function
 from veristream.kernel.clocks import clock_word_count, emit_places, emit_timing
+from veristream.kernel.code import text as llvm
 from veristream.kernel.frame import ATOMIC_BIT, COMMITTED_BIT
 from veristream.kernel.shared import emit_shared
 from veristream.kernel.steps import STEP, Shape, emit_component
 from veristream.kernel.symmetry import emit_symmetry
 from veristream.kernel.values import (
-    I1,
     I64,
     WORDS,
     Model,
@@ -45,7 +43,7 @@ from veristream.kernel.watch import Inside
 def emit(network: Network, inside: Inside) -> str:
     """Returns the module's text; `inside` is what its steps have to report about themselves."""
     assert not (network.timed and inside.argument_count), "clocks stand where arguments would"
-    module = llvm.Module("relation")
+    module = llvm.Module()
     model = model_of(network, names_of(network))
     clock_words = clock_word_count(network)
     emit_shared(module, model, model.layout.word_count + inside.argument_count + clock_words)
@@ -87,14 +85,14 @@ def _emit_urgent(module: Any, model: Model, actions: list[tuple[int, Action]], c
     chosen = [(i, action) for i, action in actions if is_urgent(action)]
     shape = Shape(name="urgent", clock_words=clock_words, tests_invariants=False)
     steps = _emit_components(module, model, chosen, shape)
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "urgent")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(module, "urgent", (WORDS, WORDS, WORDS, I64))
+    builder = llvm.Builder(code)
     builder.ret(_run_all(builder, code, steps, constant(0)))
 
 
 def _emit_successors(module: Any, model: Model, steps: list[Value]) -> Value:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "successors")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(module, "successors", (WORDS, WORDS, WORDS, I64))
+    builder = llvm.Builder(code)
     row = code.args[0]
     committed = _any_at(model, builder, row, LocationKind.COMMITTED)
     first = builder.select(committed, constant(COMMITTED_BIT), constant(0))
@@ -115,7 +113,7 @@ def _emit_successors(module: Any, model: Model, steps: list[Value]) -> Value:
 
 def _any_at(model: Model, builder: Any, row: Value, kind: LocationKind) -> Value:
     place = Place(model, builder, row, None, {})
-    found = llvm.Constant(I1, 0)
+    found = llvm.FALSE
     for number, component in enumerate(model.network.components):
         numbers = [i for i, location in enumerate(component.locations) if location.kind is kind]
         if numbers:
@@ -128,7 +126,7 @@ def _run_all(builder: Any, code: Any, steps: list[Value], priority: Value) -> Va
     row, out_rows, out_actions, capacity = code.args
     count = constant(0)
     for step in steps:
-        assert step.function_type == STEP
+        assert step.parameters == STEP
         count = builder.call(step, [row, out_rows, out_actions, count, capacity, priority])
         full, room = builder.append_basic_block("full"), builder.append_basic_block("room")
         builder.cbranch(builder.icmp_signed("<", count, constant(0)), full, room)
@@ -139,19 +137,19 @@ def _run_all(builder: Any, code: Any, steps: list[Value], priority: Value) -> Va
 
 
 def _emit_terminated(module: Any, model: Model) -> None:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS]), "terminated")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(module, "terminated", (WORDS,))
+    builder = llvm.Builder(code)
     place = Place(model, builder, code.args[0], None, {})
-    all_done = llvm.Constant(I1, 1)
+    all_done = llvm.TRUE
     for number, component in enumerate(model.network.components):
         final = [i for i, location in enumerate(component.locations) if location.final]
         idle = [model.layout.idle[number]]
         all_done = builder.and_(all_done, at_any(place, number, final + idle))
     if model.network.terminal is None:
-        builder.ret(builder.zext(all_done, I64))
+        builder.ret(builder.zext(all_done))
         return
     fault = builder.append_basic_block("fault")
     terminal = truth(Place(model, builder, code.args[0], fault, {}), model.network.terminal)
-    builder.ret(builder.zext(builder.or_(all_done, terminal), I64))
+    builder.ret(builder.zext(builder.or_(all_done, terminal)))
     builder.position_at_end(fault)  # a failing condition counts as false
-    builder.ret(builder.zext(all_done, I64))
+    builder.ret(builder.zext(all_done))

@@ -7,13 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.actions import leaves_priority
 from veristream.ir.expr import Type
 from veristream.ir.network import Edge, LocationKind
+from veristream.kernel.code import text as llvm
 from veristream.kernel.shared import FAIL
-from veristream.kernel.values import I1, Model, Place, Stored, Value, at_any, constant, counting
+from veristream.kernel.values import Model, Place, Stored, Value, at_any, constant, counting
 from veristream.kernel.watch import ActionTest as ActionTest
 
 FAULT = 1 << 63
@@ -98,14 +97,14 @@ def next_row(frame: Frame) -> Value:
     room = builder.append_basic_block("room")
     builder.cbranch(builder.icmp_signed("<", count, frame.capacity), room, frame.full)
     builder.position_at_end(room)
-    return builder.gep(frame.out_rows, [builder.mul(count, constant(frame.stride))])
+    return builder.gep(frame.out_rows, builder.mul(count, constant(frame.stride)))
 
 
 def append_entry(frame: Frame, entry: Value) -> None:
     """Appends the next row, already written, as the successor or failure that the entry describes."""
     builder = frame.builder
     count = builder.load(frame.count)
-    builder.store(entry, builder.gep(frame.out_actions, [count]))
+    builder.store(entry, builder.gep(frame.out_actions, count))
     builder.store(builder.add(count, constant(1)), frame.count)
 
 
@@ -149,7 +148,7 @@ def at_source(frame: Frame, component: int, edge: Edge) -> Value:
 def joined(frame: Frame, edge: Edge) -> Value:
     """Whether every component that the edge joins is done."""
     place = Place(frame.model, frame.builder, frame.row, frame.full, {})
-    done = llvm.Constant(I1, 1)
+    done = llvm.TRUE
     for name in edge.join:
         component = frame.model.components[name]
         locations = frame.model.network.components[component].locations

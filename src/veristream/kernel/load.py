@@ -21,11 +21,16 @@ import llvmlite
 import llvmlite.binding as binding
 
 from veristream.ir.network import Network
+from veristream.kernel.code.objects import Object, load
 from veristream.kernel.layout import Layout, lay_out
-from veristream.kernel.objects import Object, load
 from veristream.kernel.watch import LINKS, Inside, Watch
 from veristream.kernel.watched.inside import inside_of
 
+SOURCES = (
+    *("veristream.ir", "veristream.ir.oracle"),
+    *("veristream.kernel", "veristream.kernel.code", "veristream.kernel.watched"),
+)
+"""The packages whose code determines that of kernels."""
 KEPT = 8
 """So many relations and digests stay in memory for the next property."""
 
@@ -124,12 +129,7 @@ def _code_version() -> bytes:
     digest = hashlib.sha256(llvmlite.__version__.encode())
     digest.update(binding.get_host_cpu_name().encode())
     digest.update(binding.get_host_cpu_features().flatten().encode())
-    for package in (
-        "veristream.ir",
-        "veristream.ir.oracle",
-        "veristream.kernel",
-        "veristream.kernel.watched",
-    ):
+    for package in SOURCES:
         modules = [one for one in files(package).iterdir() if one.name.endswith(".py")]
         for module in sorted(modules, key=lambda one: one.name):
             digest.update(module.read_bytes())

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from llvmlite import ir as llvm
-
+from veristream.kernel.code import text as llvm
 from veristream.kernel.frame import FAULT
 from veristream.kernel.values import I64, WORDS, Value, constant
 from veristream.kernel.watch import STUTTER, WATCH_FAILED, Monitor
@@ -26,28 +25,28 @@ def emit_product(
     module: Any, word_count: int, monitor: Monitor, successors: Value, propositions: Value
 ) -> None:
     """Emits `product`, which uses the second half of the caller's buffers for the Network's own steps."""
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "product")
+    code = llvm.Function(module, "product", (WORDS, WORDS, WORDS, I64))
     row, out_rows, out_actions, capacity = code.args
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
-    count, step, way = (builder.alloca(I64) for _ in range(3))
+    builder = llvm.Builder(code)
+    count, step, way = (builder.alloca() for _ in range(3))
     builder.store(constant(0), count)
     full = builder.append_basic_block("full")
     half = builder.lshr(capacity, constant(1))
     _require(builder, builder.icmp_signed(">", half, constant(0)), full)
-    scratch = builder.gep(out_rows, [builder.mul(half, constant(word_count + 1))])
-    entries = builder.gep(out_actions, [half])
+    scratch = builder.gep(out_rows, builder.mul(half, constant(word_count + 1)))
+    entries = builder.gep(out_actions, half)
     bits = _state_bits(builder, propositions, row, out_actions)
     room = builder.sub(capacity, half)
     found = builder.call(successors, [row, scratch, entries, room])
     _require(builder, builder.icmp_signed(">=", found, constant(0)), full)
     steps = _stutter_where_none(builder, row, scratch, entries, (word_count, found))
     with _each(builder, step, constant(0), steps) as index:
-        entry = builder.load(builder.gep(entries, [index]))
+        entry = builder.load(builder.gep(entries, index))
         letter = builder.or_(bits, builder.and_(entry, constant(_ACTION_BITS)))
-        source = builder.gep(scratch, [builder.mul(index, constant(word_count))])
+        source = builder.gep(scratch, builder.mul(index, constant(word_count)))
         out = _Output(out_rows, out_actions, count, half, full, word_count)
         _pass_fault(builder, entry, out)
-        state = builder.load(builder.gep(row, [constant(word_count)]))
+        state = builder.load(builder.gep(row, constant(word_count)))
         first = _table(module, builder, "first", monitor.first, state)
         last = _table(module, builder, "first", monitor.first, builder.add(state, constant(1)))
         with _each(builder, way, first, last) as transition:
@@ -99,7 +98,7 @@ def _stutter_where_none(
     with builder.if_then(none):
         for word in range(word_count):
             at = constant(word)
-            builder.store(builder.load(builder.gep(row, [at])), builder.gep(scratch, [at]))
+            builder.store(builder.load(builder.gep(row, at)), builder.gep(scratch, at))
         builder.store(constant(STUTTER), entries)
     return builder.select(none, constant(1), found)
 
@@ -123,13 +122,8 @@ def _each(builder: Any, counter: Value, first: Value, last: Value) -> Iterator[V
 
 def _table(module: Any, builder: Any, name: str, content: tuple[int, ...], index: Value) -> Value:
     """Loads an element of a constant table, which is emitted once."""
-    table = module.globals.get(f"monitor.{name}")
-    if table is None:
-        padded = content or (0,)
-        table = llvm.GlobalVariable(module, llvm.ArrayType(I64, len(padded)), f"monitor.{name}")
-        table.linkage, table.global_constant = "internal", True
-        table.initializer = llvm.Constant(table.value_type, [llvm.Constant(I64, n) for n in padded])
-    return builder.load(builder.gep(table, [constant(0), index]))
+    table = module.table(f"monitor.{name}", content or (0,))
+    return builder.load(builder.gep(table, index))
 
 
 def _pass_fault(builder: Any, entry: Value, out: _Output) -> None:
@@ -137,7 +131,7 @@ def _pass_fault(builder: Any, entry: Value, out: _Output) -> None:
     with builder.if_then(builder.icmp_signed("<", entry, constant(0))):
         count = builder.load(out.count)
         _require(builder, builder.icmp_signed("<", count, out.capacity), out.full)
-        builder.store(entry, builder.gep(out.actions, [count]))
+        builder.store(entry, builder.gep(out.actions, count))
         builder.ret(builder.add(count, constant(1)))
         builder.position_at_end(builder.append_basic_block("unreachable"))
 
@@ -148,12 +142,12 @@ def _emit_step(
     entry, marks = marked
     count = builder.load(out.count)
     _require(builder, builder.icmp_signed("<", count, out.capacity), out.full)
-    row = builder.gep(out.rows, [builder.mul(count, constant(out.word_count + 1))])
+    row = builder.gep(out.rows, builder.mul(count, constant(out.word_count + 1)))
     for word in range(out.word_count):
         at = constant(word)
-        builder.store(builder.load(builder.gep(source, [at])), builder.gep(row, [at]))
-    builder.store(target, builder.gep(row, [constant(out.word_count)]))
+        builder.store(builder.load(builder.gep(source, at)), builder.gep(row, at))
+    builder.store(target, builder.gep(row, constant(out.word_count)))
     action = builder.and_(entry, constant(STUTTER))
     marked_entry = builder.or_(action, builder.shl(marks, constant(32)))
-    builder.store(marked_entry, builder.gep(out.actions, [count]))
+    builder.store(marked_entry, builder.gep(out.actions, count))
     builder.store(builder.add(count, constant(1)), out.count)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.clocks import count_clocks
+from veristream.kernel.code import text as llvm
 from veristream.kernel.values import I64, WORDS, Model, Value, constant
 
 FEW = 4
@@ -39,16 +38,15 @@ def copy_row(model: Model, builder: Any, row: Value, out: Value) -> None:
 def _copy_words(model: Model, builder: Any, row: Value, out: Value) -> None:
     for word in range(model.layout.word_count):
         at = constant(word)
-        builder.store(builder.load(builder.gep(row, [at])), builder.gep(out, [at]))
+        builder.store(builder.load(builder.gep(row, at)), builder.gep(out, at))
 
 
 def _emit_fresh(module: Any, model: Model) -> Value:
-    code = llvm.Function(module, llvm.FunctionType(llvm.VoidType(), [WORDS, WORDS]), "fresh")
-    _keep_apart(code)
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(
+        module, "fresh", (WORDS, WORDS), internal=True, result=llvm.VOID, apart=2, inline=False
+    )
+    builder = llvm.Builder(code)
     row, out = code.args
-    for argument in code.args:
-        argument.add_attribute("noalias")
     _copy_words(model, builder, row, out)
     if model.network.timed:
         _begin_clocks(model, builder, out)
@@ -60,30 +58,24 @@ def _begin_clocks(model: Model, builder: Any, out: Value) -> None:
     first = model.layout.word_count
     clocks = count_clocks(model.network)
     for offset in range(clocks):
-        builder.store(constant(-1), builder.gep(out, [constant(first + offset)]))
-    builder.store(constant(0), builder.gep(out, [constant(first + clocks)]))
+        builder.store(constant(-1), builder.gep(out, constant(first + offset)))
+    builder.store(constant(0), builder.gep(out, constant(first + clocks)))
 
 
 def _emit_fail(module: Any, model: Model, stride: int) -> Value:
-    signature = llvm.FunctionType(I64, [WORDS, WORDS, I64, I64, I64, I64])
-    code = llvm.Function(module, signature, "fail")
-    _keep_apart(code)
+    parameters = (WORDS, WORDS, I64, I64, I64, I64)
+    code = llvm.Function(module, "fail", parameters, internal=True, inline=False)
     out_rows, out_actions, count, capacity, entry, keeps = code.args
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    builder = llvm.Builder(code)
     room, full = code.append_basic_block("room"), code.append_basic_block("full")
     builder.cbranch(builder.icmp_signed("<", count, capacity), room, full)
     builder.position_at_end(room)
     if model.network.timed:
-        out = builder.gep(out_rows, [builder.mul(count, constant(stride))])
+        out = builder.gep(out_rows, builder.mul(count, constant(stride)))
         with builder.if_then(builder.icmp_unsigned("==", keeps, constant(0))):
             _begin_clocks(model, builder, out)
-    builder.store(entry, builder.gep(out_actions, [count]))
+    builder.store(entry, builder.gep(out_actions, count))
     builder.ret(builder.add(count, constant(1)))
     builder.position_at_end(full)
     builder.ret(constant(-1))
     return code
-
-
-def _keep_apart(code: Any) -> None:
-    code.linkage = "internal"
-    code.attributes.add("noinline")

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.actions import Action, Movement
 from veristream.ir.network import ChannelKind, Receive, Send
 from veristream.ir.property import Occurs, Silent
@@ -25,6 +23,7 @@ from veristream.kernel.chorus import (
     possible_priority,
 )
 from veristream.kernel.clocks import bounds_of_step, write_bounds
+from veristream.kernel.code import text as llvm
 from veristream.kernel.effects import (
     check_invariants,
     move,
@@ -51,7 +50,6 @@ from veristream.kernel.frame import (
 from veristream.kernel.shared import copy_row
 from veristream.kernel.sync import accept, channel_of, follow, lead, sent, test_guard
 from veristream.kernel.values import (
-    I1,
     I64,
     WORDS,
     Model,
@@ -69,7 +67,7 @@ from veristream.kernel.values import (
 )
 
 ACTION_BITS = 32
-STEP = llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64, I64, I64])
+STEP = (WORDS, WORDS, WORDS, I64, I64, I64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +89,10 @@ def emit_component(
     shape: Shape,
 ) -> Value:
     """Emits a function for the actions that the component leads, with a branch for each location."""
-    code = llvm.Function(module, STEP, f"{shape.name}.{component}")
-    code.linkage = "internal"
-    for argument in code.args[:3]:
-        argument.add_attribute("noalias")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(module, f"{shape.name}.{component}", STEP, internal=True, apart=3)
+    builder = llvm.Builder(code)
     full, done = code.append_basic_block("full"), code.append_basic_block("done")
-    count = builder.alloca(I64)
+    count = builder.alloca()
     builder.store(code.args[3], count)
     row, out_rows, out_actions, _, capacity, priority = code.args
     frame = Frame(
@@ -317,29 +312,29 @@ def _action_mask(frame: Frame, action: Action, movers: list[Mover], out: Value) 
     arguments = [value(place, argument) for argument in action.label.arguments]
     for position, argument in enumerate(arguments[: frame.argument_count]):
         at = constant(frame.model.layout.word_count + position)
-        builder.store(argument, builder.gep(out, [at]))
+        builder.store(argument, builder.gep(out, at))
     mask = constant(0)
     for bit, test in enumerate(frame.tests):
         match test:
             case Silent():
-                holds = llvm.Constant(I1, not action.visible)
+                holds = llvm.bit(not action.visible)
             case Occurs():
                 holds = _occurs(frame, test, action, arguments)
             case _:
                 bare = replace(place, locals={}, primed=out)
                 holds = truth(bare, test)
-        mask = builder.or_(mask, builder.shl(builder.zext(holds, I64), constant(bit)))
+        mask = builder.or_(mask, builder.shl(builder.zext(holds), constant(bit)))
     return mask
 
 
 def _occurs(frame: Frame, test: Occurs, action: Action, arguments: list[Value]) -> Value:
     if test.name != action.label.name:
-        return llvm.Constant(I1, 0)
+        return llvm.FALSE
     if test.arguments is None:
-        return llvm.Constant(I1, 1)
+        return llvm.TRUE
     if len(test.arguments) != len(arguments):
-        return llvm.Constant(I1, 0)
-    holds = llvm.Constant(I1, 1)
+        return llvm.FALSE
+    holds = llvm.TRUE
     for wanted, argument in zip(test.arguments, arguments, strict=True):
         if wanted is not None:
             same = frame.builder.icmp_signed("==", argument, constant(wanted))

@@ -13,12 +13,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.network import Sorted, SymmetricValues, SymmetricVariable, Symmetry
 from veristream.ir.symmetry import list_permutations
+from veristream.kernel.code import text as llvm
 from veristream.kernel.values import (
-    I1,
     I64,
     WORDS,
     Model,
@@ -45,16 +43,12 @@ def _emit_table(module: Any, model: Model) -> tuple[Value, int]:
         [move for symmetry in model.network.symmetries for move in line[symmetry.name]]
         for line in list_permutations(model.network)
     ]
-    numbers = [llvm.Constant(I64, move) for line in lines for move in line]
-    table = llvm.GlobalVariable(module, llvm.ArrayType(I64, len(numbers)), "symmetry.moves")
-    table.linkage, table.global_constant = "internal", True
-    table.initializer = llvm.Constant(table.value_type, numbers)
-    return table, len(lines)
+    return module.table("symmetry.moves", [move for line in lines for move in line]), len(lines)
 
 
-def _function(module: Any, name: str, parameters: int) -> tuple[Any, Any]:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS] * parameters), name)
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+def _function(module: Any, name: str, parameters: int, exported: bool = True) -> tuple[Any, Any]:
+    code = llvm.Function(module, name, (WORDS,) * parameters, internal=not exported)
+    builder = llvm.Builder(code)
     body = builder.append_basic_block("body")
     builder.branch(body)
     builder.position_at_end(body)
@@ -62,20 +56,19 @@ def _function(module: Any, name: str, parameters: int) -> tuple[Any, Any]:
 
 
 def _emit_permute(module: Any, model: Model) -> Any:
-    code, builder = _function(module, "symmetry.permute", 3)
-    code.linkage = "internal"
+    code, builder = _function(module, "symmetry.permute", 3, exported=False)
     source = Place(model, builder, code.args[0], None, {})
     target = replace(source, state=code.args[1])
     _copy_row(model, builder, code.args[0], code.args[1])
     first = 0
     for symmetry in model.network.symmetries:
-        moves = builder.gep(code.args[2], [constant(first)])
+        moves = builder.gep(code.args[2], constant(first))
         # A variable may belong to several symmetries: each is applied to the result of the one before.
         for variable in symmetry.variables:
             _move_variable(source, target, symmetry, variable, moves)
         first += symmetry.size
         if symmetry is not model.network.symmetries[-1]:
-            scratch = builder.bitcast(_row_slot(model, source), WORDS)
+            scratch = _row_slot(model, source)
             _copy_row(model, builder, code.args[1], scratch)
             source = replace(source, state=scratch)
     for bag in model.network.bags:
@@ -91,7 +84,7 @@ def _row_slot(model: Model, place: Place) -> Value:
 def _copy_row(model: Model, builder: Any, source: Value, target: Value) -> None:
     for word in range(model.layout.word_count):
         at = constant(word)
-        builder.store(builder.load(builder.gep(source, [at])), builder.gep(target, [at]))
+        builder.store(builder.load(builder.gep(source, at)), builder.gep(target, at))
 
 
 def _move_variable(
@@ -108,7 +101,7 @@ def _move_variable(
             index = builder.load(counter)
             moved = index
             if dimension in variable.dimensions:
-                moved = builder.load(builder.gep(moves, [index]))
+                moved = builder.load(builder.gep(moves, index))
             from_index = builder.add(builder.mul(from_index, constant(size)), index)
             to_index = builder.add(builder.mul(to_index, constant(size)), moved)
         stored = load_slot(source, slot, from_index)
@@ -134,7 +127,7 @@ def _rename(
             instance = builder.sub(number, constant(offset))
             none = builder.icmp_signed("<", instance, constant(0))
             safe = builder.select(none, constant(0), instance)
-            moved = builder.load(builder.gep(moves, [safe]))
+            moved = builder.load(builder.gep(moves, safe))
             return builder.select(none, number, builder.add(moved, constant(offset)))
         case SymmetricValues.SET:
             below = (1 << variable.low) - 1
@@ -142,7 +135,7 @@ def _rename(
             for bit in range(symmetry.size):
                 has = builder.lshr(number, constant(bit + variable.low))
                 has = builder.and_(has, constant(1))
-                moved = builder.load(builder.gep(moves, [constant(bit)]))
+                moved = builder.load(builder.gep(moves, constant(bit)))
                 shifted = builder.shl(has, builder.add(moved, constant(variable.low)))
                 result = builder.or_(result, shifted)
             return result
@@ -175,7 +168,7 @@ def _sort_bag(place: Place, bag: Sorted) -> None:
 
 def _less(builder: Any, left: list[Value], right: list[Value]) -> Value:
     """Compares lists of stored numbers lexicographically."""
-    result = llvm.Constant(I1, 0)
+    result = llvm.FALSE
     for a, b in reversed(list(zip(left, right, strict=True))):
         same = builder.icmp_unsigned("==", a, b)
         result = builder.select(same, result, builder.icmp_unsigned("<", a, b))
@@ -192,7 +185,7 @@ def _emit_images(module: Any, model: Model, permute: Value, moves: tuple[Value, 
     code, builder = _function(module, "orbit", 1)
     row = code.args[0]
     place = Place(model, builder, row, None, {})
-    image, best = (builder.bitcast(_row_slot(model, place), WORDS) for _ in range(2))
+    image, best = (_row_slot(model, place) for _ in range(2))
     equal_count = new_slot(place)
     _copy_row(model, builder, row, best)
     builder.store(constant(1), equal_count)
@@ -200,11 +193,11 @@ def _emit_images(module: Any, model: Model, permute: Value, moves: tuple[Value, 
     if count > 1:
         with counting(place, 1, count - 1) as (_, number):
             at = builder.mul(builder.load(number), constant(width))
-            builder.call(permute, [row, image, builder.gep(table, [constant(0), at])])
+            builder.call(permute, [row, image, builder.gep(table, at)])
             words = range(model.layout.word_count)
-            mine = [builder.load(builder.gep(image, [constant(word)])) for word in words]
-            least = [builder.load(builder.gep(best, [constant(word)])) for word in words]
-            same = llvm.Constant(I1, 1)
+            mine = [builder.load(builder.gep(image, constant(word))) for word in words]
+            least = [builder.load(builder.gep(best, constant(word))) for word in words]
+            same = llvm.TRUE
             for a, b in zip(mine, least, strict=True):
                 same = builder.and_(same, builder.icmp_unsigned("==", a, b))
             with builder.if_then(same):
@@ -219,9 +212,9 @@ def _emit_images(module: Any, model: Model, permute: Value, moves: tuple[Value, 
 
 def emit_reduced(module: Any, model: Model, successors: Value, canonicalise: Value) -> None:
     """Emits `reduced`: the successors, each replaced by the least row of its orbit."""
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64]), "reduced")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
-    counter = builder.alloca(I64)
+    code = llvm.Function(module, "reduced", (WORDS, WORDS, WORDS, I64))
+    builder = llvm.Builder(code)
+    counter = builder.alloca()
     builder.store(constant(0), counter)
     found = builder.call(successors, list(code.args))
     head, body = builder.append_basic_block("head"), builder.append_basic_block("body")
@@ -232,7 +225,7 @@ def emit_reduced(module: Any, model: Model, successors: Value, canonicalise: Val
     builder.cbranch(builder.icmp_signed("<", index, found), body, done)
     builder.position_at_end(body)
     at = builder.mul(index, constant(model.layout.word_count))
-    builder.call(canonicalise, [builder.gep(code.args[1], [at])])
+    builder.call(canonicalise, [builder.gep(code.args[1], at)])
     builder.store(builder.add(index, constant(1)), counter)
     builder.branch(head)
     builder.position_at_end(done)

@@ -12,21 +12,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir import expr as ir
 from veristream.ir.bounds import SHIFT_MAX, Names, interval
 from veristream.ir.network import Network, all_variables
+from veristream.kernel.code import text as llvm
 from veristream.kernel.layout import Layout, QueuePart, Slot, lay_out
 
-I1, I64 = llvm.IntType(1), llvm.IntType(64)
-WORDS = I64.as_pointer()
-Value = Any  # llvmlite has no type annotations
-
-
-def constant(number: int) -> Value:
-    """Returns a 64-bit constant."""
-    return llvm.Constant(I64, number)
+I1, I64, WORDS = llvm.I1, llvm.I64, llvm.POINTER
+Value = Any  # a `text.Value`, or a function
+constant = llvm.constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +73,13 @@ class Place:
 
 def new_slot(place: Place, size: int | None = None) -> Value:
     """Allocates a stack slot in the function's first block, so that loops do not grow the stack."""
-    with place.builder.goto_entry_block():
-        if size is None:
-            return place.builder.alloca(I64)
-        return place.builder.alloca(llvm.ArrayType(I64, size))
+    return place.builder.alloca(size or 1)
 
 
 def fault_if(place: Place, bad: Value) -> None:
     """Branches to the fault block if the bit is set."""
     go_on = place.builder.append_basic_block("fine")
-    branch = place.builder.cbranch(bad, place.fault, go_on)
-    branch.set_weights([1, 10_000])
+    place.builder.cbranch(bad, place.fault, go_on, rarely=True)
     place.builder.position_at_end(go_on)
 
 
@@ -123,7 +113,7 @@ def counting(place: Place, low: int, high: int) -> Iterator[tuple[Place, Value]]
 
 def word_pointer(place: Place, word: Value) -> Value:
     """Returns a pointer to a word of the row."""
-    return place.builder.gep(place.state, [word])
+    return place.builder.gep(place.state, word)
 
 
 def load_slot(place: Place, slot: Slot, index: Value | None = None) -> Value:
@@ -198,7 +188,7 @@ def truth(place: Place, expr: ir.Expr) -> Value:
         case ir.Unary(op="not", operand=operand):
             return builder.not_(truth(place, operand))
         case ir.Const(value=number):
-            return llvm.Constant(I1, number != 0)
+            return llvm.bit(number != 0)
         case ir.AtLocation(component=name, location=location):
             component = place.model.components[name]
             places = place.model.network.components[component].locations
@@ -229,9 +219,9 @@ def at_any(place: Place, component: int, numbers: list[int]) -> Value:
     """Whether the component is at one of the numbered locations."""
     slot = place.model.layout.locations[component]
     if slot.width == 0:
-        return llvm.Constant(I1, 0 in numbers)
+        return llvm.bit(0 in numbers)
     here = load_slot(place, slot)
-    found = llvm.Constant(I1, 0)
+    found = llvm.FALSE
     for number in numbers:
         same = place.builder.icmp_unsigned("==", here, constant(number))
         found = place.builder.or_(found, same)
@@ -263,7 +253,7 @@ def _connective(place: Place, expr: ir.Binary) -> Value:
     builder.branch(after)
     builder.position_at_end(after)
     result = builder.phi(I1)
-    result.add_incoming(llvm.Constant(I1, expr.op != "and"), before)
+    result.add_incoming(llvm.bit(expr.op != "and"), before)
     result.add_incoming(right, end)
     return result
 
@@ -330,7 +320,7 @@ def value(place: Place, expr: ir.Expr) -> Value:
         case ir.Primed(operand=operand):
             return value(_primed(place), operand)
         case _:
-            return builder.zext(truth(place, expr), I64)
+            return builder.zext(truth(place, expr))
 
 
 def local_pointer(place: Place, local: ir.Local) -> Value:
@@ -341,7 +331,7 @@ def local_pointer(place: Place, local: ir.Local) -> Value:
     assert stored.size is not None
     index = value(place, local.index)
     require_range(place, index, local.index, 0, stored.size - 1)
-    return place.builder.gep(stored.pointer, [constant(0), index])
+    return place.builder.gep(stored.pointer, index)
 
 
 def _arithmetic(place: Place, expr: ir.Binary) -> Value:

@@ -12,7 +12,8 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter
 from veristream.ir.property import Always
 from veristream.ir.text.read import read_network
-from veristream.kernel import load, objects
+from veristream.kernel import load
+from veristream.kernel.code import objects
 from veristream.kernel.load import load_kernel
 from veristream.kernel.watch import Watch
 from veristream.source import Source

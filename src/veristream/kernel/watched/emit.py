@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.bounds import names_of
 from veristream.ir.expr import Call, Expr
 from veristream.ir.network import Network
 from veristream.ir.walk import walk
 from veristream.kernel.blocks import callees_first, emit_function
 from veristream.kernel.clocks import emit_tests
+from veristream.kernel.code import text as llvm
 from veristream.kernel.frame import FAULT
 from veristream.kernel.product import emit_product
 from veristream.kernel.symmetry import emit_reduced
@@ -35,7 +34,7 @@ def emit_watched(network: Network, watch: Watch, inside: Inside) -> str:
     """Returns the module's text; `inside` is what the relation already reports."""
     plain = watch.monitor is None and not network.symmetries
     assert plain or not watch.argument_count, "products and symmetry know nothing of arguments"
-    module = llvm.Module("watched")
+    module = llvm.Module()
     model = model_of(network, names_of(network))
     watched = (watch.states, watch.premises, watch.actions, watch.measures, watch.tests)
     called = [node.function for node in walk(watched) if isinstance(node, Call)]
@@ -45,33 +44,30 @@ def emit_watched(network: Network, watch: Watch, inside: Inside) -> str:
     _emit_measure(module, model, watch.measures)
     if network.timed:
         emit_tests(module, model, watch.tests)
-    links = llvm.GlobalVariable(module, llvm.ArrayType(I64, 2), LINKS)
-    links.initializer = llvm.Constant(links.value_type, [constant(0), constant(0)])
-    successors = _emit_link(links, 0, [WORDS, WORDS, WORDS, I64])
+    module.table(LINKS, (0, 0), variable=True)
+    successors = _emit_link(module, 0, (WORDS, WORDS, WORDS, I64))
     if watch.shows_steps:
         successors = emit_reported(module, model, watch, inside, successors)
         if network.symmetries:
-            emit_reduced(module, model, successors, _emit_link(links, 1, [WORDS]))
+            emit_reduced(module, model, successors, _emit_link(module, 1, (WORDS,)))
     if watch.monitor is not None:
         emit_product(module, model.layout.word_count, watch.monitor, successors, propositions)
     return str(module)
 
 
-def _emit_link(links: Any, position: int, parameters: list[Any]) -> Value:
+def _emit_link(module: Any, position: int, parameters: tuple[str, ...]) -> Value:
     """Emits a function that calls the one whose address the table has."""
-    signature = llvm.FunctionType(I64, parameters)
-    code = llvm.Function(links.parent, signature, f"link.{position}")
-    code.linkage = "internal"
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
-    address = builder.load(builder.gep(links, [constant(0), constant(position)]))
-    builder.ret(builder.call(builder.inttoptr(address, signature.as_pointer()), list(code.args)))
+    code = llvm.Function(module, f"link.{position}", parameters, internal=True)
+    builder = llvm.Builder(code)
+    address = builder.load(builder.gep(module.table(LINKS, (0, 0), variable=True), constant(position)))
+    builder.ret(builder.call(builder.inttoptr(address), code.args))
     return code
 
 
 def _emit_propositions(module: Any, model: Model, watch: Watch) -> Value:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS]), "propositions")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
-    mask = builder.alloca(I64)
+    code = llvm.Function(module, "propositions", (WORDS,))
+    builder = llvm.Builder(code)
+    mask = builder.alloca()
     builder.store(constant(0), mask)
     body = builder.append_basic_block("body")
     builder.branch(body)
@@ -79,7 +75,7 @@ def _emit_propositions(module: Any, model: Model, watch: Watch) -> Value:
     for bit, expr in enumerate(watch.states + watch.premises):
         fault, after = builder.append_basic_block("fault"), builder.append_basic_block("after")
         place = Place(model, builder, code.args[0], fault, {})
-        holds = builder.shl(builder.zext(truth(place, expr), I64), constant(bit))
+        holds = builder.shl(builder.zext(truth(place, expr)), constant(bit))
         builder.store(builder.or_(builder.load(mask), holds), mask)
         builder.branch(after)
         builder.position_at_end(fault)
@@ -93,8 +89,8 @@ def _emit_propositions(module: Any, model: Model, watch: Watch) -> Value:
 
 
 def _emit_measure(module: Any, model: Model, measures: tuple[Expr, ...]) -> None:
-    code = llvm.Function(module, llvm.FunctionType(I64, [WORDS, I64]), "measure")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(module, "measure", (WORDS, I64))
+    builder = llvm.Builder(code)
     last = builder.append_basic_block("last")
     here = builder.append_basic_block("here")
     builder.branch(here)

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llvmlite import ir as llvm
-
 from veristream.ir.actions import Action, list_actions
 from veristream.ir.property import Occurs, Silent
+from veristream.kernel.code import text as llvm
 from veristream.kernel.frame import FAULT
 from veristream.kernel.steps import ACTION_BITS
 from veristream.kernel.values import (
-    I1,
     I64,
     WORDS,
     Model,
@@ -55,11 +53,10 @@ class _Pass:
 
 def emit_reported(module: Any, model: Model, watch: Watch, inside: Inside, relation: Value) -> Value:
     """Emits the function around the relation's."""
-    signature = llvm.FunctionType(I64, [WORDS, WORDS, WORDS, I64])
-    code = llvm.Function(module, signature, "successors")
-    builder = llvm.IRBuilder(code.append_basic_block("entry"))
+    code = llvm.Function(module, "successors", (WORDS, WORDS, WORDS, I64))
+    builder = llvm.Builder(code)
     row, out_rows, out_actions, _ = code.args
-    counter = builder.alloca(I64)
+    counter = builder.alloca()
     begin = builder.append_basic_block("begin")
     builder.branch(begin)
     builder.position_at_end(begin)
@@ -76,7 +73,7 @@ def emit_reported(module: Any, model: Model, watch: Watch, inside: Inside, relat
     builder.position_at_end(body)
     index = builder.sub(left, constant(1))
     builder.store(index, counter)
-    at = builder.gep(out_actions, [index])
+    at = builder.gep(out_actions, index)
     entry = builder.load(at)
     step = builder.append_basic_block("step")
     builder.cbranch(builder.icmp_signed("<", entry, constant(0)), head, step)
@@ -97,14 +94,14 @@ def _place_row(pass_: _Pass, out_rows: Value, index: Value) -> Value:
     """Returns a pointer to the step's row, after moving it to where its arguments have room."""
     builder, words = pass_.builder, pass_.model.layout.word_count
     narrow = words + pass_.inside.argument_count
-    source = builder.gep(out_rows, [builder.mul(index, constant(narrow))])
+    source = builder.gep(out_rows, builder.mul(index, constant(narrow)))
     if not pass_.spread:
         return source
-    out = builder.gep(out_rows, [builder.mul(index, constant(narrow + pass_.spread))])
+    out = builder.gep(out_rows, builder.mul(index, constant(narrow + pass_.spread)))
     place = Place(pass_.model, builder, pass_.row, pass_.fault, {})
     with counting(place, 0, narrow - 1) as (_, counter):  # from the last word: the places overlap
         word = builder.sub(constant(narrow - 1), builder.load(counter))
-        builder.store(builder.load(builder.gep(source, [word])), builder.gep(out, [word]))
+        builder.store(builder.load(builder.gep(source, word)), builder.gep(out, word))
     return out
 
 
@@ -121,7 +118,7 @@ def _emit_tests(pass_: _Pass, entry: Value, number: Value, out: Value) -> Value:
         elif isinstance(test, Occurs | Silent):
             continue
         else:
-            holds = builder.zext(truth(replace(before, primed=out), test), I64)
+            holds = builder.zext(truth(replace(before, primed=out), test))
         _set_bit(builder, mask, bit, holds)
     _emit_arguments(pass_, before, (number, out, mask))
     return builder.load(mask)
@@ -139,10 +136,8 @@ def _known(pass_: _Pass, number: Value) -> Value:
     ]
     if not any(lines):
         return constant(0)
-    table = llvm.GlobalVariable(pass_.builder.module, llvm.ArrayType(I64, len(lines)), "known")
-    table.linkage, table.global_constant = "internal", True
-    table.initializer = llvm.Constant(table.value_type, [constant(line) for line in lines])
-    return pass_.builder.load(pass_.builder.gep(table, [constant(0), number]))
+    table = pass_.builder.module.table("known", lines)
+    return pass_.builder.load(pass_.builder.gep(table, number))
 
 
 def _emit_arguments(pass_: _Pass, before: Place, step: tuple[Value, Value, Value]) -> None:
@@ -164,16 +159,16 @@ def _emit_arguments(pass_: _Pass, before: Place, step: tuple[Value, Value, Value
         arguments = arguments_of(before, action)
         for position, argument in enumerate(arguments[: pass_.spread]):
             at = constant(pass_.model.layout.word_count + position)
-            builder.store(argument, builder.gep(out, [at]))
+            builder.store(argument, builder.gep(out, at))
         for bit, test in open_:
-            _set_bit(builder, mask, bit, builder.zext(_equal(builder, test, arguments), I64))
+            _set_bit(builder, mask, bit, builder.zext(_equal(builder, test, arguments)))
         builder.branch(last)
     builder.position_at_end(last)
 
 
 def _equal(builder: Any, test: Occurs, arguments: list[Value]) -> Value:
     """Whether the arguments are those that the test asks for."""
-    holds = llvm.Constant(I1, 1)
+    holds = llvm.TRUE
     for wanted, argument in zip(test.arguments or (), arguments, strict=True):
         if wanted is not None:
             holds = builder.and_(holds, builder.icmp_signed("==", argument, constant(wanted)))

@@ -1,0 +1,1 @@
+"""Native code: LLVM modules as text, and compiled objects in memory."""

@@ -154,6 +154,7 @@ class ReducedRuns:
         system = self.system
         arguments = (system.store(), system.work, system.own[0], self.rules, self.pairs, self.examines)
         reason = int(native.advance(system.code, *arguments, quantum))
+        self.complete = reason == native.COMPLETE
         if reason in (native.HIT, native.NOT_WORTH_IT) or self._is_astray():
             raise NotReducedError
         if reason == native.NEED_BUFFER:
@@ -161,9 +162,9 @@ class ReducedRuns:
         if reason in (native.NEED_ARENA, native.NEED_EDGES) or self.byte_count > self.budget:
             raise OutOfMemoryError
         system.grow_table()
-        self.complete = reason == native.COMPLETE
 
     def _is_astray(self) -> bool:
         """Whether most states are expanded only because one of them might fail."""
         nodes = int(self.tally[native.NODES])
-        return self.tally[native.EXPANDED] == nodes and self.system.state_count > ASTRAY * nodes
+        is_examining = self.tally[native.EXPANDED] == nodes and not self.complete
+        return is_examining and self.system.state_count > ASTRAY * nodes

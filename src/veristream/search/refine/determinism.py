@@ -17,6 +17,7 @@ from veristream.native.loop import loop
 from veristream.native.primitives import half_at, set_word, word_at
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError, budget_bytes, reserve
+from veristream.search.refine.alphabet import TAU, Alphabet
 from veristream.search.refine.labelled import (
     DONE,
     EDGES,
@@ -24,9 +25,7 @@ from veristream.search.refine.labelled import (
     GROW,
     QUANTUM,
     STATES,
-    TAU,
     WORK,
-    Alphabet,
     Labelled,
     System,
     expand_state,

@@ -7,13 +7,12 @@ they are found, and expanded in any order, so a search expands only the states t
 
 from __future__ import annotations
 
-import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from veristream.ir.actions import Action, render_label
 from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.state import State
@@ -21,26 +20,27 @@ from veristream.kernel.layout import decode, encode
 from veristream.kernel.load import load_kernel
 from veristream.kernel.watch import Watch
 from veristream.native.loop import loop
-from veristream.native.primitives import call_4, half_at, set_half, set_word, word_at
+from veristream.native.primitives import call_4, claim, fetch_add, half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.reach.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
+from veristream.search.refine.alphabet import TAU, Alphabet
 from veristream.search.refine.tables import (
     MISSING,
-    SequenceTable,
+    Sequences,
     Words,
     address_of,
     has_room,
     intern,
+    look_up,
     make_set,
 )
 
-TAU = 0
-TAU_TEXT = "tau"
 CAPACITY = 2048
 _FIRST_SLOTS = 1 << 12
 _LOAD_MAX = 0.72
 _SLOTS_MAX = (1 << 31) - 1
 _STATES_MAX = (1 << 32) - 2
+_PIECE = 64  # states that a thread takes at a time
 
 # Why a native function returns; GROW: a table or buffer is too small, call `make_room`.
 DONE, QUANTUM, GROW, FAULT = range(4)
@@ -84,50 +84,93 @@ def expand_state(system, alphabet, state):  # type: ignore[no-untyped-def]
     """Finds the edges of a state, unless they are known; returns DONE or why it could not."""
     if word_at(system.first, state) != 0:
         return DONE
-    counts, store, rows = system.counts, system.store, system.out_rows
+    counts = system.counts
     if word_at(counts, WORK) <= 0:
         return QUANTUM
-    stride = 8 * (store.word_count + system.argument_count)
-    row = store.rows + 8 * store.word_count * state
-    count = call_4(system.successors, row, rows, system.out_entries, system.capacity)
-    if count < 0:
-        set_word(counts, BUFFER_FULL, 1)
+    count = _steps(system, state)
+    if count < 0 or not has_room(alphabet.counts, count):
         return GROW
-    base, known = word_at(counts, EDGES), word_at(counts, STATES)
-    if known + count > system.state_room or base + count > system.edge_room:
-        set_word(counts, ROOM_FULL, 1)
-        return GROW
-    if known + count > word_at(counts, STATE_LIMIT) or not has_room(alphabet.counts, count):
-        return GROW
+    failing = _expect_targets(system, count)
+    if failing >= 0:
+        set_word(counts, FAULT_STATE, state)
+        set_word(counts, FAULT_ACTION, failing)
+        return FAULT
     for k in range(count):
-        entry = word_at(system.out_entries, k)
-        if entry < 0:
-            set_word(counts, FAULT_STATE, state)
-            set_word(counts, FAULT_ACTION, entry & 0xFFFFFFFF)
-            return FAULT
-        print_ = fingerprint(rows + stride * k, store.word_count)
-        set_word(system.prints, k, print_)
-        expect(store.table, store.slot_count, print_)
-    for k in range(count):
-        event = _event(system, alphabet, k)
+        event = _event(system, alphabet, k, True)
         if event == MISSING:
             return GROW
-        target = find_or_add(store, rows + stride * k, word_at(system.prints, k), known, state)
-        if target == known:
-            known += 1
-            set_word(counts, STATES, known)
-        set_half(system.targets, base + k, target)
-        set_half(system.events, base + k, event)
-    set_word(counts, EDGES, base + count)
-    set_word(system.first, state, base + 1)
-    set_word(system.last, state, base + count)
+        set_half(system.events, word_at(counts, EDGES) + k, event)
+    _find_targets(system, state, count)
     set_word(counts, WORK, word_at(counts, WORK) - 1)
     return DONE
 
 
 @loop
-def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
-    """The number of the event of a step in the buffer."""
+def expand_ahead(system: System, alphabet: Sequences, states: int, end: int, cursor: int) -> None:
+    """Expands states, whose numbers are half words at the address, as one of several threads that share the
+    cursor at the other address. Leaves a state alone that needs more room, has a new event, or fails: then
+    `expand_state` says so."""
+    while True:
+        first = fetch_add(cursor, _PIECE)
+        if first >= end:
+            return
+        for k in range(first, min(first + _PIECE, end)):
+            state = half_at(states, k)
+            # Another thread may have the same state in hand.
+            if word_at(system.first, state) != 0 or claim(system.first + 8 * state, -1) != 0:
+                continue
+            if not _expand_ahead(system, alphabet, state):
+                set_word(system.first, state, 0)
+
+
+@loop
+def _expand_ahead(system, alphabet, state):  # type: ignore[no-untyped-def]
+    count = _steps(system, state)
+    if count < 0 or _expect_targets(system, count) >= 0:
+        return False
+    for k in range(count):
+        event = _event(system, alphabet, k, False)
+        if event == MISSING:
+            return False
+        set_half(system.events, word_at(system.counts, EDGES) + k, event)
+    _find_targets(system, state, count)
+    return True
+
+
+@loop
+def _steps(system, state):  # type: ignore[no-untyped-def]
+    """Writes the steps of a state into the buffer; returns how many, or -1 if there is no room for them."""
+    counts, store = system.counts, system.store
+    row = store.rows + 8 * store.word_count * state
+    count = call_4(system.successors, row, system.out_rows, system.out_entries, system.capacity)
+    if count < 0:
+        set_word(counts, BUFFER_FULL, 1)
+        return -1
+    known = word_at(counts, STATES)
+    if known + count > system.state_room or word_at(counts, EDGES) + count > system.edge_room:
+        set_word(counts, ROOM_FULL, 1)
+        return -1
+    return count if known + count <= word_at(counts, STATE_LIMIT) else -1
+
+
+@loop
+def _expect_targets(system, count):  # type: ignore[no-untyped-def]
+    """Computes the fingerprints of the steps in the buffer; returns an action that fails, or -1."""
+    store = system.store
+    stride = 8 * (store.word_count + system.argument_count)
+    for k in range(count):
+        entry = word_at(system.out_entries, k)
+        if entry < 0:
+            return entry & 0xFFFFFFFF
+        print_ = fingerprint(system.out_rows + stride * k, store.word_count)
+        set_word(system.prints, k, print_)
+        expect(store.table, store.slot_count, print_)
+    return -1
+
+
+@loop
+def _event(system, alphabet, step, adds):  # type: ignore[no-untyped-def]
+    """The number of the event of a step in the buffer; MISSING if it is new and is not to be added."""
     action = word_at(system.out_entries, step) & 0xFFFFFFFF
     taken = word_at(system.wording, action)
     if taken < 0:
@@ -140,7 +183,26 @@ def _event(system, alphabet, step):  # type: ignore[no-untyped-def]
     start = step * (words + system.argument_count) + words
     for k in range(taken):
         set_word(system.key, size + k, word_at(system.out_rows, start + k))
-    return intern(alphabet, system.key, size + taken)
+    if adds:
+        return intern(alphabet, system.key, size + taken)
+    return look_up(alphabet, system.key, size + taken)
+
+
+@loop
+def _find_targets(system, state, count):  # type: ignore[no-untyped-def]
+    """Writes the targets of the steps in the buffer, which may be new states: the state is expanded."""
+    counts, store = system.counts, system.store
+    stride = 8 * (store.word_count + system.argument_count)
+    base, known = word_at(counts, EDGES), word_at(counts, STATES)
+    for k in range(count):
+        target = find_or_add(store, system.out_rows + stride * k, word_at(system.prints, k), known, state)
+        if target == known:
+            known += 1
+        set_half(system.targets, base + k, target)
+    set_word(counts, STATES, known)
+    set_word(counts, EDGES, base + count)
+    set_word(system.last, state, base + count)
+    set_word(system.first, state, base + 1)
 
 
 @loop
@@ -207,49 +269,46 @@ def offer_of(system, offers, state):  # type: ignore[no-untyped-def]
     return number
 
 
-class Alphabet:
-    """The events of all networks that are compared; equal texts are one event."""
+class Helper:
+    """What another thread needs to expand states: counts, buffers, and numbers for states and edges."""
 
-    _SHOWN = re.compile(r"(?s)(.*)\(((?:0|-?[1-9][0-9]*)(?:, (?:0|-?[1-9][0-9]*))*)\)")
+    def __init__(self, native: System, worker: int, rooms: tuple[int, int]) -> None:
+        self.counts = np.zeros(COUNTS, np.int64)
+        self.counts[[STATES, EDGES]] = worker * rooms[0], worker * rooms[1]
+        self._first_edge, self._ends = worker * rooms[1], tuple((worker + 1) * room for room in rooms)
+        self._key = np.zeros(native.fixed_width + native.argument_count, np.int64)
+        self._buffers = _buffers(native.capacity, native.store.word_count + native.argument_count)
 
-    def __init__(self, byte_max: int) -> None:
-        self.table = SequenceTable(byte_max)
-        self._names: dict[str, int] = {}
-        self.table.add(np.array([-1], np.int64))  # TAU
+    @property
+    def edge_count(self) -> int:
+        """Edges found."""
+        return int(self.counts[EDGES]) - self._first_edge
 
-    def word(self, actions: tuple[Action, ...]) -> tuple[Words, Words]:
-        """The names of the steps of each action: `wording` and `fixed` of a system."""
-        words = [self._word(action) for action in actions]
-        wording = np.array([-1, *(taken for taken, _ in words)], np.int64)[1:]
-        width = 2 + max((len(fixed) for _, fixed in words), default=0)
-        table = np.zeros((max(1, len(actions)), width), np.int64)
-        for row, (_, fixed) in zip(table, words, strict=False):
-            row[: len(fixed) + 1] = (len(fixed) - 1, *fixed)
-        return wording, table
+    def system(self, native: System) -> System:
+        """The system of the first thread as this one sees it."""
+        if self._buffers[1].size < native.capacity:
+            self._buffers = _buffers(native.capacity, native.store.word_count + native.argument_count)
+        own = native._replace(
+            counts=address_of(self.counts),
+            key=address_of(self._key),
+            state_room=self._ends[0],
+            edge_room=self._ends[1],
+        )
+        return _with_buffers(own, self._buffers)
 
-    def _word(self, action: Action) -> tuple[int, tuple[int, ...]]:
-        """Splits a name such as `a(1)`, since `a` with the argument 1 has the same text."""
-        name = action.label.name
-        shown = None if action.label.arguments else self._SHOWN.fullmatch(name)
-        numbers: tuple[int, ...] = ()
-        if shown is not None:
-            name, numbers = shown[1], tuple(map(int, shown[2].split(", ")))
-        number = self._names.setdefault(name, len(self._names))
-        return (len(action.label.arguments) if action.visible else -1), (number, *numbers)
 
-    def text(self, event: int) -> str:
-        """The event as it is reported."""
-        if event == TAU:
-            return TAU_TEXT
-        name, *arguments = (int(item) for item in self.table[event])
-        text = list(self._names)[name]
-        return render_label(text, tuple(arguments))
+def _with_buffers(native: System, buffers: tuple[Words, Words, Words]) -> System:
+    rows, entries, prints = (address_of(part) for part in buffers)
+    return native._replace(out_rows=rows, out_entries=entries, capacity=buffers[1].size, prints=prints)
 
 
 class Labelled:
-    """A network that is expanded on demand; owns the memory that `System` points to."""
+    """A network that is expanded on demand; owns the memory that `System` points to.
 
-    def __init__(self, network: Network, alphabet: Alphabet, byte_max: int) -> None:
+    Several threads can expand states ahead. Each numbers its states and edges in a range of its own.
+    """
+
+    def __init__(self, network: Network, alphabet: Alphabet, byte_max: int, workers: int = 1) -> None:
         self.network, self.alphabet = network, alphabet
         self.interpreter = Interpreter(network)
         actions = self.interpreter.actions
@@ -257,11 +316,11 @@ class Labelled:
         plain = replace(network, symmetries=(), bags=(), properties=())
         self.kernel = load_kernel(plain, Watch(argument_count=arguments))
         words = self.kernel.layout.word_count
-        room = min(byte_max // (8 * words + 40), _STATES_MAX)
+        room, edge_room = min(byte_max // (8 * words + 40), _STATES_MAX // workers), byte_max // 8
         names = ("rows", "parents", "first", "last", "divergence", "offers", "path", "turn")
         sizes = (8 * words, 4, 8, 8, 4, 4, 8, 8)
-        memory = {name: reserve(size * room) for name, size in zip(names, sizes, strict=True)}
-        memory["targets"], memory["events"] = reserve(byte_max // 2), reserve(byte_max // 2)
+        memory = {name: reserve(size * room * workers) for name, size in zip(names, sizes, strict=True)}
+        memory["targets"], memory["events"] = (reserve(4 * edge_room * workers) for _ in range(2))
         memory["table"] = reserve(8 * _FIRST_SLOTS)
         self.memory = memory
         wording, fixed = alphabet.word(actions)
@@ -270,7 +329,9 @@ class Labelled:
         self.counts[STATE_LIMIT] = int(_LOAD_MAX * _FIRST_SLOTS)
         self._tables = (wording, fixed, np.zeros(fixed.shape[1] + arguments, np.int64))
         self._buffers = _buffers(CAPACITY, words + arguments)
-        self.native = self._native(arguments, (room, byte_max // 8))
+        self.native = self._native(arguments, (room, edge_room))
+        self.rooms = room, edge_room  # for each worker
+        self.others = [Helper(self.native, worker, self.rooms) for worker in range(1, workers)]
         self._enter_initial()
 
     def _native(self, argument_count: int, rooms: tuple[int, int]) -> System:
@@ -312,14 +373,19 @@ class Labelled:
     @property
     def state_count(self) -> int:
         """States found."""
-        return int(self.counts[STATES])
+        return sum(end - first for first, end in self._ranges())
+
+    def _ranges(self) -> list[tuple[int, int]]:
+        """The first state of each worker's range, and the end of those in use."""
+        ends = [int(counts[STATES]) for counts in (self.counts, *(other.counts for other in self.others))]
+        return [(worker * self.rooms[0], end) for worker, end in enumerate(ends)]
 
     @property
     def byte_count(self) -> int:
         """Memory in use for states, table and edges."""
         per_state = 8 * self.native.store.word_count + 4 + 16
-        edges = 8 * int(self.counts[EDGES])
-        return self.state_count * per_state + 8 * self.native.store.slot_count + edges
+        edges = int(self.counts[EDGES]) + sum(other.edge_count for other in self.others)
+        return self.state_count * per_state + 8 * self.native.store.slot_count + 8 * edges
 
     @property
     def failure(self) -> tuple[int, int] | None:
@@ -335,19 +401,37 @@ class Labelled:
             self.counts[BUFFER_FULL] = 0
             stride = self.native.store.word_count + self.native.argument_count
             self._buffers = _buffers(4 * self.native.capacity, stride)
-            rows, entries, prints = self._buffers
-            self.native = self.native._replace(
-                out_rows=address_of(rows),
-                out_entries=address_of(entries),
-                capacity=entries.size,
-                prints=address_of(prints),
-            )
+            self.native = _with_buffers(self.native, self._buffers)
         self.alphabet.table.make_room(self.native.capacity)
-        self._grow_table()
+        self._grow_table(self.native.capacity)
 
-    def _grow_table(self) -> None:
+    def expand_ahead(self, states: int, count: int) -> None:
+        """Expands states, whose numbers are half words at the address, with all workers."""
+        self._grow_table(max(self.native.capacity * (1 + len(self.others)), 2 * count))
+        free = int(_LOAD_MAX * self.native.store.slot_count) - self.state_count
+        cursor, alphabet = np.zeros(1, np.int64), self.alphabet.table.native
+        systems = [self.native, *(other.system(self.native) for other in self.others)]
+        for counts in (self.counts, *(other.counts for other in self.others)):
+            counts[STATE_LIMIT] = counts[STATES] + free // len(systems)
+        with ThreadPoolExecutor(len(systems)) as pool:
+            work = [
+                pool.submit(expand_ahead, system, alphabet, states, count, address_of(cursor))
+                for system in systems
+            ]
+        for one in work:
+            one.result()
+        self.counts[[BUFFER_FULL, ROOM_FULL]] = 0  # `expand_state` finds out itself
+        self._limit_states()
+
+    def _limit_states(self) -> None:
+        """Lets this thread alone fill the table."""
+        free = int(_LOAD_MAX * self.native.store.slot_count) - self.state_count
+        self.counts[STATE_LIMIT] = self.counts[STATES] + free
+
+    def _grow_table(self, wanted: int) -> None:
+        """Makes room for that many more states."""
         slots = self.native.store.slot_count
-        while self.state_count + self.native.capacity > _LOAD_MAX * slots:
+        while self.state_count + wanted > _LOAD_MAX * slots:
             slots = slots * 4 if slots < 1 << 18 else slots * 3 // 2
         if slots == self.native.store.slot_count:
             return
@@ -355,9 +439,10 @@ class Labelled:
             raise OutOfMemoryError
         self.memory["table"] = reserve(8 * slots)
         store = self.native.store._replace(table=self.memory["table"].address, slot_count=slots)
-        enter_again(store, 0, self.state_count)
-        self.counts[STATE_LIMIT] = int(_LOAD_MAX * slots)
+        for first, end in self._ranges():
+            enter_again(store, first, end)
         self.native = self.native._replace(store=store)
+        self._limit_states()
 
     def state(self, index: int) -> State:
         """A state in the form that the interpreter uses."""

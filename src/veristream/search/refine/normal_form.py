@@ -14,11 +14,11 @@ import numpy as np
 from veristream.native.loop import loop
 from veristream.native.primitives import half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, reserve
+from veristream.search.refine.alphabet import TAU
 from veristream.search.refine.labelled import (
     DIVERGES,
     DONE,
     GROW,
-    TAU,
     Labelled,
     System,
     diverge,

@@ -16,13 +16,13 @@ import numpy as np
 from veristream.native.loop import loop
 from veristream.native.primitives import half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, Reserve, reserve
+from veristream.search.refine.alphabet import TAU
 from veristream.search.refine.labelled import (
     DIVERGES,
     DONE,
     FAULT,
     GROW,
     QUANTUM,
-    TAU,
     WORK,
     Labelled,
     System,
@@ -55,6 +55,7 @@ PAIRS, CURSOR, LEVEL_END, DEPTH, TRANSITIONS, ROOM_FULL = range(6)
 HOW, BROKEN_PAIR, BROKEN_EDGE, SEEN_VISIBLE, SEEN_STABLE, PAIR_COUNTS = range(6, 12)
 ROOT = 0xFFFFFFFF
 WORK_LEAST = 1 << 14  # expansions between two checks of the limits
+WIDE = 1 << 12  # fewer pairs are not worth sharing
 LOOK_BACK = 32  # pairs of one state that a new one is compared with
 
 
@@ -248,14 +249,17 @@ class Break:
 class Pairs:
     """An exploration in progress; see `session.Advancing`."""
 
-    def __init__(self, implementation: Labelled, normal: NormalForm, budget: int) -> None:
+    def __init__(
+        self, implementation: Labelled, normal: NormalForm, budget: int, shared_from: int = 0
+    ) -> None:
         self.implementation, self.normal, self.budget = implementation, normal, budget
+        self.shared_from = shared_from  # pairs; with fewer, one thread searches
         self.complete = False
         self.failed: Labelled | None = None  # the network that has a failing action
         self.broken: Break | None = None
         room = min(budget // 28, ROOT - 1)
         self._reserves: list[Reserve] = [reserve(4 * room) for _ in range(5)]
-        self._heads = reserve(4 * implementation.native.state_room)
+        self._heads = reserve(4 * implementation.rooms[0] * (1 + len(implementation.others)))
         self._room = room
         self._old = MapTable()
         self._tally = np.zeros(PAIR_COUNTS, np.int64)
@@ -313,6 +317,7 @@ class Pairs:
         """Checks about `quantum` pairs, and expands about as many states of each side."""
         for side in (self.implementation, self.normal.specification):
             side.counts[WORK] = max(quantum, WORK_LEAST)
+        quantum = self._expand_ahead(quantum)
         code = int(explore_pairs(self.native, quantum))
         while code == GROW:
             self._tend()
@@ -325,6 +330,18 @@ class Pairs:
             how, pair, edge = self._tally[[HOW, BROKEN_PAIR, BROKEN_EDGE]]
             self.broken = Break(int(how), int(pair), int(edge))
         self.complete = code in (FAULT, BROKEN, COMPLETE)
+
+    def _expand_ahead(self, quantum: int) -> int:
+        """Has all workers expand the states of the next pairs, if these are many; returns how many pairs to
+        check now."""
+        if not self.implementation.others or self.state_count < self.shared_from:
+            return quantum
+        cursor = int(self._tally[CURSOR])
+        waiting = min(quantum, self.state_count - cursor)
+        if waiting < WIDE:
+            return min(quantum, WIDE)
+        self.implementation.expand_ahead(self._reserves[0].address + 4 * cursor, waiting)
+        return waiting
 
     def close(self) -> None:
         """Nothing to release."""

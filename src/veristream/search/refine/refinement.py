@@ -16,7 +16,9 @@ from veristream.ir.property import Property, Refines, kind_of
 from veristream.ir.state import State
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import budget_bytes
-from veristream.search.refine.labelled import TAU, Alphabet, Labelled
+from veristream.search.reach.explore import sharing_of
+from veristream.search.refine.alphabet import TAU, Alphabet
+from veristream.search.refine.labelled import Labelled
 from veristream.search.refine.normal_form import DIVERGENCES, FAILURES, TRACES, NormalForm
 from veristream.search.refine.pairs import CANNOT, ENDLESS, REFUSES, Break, Pairs
 from veristream.search.refine.tables import SequenceTable
@@ -51,12 +53,13 @@ class _Search:
         budget = budget_bytes(limits.memory_max_mib)
         self.claim, self.limits = claim, limits
         self.alphabet = Alphabet(budget)
-        self.implementation = Labelled(network, self.alphabet, budget)
+        workers, shared_from = sharing_of(limits)
+        self.implementation = Labelled(network, self.alphabet, budget, workers)
         self.specification = Labelled(claim.specification, self.alphabet, budget)
         self.offers = SequenceTable(budget)
         depth = DEPTHS[claim.model]
         self.normal = NormalForm(self.specification, self.offers, depth, budget)
-        self.pairs = Pairs(self.implementation, self.normal, budget)
+        self.pairs = Pairs(self.implementation, self.normal, budget, shared_from)
         self.session = Session(self.pairs, limits, report, name, started)
 
     def run(self) -> Verdict:

@@ -107,23 +107,43 @@ def _same_items(sequences, number, items, size):  # type: ignore[no-untyped-def]
 
 
 @loop
-def intern(sequences: Sequences, items: int, size: int) -> int:
-    """The number of the sequence of `size` words at the address `items`, which is added if it is new.
-
-    The caller must have asked for room. Returns MISSING if the pool itself is full.
-    """
+def _print(items, size):  # type: ignore[no-untyped-def]
     print_ = mix(size)
     for k in range(size):
         print_ = mix(print_ ^ word_at(items, k))
+    return print_
+
+
+@loop
+def _find(sequences, print_, items, size):  # type: ignore[no-untyped-def]
+    """The slot of the sequence, or the free slot for it; and its number, or MISSING."""
     mask = sequences.slot_count - 1
     position = print_ & mask
     while True:
         found = word_at(sequences.slots, position) - 1
         if found < 0:
-            break
+            return position, MISSING
         if word_at(sequences.prints, found) == print_ and _same_items(sequences, found, items, size):
-            return found
+            return position, found
         position = (position + 1) & mask
+
+
+@loop
+def look_up(sequences, items, size):  # type: ignore[no-untyped-def]
+    """The number of the sequence, or MISSING; several threads may do this at the same time."""
+    return _find(sequences, _print(items, size), items, size)[1]
+
+
+@loop
+def intern(sequences: Sequences, items: int, size: int) -> int:
+    """The number of the sequence of `size` words at the address `items`, which is added if it is new.
+
+    The caller must have asked for room. Returns MISSING if the pool itself is full.
+    """
+    print_ = _print(items, size)
+    position, found = _find(sequences, print_, items, size)
+    if found != MISSING:
+        return found
     number = word_at(sequences.counts, COUNT)
     start = word_at(sequences.first, number)
     if start + size > sequences.pool_size or number + 1 >= sequences.first_size:

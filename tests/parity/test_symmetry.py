@@ -15,6 +15,7 @@ from veristream.ir.text.read import read_network
 from veristream.languages.actions.lower.network import read_model
 from veristream.search.engine import check
 from veristream.search.limits import Limits, Order
+from veristream.search.reach import explore as explore_driver
 from veristream.source import Source, read_source
 from veristream.verdict import Unknown, word
 from veristream_testing.states import explore
@@ -30,10 +31,13 @@ def load(name: str, constants: dict[str, int]) -> Network:
 @pytest.mark.parametrize(("name", "constants"), CASES)
 @pytest.mark.parametrize(
     "limits",
-    [Limits(workers=1), Limits(workers=2), Limits(order=Order.DEPTH)],
-    ids=["one worker", "two workers", "depth-first"],
+    [Limits(workers=1), Limits(workers=2), Limits(workers=3), Limits(order=Order.DEPTH)],
+    ids=["one worker", "two workers", "three workers", "depth-first"],
 )
-def test_one_state_of_each_orbit(name: str, constants: dict[str, int], limits: Limits) -> None:
+def test_one_state_of_each_orbit(
+    name: str, constants: dict[str, int], limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore_driver, "WIDE", 1)
     network = load(name, constants)
     space = explore(network, 100_000)
     orbits = {frozenset(orbit(network, state)) for state in space.states}
@@ -49,10 +53,14 @@ def test_one_state_of_each_orbit(name: str, constants: dict[str, int], limits: L
 
 
 @pytest.mark.parametrize(("name", "constants"), CASES)
-def test_traces_are_real_runs_and_as_short(name: str, constants: dict[str, int]) -> None:
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_traces_are_real_runs_and_as_short(
+    name: str, constants: dict[str, int], workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(explore_driver, "WIDE", 1)
     network = load(name, constants)
-    reduced = check(network, network.properties, Limits())
-    whole = check(network, network.properties, Limits(symmetry=False))
+    reduced = check(network, network.properties, Limits(workers=workers))
+    whole = check(network, network.properties, Limits(workers=workers, symmetry=False))
     lengths = [
         (len(a.verdict.trace.steps), len(b.verdict.trace.steps))
         for a, b in zip(reduced, whole, strict=True)

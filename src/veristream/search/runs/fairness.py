@@ -142,14 +142,11 @@ def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> Fai
     nodes = np.flatnonzero(np.diff(graph.first))
     stacks = stacks_for(graph.first.size - 1)
     found = np.full(stacks.order.size, NONE, np.int64)
-    region = np.full(stacks.order.size, NONE, np.int32)
-    region[nodes] = 0
-    pending: list[tuple[int, Words]] = [(0, nodes)]
-    fresh, base = 1, 0
+    pending, base = [nodes], 0
     while pending:
-        mine, nodes = pending.pop()
-        # Components of all regions have different numbers, so what `found` says of others does no harm.
-        count = int(components(graph, nodes, region, mine, found, stacks, base))
+        nodes = pending.pop()
+        # Components of all parts have different numbers, so what `found` says of others does no harm.
+        count = int(components(graph, nodes, found, stacks, base))
         marks, cyclic, least = summarise(graph, nodes, found, base, count)
         candidates = np.flatnonzero(cyclic & (marks & all_marks == all_marks))
         candidates = base + candidates[np.argsort(least[candidates], kind="stable")]
@@ -163,9 +160,7 @@ def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> Fai
             if fair is not None:
                 return fair
             if rest.size:
-                region[rest] = fresh
-                pending.append((fresh, rest))
-                fresh += 1
+                pending.append(rest)
     return None
 
 

@@ -1,7 +1,7 @@
 """Strongly connected components and paths in an explored graph, in native code.
 
 The graph is in compressed rows: node v has the edges first[v]..first[v + 1] - 1, each with a target
-and an entry (the action's index below, acceptance marks above). Only nodes of one *region* are considered,
+and an entry (the action's index below, acceptance marks above). A decomposition considers only some nodes,
 so that a component can be decomposed again after nodes were removed from it.
 """
 
@@ -32,32 +32,30 @@ class Graph(NamedTuple):
     entries: NDArray[np.int64]
 
 
+OUTSIDE = 1 << 62
+
+
 class Stacks(NamedTuple):
     """The memory of Tarjan's algorithm: five words per node."""
 
-    order: NDArray[np.int64]  # when a node was reached, -1 before
-    low: NDArray[np.int64]
+    order: NDArray[
+        np.int64
+    ]  # when a node was reached, NONE before; OUTSIDE if it does not matter (any more)
     waiting: NDArray[np.int64]  # Tarjan's stack
     path: NDArray[np.int64]
+    low: NDArray[np.int64]  # the earliest node that waits and is reached from each node on the path
     turn: NDArray[np.int64]  # the next edge of each node on the path
 
 
 def stacks_for(node_count: int) -> Stacks:
     """Memory to decompose a graph, or parts of it one after the other."""
-    return Stacks(*(np.empty(node_count, np.int64) for _ in range(5)))
+    order = np.full(node_count, OUTSIDE, np.int64)
+    return Stacks(order, *(np.empty(node_count, np.int64) for _ in range(4)))
 
 
 @loop
-def components(
-    graph: Graph,
-    nodes: Words,
-    region: NDArray[np.int32],
-    mine: int,
-    found: Words,
-    stacks: Stacks,
-    base: int,
-) -> int:
-    """Tarjan's algorithm over `nodes`, which are those with region[v] == mine.
+def components(graph: Graph, nodes: Words, found: Words, stacks: Stacks, base: int) -> int:
+    """Tarjan's algorithm over `nodes`, as if there were no others.
 
     Writes the number of each node's component into `found`, counted from `base` in the order in which they
     are completed; returns how many there are. The path is an explicit stack, without recursion.
@@ -66,46 +64,46 @@ def components(
     waiting, path, turn = stacks.waiting, stacks.path, stacks.turn
     waiting_count = path_count = reached = count = 0
     for node in nodes:
-        order[node] = found[node] = NONE
+        order[node] = NONE
     for start in nodes:
-        if order[start] >= 0:
+        if order[start] != NONE:
             continue
-        order[start] = low[start] = reached
+        order[start] = low[0] = reached
         reached += 1
-        waiting[waiting_count] = path[path_count] = start
-        turn[path_count] = graph.first[start]
+        waiting[waiting_count] = path[0] = start
+        turn[0] = graph.first[start]
         waiting_count += 1
-        path_count += 1
+        path_count = 1
         while path_count > 0:
-            node = path[path_count - 1]
-            edge = turn[path_count - 1]
+            top = path_count - 1
+            node, edge = path[top], turn[top]
             if edge < graph.first[node + 1]:
-                turn[path_count - 1] = edge + 1
+                turn[top] = edge + 1
                 target = np.int64(graph.targets[edge])
-                if target >= order.size or region[target] != mine:
+                if target >= order.size:
                     continue
-                if order[target] < 0:
-                    order[target] = low[target] = reached
+                if order[target] == NONE:
+                    order[target] = low[path_count] = reached
                     reached += 1
                     waiting[waiting_count] = path[path_count] = target
                     turn[path_count] = graph.first[target]
                     waiting_count += 1
                     path_count += 1
-                elif found[target] == NONE:
-                    low[node] = min(low[node], order[target])
+                else:
+                    low[top] = min(low[top], order[target])
                 continue
             path_count -= 1
-            if path_count > 0:
-                parent = path[path_count - 1]
-                low[parent] = min(low[parent], low[node])
-            if low[node] == order[node]:
-                while True:
-                    waiting_count -= 1
-                    member = waiting[waiting_count]
-                    found[member] = base + count
-                    if member == node:
-                        break
-                count += 1
+            if low[top] < order[node]:
+                low[top - 1] = min(low[top - 1], low[top])
+                continue
+            while True:
+                waiting_count -= 1
+                member = waiting[waiting_count]
+                found[member] = base + count
+                order[member] = OUTSIDE
+                if member == node:
+                    break
+            count += 1
     return count
 
 

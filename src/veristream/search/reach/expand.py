@@ -234,7 +234,7 @@ def hit_any(own):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _state_count(work):  # type: ignore[no-untyped-def]
+def state_count(work):  # type: ignore[no-untyped-def]
     total = 0
     for arena in range(work.ends.size // STRIDE):
         total += work.counts[arena * STRIDE]
@@ -264,7 +264,7 @@ def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: b
         _look_up(code, store, work, own, worker, used)
         if hit_any(own):
             return HIT
-        if _state_count(work) > work.control[TABLE_LIMIT]:
+        if state_count(work) > work.control[TABLE_LIMIT]:
             return NEED_TABLE
         if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
             return NEED_ARENA

@@ -9,12 +9,10 @@ chain ends. Whether a state belongs to the next level does not depend on how wor
 from __future__ import annotations
 
 from veristream.native.loop import loop
-from veristream.native.primitives import call_1, call_4, set_word, word_at
+from veristream.native.primitives import call_4, set_word, word_at
 from veristream.search.reach.expand import (
     ARENA_SIZE,
     COMPLETE,
-    DEADLOCK,
-    DEADLOCK_END,
     FAULT,
     FLUSH,
     HIT,
@@ -26,10 +24,7 @@ from veristream.search.reach.expand import (
     SEEN,
     STRIDE,
     TABLE_LIMIT,
-    TERMINAL,
-    TERMINAL_END,
     TRANSITIONS,
-    WATCH_ENDS,
     WIDE,
     Code,
     Own,
@@ -37,13 +32,17 @@ from veristream.search.reach.expand import (
     hit_any,
     next_level,
     note,
+    note_end,
     observe,
+    state_count,
     take,
 )
 from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
 from veristream.search.reduction.stubborn import FULL, UNDER_PROVISO, choose, chosen_set, has
 from veristream.search.reduction.tables import (
     GOALS,
+    LEFT_OUT,
+    POSSIBLE,
     REDUCED,
     SCRATCH,
     SCRATCH_SIZE,
@@ -53,8 +52,9 @@ from veristream.search.reduction.tables import (
 )
 
 TRIAL = 4096
-"""After so many states, a reduction that dropped steps in fewer than one of `WORTH` is given up."""
-WORTH = 32
+"""From so many states on, a reduction that leaves out fewer than one step in `WORTH` is given up: to choose
+costs several times as much as to take a step, and more the more actions there are."""
+WORTH = 2
 
 # A segment of the buffer: the steps of one state, those that are taken first.
 _INDEX, _FIRST, _KEPT, _END, _WAY = range(5)
@@ -93,10 +93,11 @@ def _open_goals(header, work, own):  # type: ignore[no-untyped-def]
 def _reduce(header, scratch, row, rows, actions, count, goals, width):  # type: ignore[no-untyped-def]
     """Chooses among the steps of a state; returns how many are taken first, and what follows."""
     tried = word_at(scratch, TRIED)
-    if count < 2 or (tried > TRIAL and word_at(scratch, REDUCED) * WORTH < tried):
+    if count < 2 or (tried > TRIAL and word_at(scratch, LEFT_OUT) * WORTH < word_at(scratch, POSSIBLE)):
         return count, FULL
     way = choose(header, scratch, row, actions, count, goals)
     set_word(scratch, TRIED, tried + 1)
+    set_word(scratch, POSSIBLE, word_at(scratch, POSSIBLE) + count)
     if way == FULL:
         return count, FULL
     set_word(scratch, REDUCED, word_at(scratch, REDUCED) + 1)
@@ -122,11 +123,7 @@ def _fill(code, store, work, own, scratch):  # type: ignore[no-untyped-def]
                 return -1
             break
         if count == 0:
-            watched = work.control[WATCH_ENDS]
-            if watched & TERMINAL_END:
-                note(own, TERMINAL, index, index)
-            if watched & DEADLOCK_END and call_1(code.terminated, row) == 0:
-                note(own, DEADLOCK, index, index)
+            note_end(code, work, own, row, index)
         kept, way = _reduce(header, scratch, row, out_rows, out_actions, count, goals, width)
         for k in range(used, used + kept):
             own.prints[k] = fingerprint(rows + 8 * width * k, width)
@@ -175,19 +172,14 @@ def _look_up(code, store, work, own, worker, scratch, filled):  # type: ignore[n
         later = False
         for k in range(word_at(segment, _FIRST), word_at(segment, _KEPT)):
             later |= _enter(code, store, work, own, worker, k, index)
-        if word_at(segment, _WAY) == UNDER_PROVISO and not later:
+        if later or word_at(segment, _WAY) != UNDER_PROVISO:
+            left_out = word_at(segment, _END) - word_at(segment, _KEPT)
+            set_word(scratch, LEFT_OUT, word_at(scratch, LEFT_OUT) + left_out)
+        else:
             for k in range(word_at(segment, _KEPT), word_at(segment, _END)):
                 row = own.out_rows.ctypes.data + 8 * store.word_count * k
                 own.prints[k] = fingerprint(row, store.word_count)
                 _enter(code, store, work, own, worker, k, index)
-
-
-@loop
-def _state_count(work):  # type: ignore[no-untyped-def]
-    total = 0
-    for arena in range(work.ends.size // STRIDE):
-        total += work.counts[arena * STRIDE]
-    return total
 
 
 @loop
@@ -215,7 +207,7 @@ def expand_reduced(
         _look_up(code, store, work, own, worker, scratch, filled)
         if hit_any(own):
             return HIT
-        if _state_count(work) > work.control[TABLE_LIMIT]:
+        if state_count(work) > work.control[TABLE_LIMIT]:
             return NEED_TABLE
         if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
             return NEED_ARENA

@@ -43,7 +43,7 @@ CONDITION_WORDS = 5
 OPS = ("==", "!=", "<", "<=", ">", ">=")
 
 # A worker's scratch: counters, then bit sets, a stack of actions, the stamps of necessary sets, segments.
-STAMP, TRIED, REDUCED, COUNTERS = range(4)
+STAMP, TRIED, REDUCED, POSSIBLE, LEFT_OUT, COUNTERS = range(6)
 SEGMENTS = 256
 SEGMENT_WORDS = 5
 

@@ -165,16 +165,6 @@ def set_half(typing: Any, address: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
-def load_shared(typing: Any, address: Any) -> Any:
-    """Loads a word and makes visible everything that was written before it was stored (acquire)."""
-
-    def build(builder: Any, args: list[Any]) -> Any:
-        return builder.load_atomic(_cell(builder, args[0]), "acquire", 8)
-
-    return _signature(1), _code(build)
-
-
-@intrinsic
 def claim(typing: Any, address: Any, value: Any) -> Any:
     """Stores the value if the word is 0, after all earlier writes; returns the previous word."""
 
@@ -182,6 +172,28 @@ def claim(typing: Any, address: Any, value: Any) -> Any:
         zero = llvm.Constant(I64, 0)
         pair = builder.cmpxchg(_cell(builder, args[0]), zero, args[1], "acq_rel", "acquire")
         return builder.extract_value(pair, 0)
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
+def load_shared_half(typing: Any, address: Any) -> Any:
+    """Loads an unsigned 32-bit number and makes visible what was written before it was stored (acquire)."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        return builder.zext(builder.load_atomic(_cell(builder, args[0], I32), "acquire", 4), I64)
+
+    return _signature(1), _code(build)
+
+
+@intrinsic
+def claim_half(typing: Any, address: Any, value: Any) -> Any:
+    """Stores the low 32 bits as `claim` stores a word; returns the previous number, unsigned."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        zero, value = llvm.Constant(I32, 0), builder.trunc(args[1], I32)
+        pair = builder.cmpxchg(_cell(builder, args[0], I32), zero, value, "acq_rel", "acquire")
+        return builder.zext(builder.extract_value(pair, 0), I64)
 
     return _signature(2), _code(build)
 

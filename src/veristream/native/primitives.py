@@ -112,14 +112,20 @@ def set_half(address: Word, index: Word, value: Word) -> Word:
 
 
 @primitive
-def load_shared(address: Word) -> Word:
-    """Loads a word and makes visible everything that was written before it was stored (acquire)."""
+def claim(address: Word, value: Word) -> Word:
+    """Stores the value if the word is 0, after all earlier writes; returns the previous word."""
     raise NotImplementedError
 
 
 @primitive
-def claim(address: Word, value: Word) -> Word:
-    """Stores the value if the word is 0, after all earlier writes; returns the previous word."""
+def load_shared_half(address: Word) -> Word:
+    """Loads an unsigned 32-bit number and makes visible what was written before it was stored (acquire)."""
+    raise NotImplementedError
+
+
+@primitive
+def claim_half(address: Word, value: Word) -> Word:
+    """Stores the low 32 bits as `claim` stores a word; returns the previous number, unsigned."""
     raise NotImplementedError
 
 

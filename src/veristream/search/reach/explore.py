@@ -17,7 +17,16 @@ from veristream.search.reach.depth import descend, height, push
 from veristream.search.reach.edges import Edges, reserve_edges
 from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
 from veristream.search.reach.reduced import expand_reduced
-from veristream.search.reach.visited import ROOT, Store, count_orbits, enter_again, find_or_add, fingerprint
+from veristream.search.reach.visited import (
+    ROOT,
+    Store,
+    count_orbits,
+    enter_again,
+    find_or_add,
+    fingerprint,
+    size_arenas,
+    store_of,
+)
 from veristream.search.reduction.tables import Tables
 from veristream.search.session import QUANTUM, Hit
 from veristream.verdict import Counts
@@ -26,7 +35,7 @@ WIDE = 1 << 12  # a level of fewer states is not worth sharing
 SHARED_FROM = 1 << 20
 """Where nobody chose the number of workers, one searches up to so many states: that takes a second or two,
 and always finds the same trace."""
-LOAD_MAX = 0.72
+LOAD_MAX = 0.88
 SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
 SPILLED_STATES_MAX = 1 << 30
@@ -130,7 +139,7 @@ class Exploration:
     @property
     def byte_count(self) -> int:
         """Memory in use for states, table, edges and stack."""
-        used = self.state_count * (8 * self.word_count + 4) + 8 * self.memory.slot_count
+        used = self.state_count * (8 * self.word_count + 4) + 4 * self.memory.slot_count
         if self.plan.keeps_edges:
             used += 12 * (self.state_count + self.edge_count)
         if self.stack is not None:
@@ -230,12 +239,13 @@ class Exploration:
 
     def store(self) -> Store:
         memory = self.memory
-        return Store(
+        return store_of(
             memory.table.address,
             memory.slot_count,
             memory.rows.address,
             memory.parents.address,
             self.word_count,
+            (self.workers, size_arenas(self.arena_size, self.workers)[1]),
         )
 
     def collect(self, own: Own) -> None:
@@ -250,12 +260,14 @@ class Exploration:
         while self.state_count > LOAD_MAX * slots or (1 - LOAD_MAX) * slots < in_flight:
             # Small tables grow fast, large ones in smaller steps, so that less of a large
             # table stays empty.
-            slots = slots * 4 if slots < 1 << 18 else slots * 3 // 2
+            slots = slots * 4 if slots < 1 << 18 else slots * 5 // 4
         if slots == self.memory.slot_count:
             return
-        if slots > SLOTS_MAX or self.byte_count + 8 * slots > self.budget + 8 * self.memory.slot_count:
+        if slots > SLOTS_MAX or self.byte_count + 4 * (slots - self.memory.slot_count) > self.budget:
             raise OutOfMemoryError
-        self.memory.table = reserve(8 * slots)
+        # The rows suffice to make a new table, so the old one is freed first.
+        self.memory.table = reserve(0)
+        self.memory.table = reserve(4 * slots)
         self.memory.slot_count = slots
         self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
         store = self.store()
@@ -316,7 +328,7 @@ def prepare(
     """An exploration without any state yet; keeps its states in files if a folder for them is given."""
     budget = budget_bytes(memory_max_mib)
     per_state = 8 * word_count + 4
-    arena_size = min(budget // per_state + 2 * BUFFER, (1 << 32) // workers - 2)
+    arena_size, _ = size_arenas(budget // per_state + 2 * BUFFER, workers)
     if spill_folder is not None:
         arena_size = SPILLED_STATES_MAX
     slots = 1 << 12
@@ -325,7 +337,7 @@ def prepare(
     memory = Memory(
         _lend(8 * word_count * arena_size * workers, spill_folder),
         _lend(4 * arena_size * workers, spill_folder),
-        reserve(8 * slots),
+        reserve(4 * slots),
         slots,
         reserve_edges(plan.keeps_edges, budget, arena_size, workers) if plan.keeps_edges else None,
     )

@@ -1,9 +1,9 @@
 """The visited set: rows in arenas, found through one hash table that workers share.
 
 A state's index is its arena's base plus its number within the arena; every worker appends to an arena
-of its own. A slot of the table is 0 or holds 32 bits of the row's fingerprint above the state's index
-plus 1. Whole rows are compared, so two different states are never confused. A worker writes the row
-before it claims the slot, so every reader of the slot can read the row.
+of its own. A slot of the table has 32 bits: 0, or the state's arena and number plus 1 below as many bits of
+the row's fingerprint as there is room for. Whole rows are compared, so two different states are never
+confused. A worker writes the row before it claims the slot, so every reader of the slot can read the row.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from veristream.native.loop import loop
 from veristream.native.primitives import (
     call_1,
-    claim,
-    load_shared,
+    claim_half,
+    load_shared_half,
     load_word,
     prefetch,
     store_half,
@@ -26,7 +26,10 @@ from veristream.native.primitives import (
 ROOT = 0xFFFFFFFF
 """The parent of an initial state."""
 
-INDEX_BITS = 32
+SLOT_BITS = 32
+AHEAD = 16
+"""So many states before one is entered into a new table, its slot is prefetched."""
+
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _K1 = np.uint64(0xBF58476D1CE4E5B9)
 _K2 = np.uint64(0x94D049BB133111EB)
@@ -34,13 +37,44 @@ _S32, _S29, _S31 = np.uint64(32), np.uint64(29), np.uint64(31)
 
 
 class Store(NamedTuple):
-    """Addresses of the table, the rows and the parents; the table has less than 2**31 slots."""
+    """Addresses of the table, the rows and the parents, and how slots and indices are divided.
+
+    `parents` is 0 if they are not kept. An index is an arena's number above `arena_bits` bits of a state's
+    number in it; a slot has the same with `number_bits`, and from `tag_shift` on bits of the fingerprint.
+    """
 
     table: int
     slot_count: int
     rows: int
     parents: int
     word_count: int
+    arena_bits: int
+    number_bits: int
+    tag_shift: int
+
+
+def size_arenas(wanted: int, arena_count: int) -> tuple[int, int]:
+    """The size of each arena, if so many states are wanted in one, and the bits of a number in it. If there
+    are several, the size is a power of two: an index has the arena's number above the state's."""
+    if arena_count == 1:
+        return min(wanted, (1 << SLOT_BITS) - 2), SLOT_BITS
+    bits = min((wanted - 1).bit_length(), SLOT_BITS - (arena_count - 1).bit_length())
+    return 1 << bits, bits
+
+
+def store_of(
+    table: int,
+    slot_count: int,
+    rows: int,
+    parents: int,
+    word_count: int,
+    arenas: tuple[int, int] = (1, SLOT_BITS),
+) -> Store:
+    """The visited set with these parts; `arenas` are their count, and the bits of a number in one."""
+    arena_count, arena_bits = arenas
+    above = (arena_count - 1).bit_length()
+    number_bits = min(slot_count.bit_length(), SLOT_BITS - above)
+    return Store(table, slot_count, rows, parents, word_count, arena_bits, number_bits, number_bits + above)
 
 
 @loop
@@ -73,7 +107,23 @@ def home(print_: int, slot_count: int) -> int:
 @loop
 def expect(table: int, slot_count: int, print_: int) -> None:
     """Prefetches the cache line in which the fingerprint will be looked up."""
-    prefetch(table + 8 * home(print_, slot_count))
+    prefetch(table + 4 * home(print_, slot_count))
+
+
+@loop
+def _entry(store, print_, index):  # type: ignore[no-untyped-def]
+    """The slot of a state with this fingerprint."""
+    tag = np.int64(np.uint64(print_) >> _S32) >> store.tag_shift
+    number = (index & ((1 << store.arena_bits) - 1)) + 1
+    return (tag << store.tag_shift) | ((index >> store.arena_bits) << store.number_bits) | number
+
+
+@loop
+def _index(store, entry):  # type: ignore[no-untyped-def]
+    """The index of the state that a slot stands for."""
+    place = entry & ((1 << store.tag_shift) - 1)
+    number = (place & ((1 << store.number_bits) - 1)) - 1
+    return ((place >> store.number_bits) << store.arena_bits) | number
 
 
 @loop
@@ -82,25 +132,25 @@ def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) ->
 
     The caller owns the index `fresh` and must use another one once it is taken.
     """
-    tag = np.int64(np.uint64(print_) >> _S32)
-    entry = np.int64((np.uint64(tag) << _S32) | np.uint64(fresh + 1))
+    entry = _entry(store, print_, fresh)
     position = home(print_, store.slot_count)
     written = False
     while True:
-        slot = store.table + 8 * position
-        found = load_shared(slot)
+        slot = store.table + 4 * position
+        found = load_shared_half(slot)
         if found == 0:
             if not written:
                 target = store.rows + 8 * store.word_count * fresh
                 for k in range(store.word_count):
                     store_word(target + 8 * k, load_word(row + 8 * k))
-                store_half(store.parents + 4 * fresh, parent)
+                if store.parents != 0:
+                    store_half(store.parents + 4 * fresh, parent)
                 written = True
-            found = claim(slot, entry)
+            found = claim_half(slot, entry)
             if found == 0:
                 return fresh
-        if np.int64(np.uint64(found) >> _S32) == tag:
-            index = (found & 0xFFFFFFFF) - 1
+        if (found ^ entry) >> store.tag_shift == 0:
+            index = _index(store, found)
             if same_row(store.rows + 8 * store.word_count * index, row, store.word_count):
                 return index
         position += 1
@@ -120,13 +170,18 @@ def count_orbits(orbit: int, store: Store, first: int, last: int) -> int:
 @loop
 def enter_again(store: Store, first: int, last: int) -> None:
     """Puts states first..last-1, all different, into a new table."""
+    size = 8 * store.word_count
     for index in range(first, last):
-        row = store.rows + 8 * store.word_count * index
-        print_ = fingerprint(row, store.word_count)
-        tag = np.int64(np.uint64(print_) >> _S32)
-        entry = np.int64((np.uint64(tag) << _S32) | np.uint64(index + 1))
+        if index + AHEAD < last:
+            expect(
+                store.table,
+                store.slot_count,
+                fingerprint(store.rows + size * (index + AHEAD), store.word_count),
+            )
+        print_ = fingerprint(store.rows + size * index, store.word_count)
+        entry = _entry(store, print_, index)
         position = home(print_, store.slot_count)
-        while claim(store.table + 8 * position, entry) != 0:
+        while claim_half(store.table + 4 * position, entry) != 0:
             position += 1
             if position == store.slot_count:
                 position = 0

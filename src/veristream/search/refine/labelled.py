@@ -22,7 +22,16 @@ from veristream.kernel.watch import Watch
 from veristream.native.loop import loop
 from veristream.native.primitives import call_4, claim, fetch_add, half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, reserve
-from veristream.search.reach.visited import ROOT, Store, enter_again, expect, find_or_add, fingerprint
+from veristream.search.reach.visited import (
+    ROOT,
+    Store,
+    enter_again,
+    expect,
+    find_or_add,
+    fingerprint,
+    size_arenas,
+    store_of,
+)
 from veristream.search.refine.alphabet import TAU, Alphabet
 from veristream.search.refine.tables import (
     MISSING,
@@ -39,7 +48,6 @@ CAPACITY = 2048
 _FIRST_SLOTS = 1 << 12
 _LOAD_MAX = 0.72
 _SLOTS_MAX = (1 << 31) - 1
-_STATES_MAX = (1 << 32) - 2
 _PIECE = 64  # states that a thread takes at a time
 
 # Why a native function returns; GROW: a table or buffer is too small, call `make_room`.
@@ -316,35 +324,37 @@ class Labelled:
         plain = replace(network, symmetries=(), bags=(), properties=())
         self.kernel = load_kernel(plain, Watch(argument_count=arguments))
         words = self.kernel.layout.word_count
-        room, edge_room = min(byte_max // (8 * words + 40), _STATES_MAX // workers), byte_max // 8
-        names = ("rows", "parents", "first", "last", "divergence", "offers", "path", "turn")
-        sizes = (8 * words, 4, 8, 8, 4, 4, 8, 8)
-        memory = {name: reserve(size * room * workers) for name, size in zip(names, sizes, strict=True)}
-        memory["targets"], memory["events"] = (reserve(4 * edge_room * workers) for _ in range(2))
-        memory["table"] = reserve(8 * _FIRST_SLOTS)
-        self.memory = memory
+        (room, bits), edge_room = size_arenas(byte_max // (8 * words + 40), workers), byte_max // 8
+        halves, whole = ("parents", "divergence", "offers"), ("first", "last", "path", "turn")
+        sizes = {"rows": 8 * words} | dict.fromkeys(halves, 4) | dict.fromkeys(whole, 8)
+        self.memory = {part: reserve(size * room * workers) for part, size in sizes.items()}
+        self.memory |= {part: reserve(4 * edge_room * workers) for part in ("targets", "events")}
+        self.memory["table"] = reserve(4 * _FIRST_SLOTS)
         wording, fixed = alphabet.word(actions)
         self.counts = np.zeros(COUNTS, np.int64)
         self.counts[FAULT_STATE] = -1
         self.counts[STATE_LIMIT] = int(_LOAD_MAX * _FIRST_SLOTS)
         self._tables = (wording, fixed, np.zeros(fixed.shape[1] + arguments, np.int64))
         self._buffers = _buffers(CAPACITY, words + arguments)
-        self.native = self._native(arguments, (room, edge_room))
         self.rooms = room, edge_room  # for each worker
+        self._arenas = workers, bits
+        self.native = self._native(arguments)
         self.others = [Helper(self.native, worker, self.rooms) for worker in range(1, workers)]
         self._enter_initial()
 
-    def _native(self, argument_count: int, rooms: tuple[int, int]) -> System:
+    def _store(self, slots: int) -> Store:
+        table, rows, parents = (self.memory[part].address for part in ("table", "rows", "parents"))
+        return store_of(table, slots, rows, parents, self.kernel.layout.word_count, self._arenas)
+
+    def _native(self, argument_count: int) -> System:
         at = {name: part.address for name, part in self.memory.items()}
-        words = self.kernel.layout.word_count
-        wording, fixed, key = self._tables
-        rows, entries, prints = self._buffers
+        (wording, fixed, key), (rows, entries, prints) = self._tables, self._buffers
         return System(
             successors=self.kernel.successors,
-            store=Store(at["table"], _FIRST_SLOTS, at["rows"], at["parents"], words),
+            store=self._store(_FIRST_SLOTS),
             argument_count=argument_count,
-            state_room=rooms[0],
-            edge_room=rooms[1],
+            state_room=self.rooms[0],
+            edge_room=self.rooms[1],
             first=at["first"],
             last=at["last"],
             targets=at["targets"],
@@ -385,7 +395,7 @@ class Labelled:
         """Memory in use for states, table and edges."""
         per_state = 8 * self.native.store.word_count + 4 + 16
         edges = int(self.counts[EDGES]) + sum(other.edge_count for other in self.others)
-        return self.state_count * per_state + 8 * self.native.store.slot_count + 8 * edges
+        return self.state_count * per_state + 4 * self.native.store.slot_count + 8 * edges
 
     @property
     def failure(self) -> tuple[int, int] | None:
@@ -437,8 +447,9 @@ class Labelled:
             return
         if slots > _SLOTS_MAX:
             raise OutOfMemoryError
-        self.memory["table"] = reserve(8 * slots)
-        store = self.native.store._replace(table=self.memory["table"].address, slot_count=slots)
+        del self.memory["table"]  # the old table is freed first
+        self.memory["table"] = reserve(4 * slots)
+        store = self._store(slots)
         for first, end in self._ranges():
             enter_again(store, first, end)
         self.native = self.native._replace(store=store)

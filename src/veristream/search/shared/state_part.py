@@ -166,7 +166,7 @@ class Part:
             if self.byte_count > exploration.budget:
                 raise OutOfMemoryError
             return
-        table = 8 * exploration.memory.slot_count
+        table = 4 * exploration.memory.slot_count
         if table > exploration.budget:
             raise OutOfMemoryError
         kept = (self.state_count - self._forgotten) * sum(size for _, size in files)

@@ -21,7 +21,7 @@ from veristream.kernel.watch import Watch
 from veristream.kernel.zones import set_zero
 from veristream.search.memory import OutOfMemoryError, Reserve, budget_bytes, reserve
 from veristream.search.reach.explore import LOAD_MAX, SLOTS_MAX
-from veristream.search.reach.visited import ROOT, Store, enter_again, fingerprint
+from veristream.search.reach.visited import ROOT, Store, enter_again, fingerprint, store_of
 from veristream.search.session import Hit
 from veristream.search.zones import expand as native
 from veristream.search.zones.expand import Nodes, Watched, expand_zones, keep_zone
@@ -161,7 +161,7 @@ class NodeMemory:
         self.per_node = 4 * n**2 + _PER_NODE
         self.node_count_max = min(budget // self.per_node + BUFFER * PIECES, (1 << 32) - 2)
         self.slot_count = 1 << 12
-        self.table = reserve(8 * self.slot_count)
+        self.table = reserve(4 * self.slot_count)
         self.rows = reserve(8 * word_count * self.node_count_max)
         self.heads = reserve(4 * self.node_count_max)
         sizes = (4 * n**2, 4, 4, 4, 8, 4, 1)
@@ -182,7 +182,7 @@ class NodeMemory:
 
     def store(self) -> Store:
         """The visited set of discrete states; a state's parent is the head of its chain of nodes."""
-        return Store(
+        return store_of(
             self.table.address, self.slot_count, self.rows.address, self.heads.address, self.word_count
         )
 
@@ -193,14 +193,18 @@ class NodeMemory:
 
     def byte_count(self, nodes: int, states: int) -> int:
         """Memory in use for that many nodes and states."""
-        return nodes * self.per_node + states * (8 * self.word_count + 4) + 8 * self.slot_count
+        return nodes * self.per_node + states * (8 * self.word_count + 4) + 4 * self.slot_count
 
     def grow_table(self, nodes: int, states: int) -> None:
         """Enlarges the table and enters the states again; raises OutOfMemoryError."""
         slots = self.slot_count * 4
-        if slots > SLOTS_MAX or self.byte_count(nodes, states) + 8 * slots > self.budget:
+        if (
+            slots > SLOTS_MAX
+            or self.byte_count(nodes, states) + 4 * (slots - self.slot_count) > self.budget
+        ):
             raise OutOfMemoryError
-        self.table = reserve(8 * slots)
+        self.table = reserve(0)  # the old table is freed first
+        self.table = reserve(4 * slots)
         self.slot_count = slots
         enter_again(self.store(), 0, states)
 

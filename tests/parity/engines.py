@@ -54,7 +54,7 @@ def searched(network: Network, workers: int, deep: bool = False) -> Space | None
     if deep:
         exploration = begin_deep(code, initial, Plan(), memory_max_mib=64)
     else:
-        exploration = begin(code, initial, Plan(), workers, memory_max_mib=64)
+        exploration = begin(code, initial, Plan(compact=True), workers, memory_max_mib=64)
     while not exploration.complete:
         exploration.advance()
         if any(hit.kind == native.FAULT for hit in exploration.hits):

@@ -65,7 +65,7 @@ def reduced_space(
     code = Code(kernel.successors, propositions, 0, kernel.terminated, tables.address)
     interpreter = Interpreter(network)
     initial = encode(kernel.layout, network, interpreter.initial())
-    plan = Plan(states=(1 << len(goals)) - 1, observes=bool(goals))
+    plan = Plan(states=(1 << len(goals)) - 1, observes=bool(goals), compact=True)
     exploration = begin(code, initial, plan, workers, 64)
     hits = list(exploration.hits)
     while not exploration.complete:

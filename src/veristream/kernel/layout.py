@@ -134,6 +134,15 @@ def lay_out(network: Network) -> Layout:
     )
 
 
+def used_bits(layout: Layout) -> int:
+    """Returns how many bits of the first word are used, from the lowest on."""
+    slots = [*layout.variables.values(), *layout.locations]
+    for queue in layout.queues.values():
+        slots += [queue.length, *(chunk for part in queue.parts for chunk in part.chunks)]
+    ends = [slot.shift + slot.width * slot.count for slot in slots if slot.word == 0]
+    return min(WORD_BITS, max(ends, default=0))
+
+
 def _can_idle(network: Network) -> set[str]:
     """Returns the components that can be idle; the others need no number for it."""
     edges = [edge for component in network.components for edge in component.edges]

@@ -81,6 +81,23 @@ def store_word(typing: Any, address: Any, value: Any) -> Any:
 
 
 @intrinsic
+def load_loose(typing: Any, address: Any) -> Any:
+    """Loads the 64-bit word at an address that need not be a multiple of 8."""
+    return _signature(1), _code(lambda builder, args: builder.load(_cell(builder, args[0]), align=1))
+
+
+@intrinsic
+def store_loose(typing: Any, address: Any, value: Any) -> Any:
+    """Stores a 64-bit word at an address that need not be a multiple of 8; returns it."""
+
+    def build(builder: Any, args: list[Any]) -> Any:
+        builder.store(args[1], _cell(builder, args[0]), align=1)
+        return args[1]
+
+    return _signature(2), _code(build)
+
+
+@intrinsic
 def load_half(typing: Any, address: Any) -> Any:
     """Loads the unsigned 32-bit number at the address."""
 

@@ -64,6 +64,18 @@ def store_word(address: Word, value: Word) -> Word:
 
 
 @primitive
+def load_loose(address: Word) -> Word:
+    """Loads the 64-bit word at an address that need not be a multiple of 8."""
+    raise NotImplementedError
+
+
+@primitive
+def store_loose(address: Word, value: Word) -> Word:
+    """Stores a 64-bit word at an address that need not be a multiple of 8; returns it."""
+    raise NotImplementedError
+
+
+@primitive
 def load_half(address: Word) -> Word:
     """Loads the unsigned 32-bit number at the address."""
     raise NotImplementedError

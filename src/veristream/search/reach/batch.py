@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from veristream.ir.expr import Expr, Unary
 from veristream.ir.property import Always, DeadlockFree, NonTerminating, Property, Reachable, Transition
 from veristream.ir.vacuity import antecedents
+from veristream.kernel.layout import used_bits
 from veristream.kernel.load import Kernel
 from veristream.kernel.watch import Watch
 from veristream.search.reach import expand as native
@@ -99,4 +100,5 @@ def code_of(kernel: Kernel, plan: Plan, reduced: bool) -> Code:
     """The kernel's entries as a search calls them."""
     propositions = kernel.propositions if plan.observes else 0
     successors = kernel.reduced if reduced else kernel.successors
-    return Code(successors, propositions, kernel.measure, kernel.terminated)
+    bits = used_bits(kernel.layout)
+    return Code(successors, propositions, kernel.measure, kernel.terminated, row_bits=bits)

@@ -83,7 +83,7 @@ def _advance(code, store, work, own, index, taken, count):  # type: ignore[no-un
             note(own, FAULT, index, entry & 0xFFFFFFFF)
             continue
         row = rows + 8 * store.word_count * k
-        found = keep(code, store, work, own, row, own.prints[k], index, fresh)
+        found = keep(code, store, work, own, row, row, own.prints[k], index, fresh)
         own.tally[TRANSITIONS] += 1
         hit = (entry >> 32) & work.control[WATCH_ACTIONS]
         if hit != 0:

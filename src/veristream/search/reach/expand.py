@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.native.loop import loop
-from veristream.native.primitives import call_1, call_2, call_4, fetch_add
+from veristream.native.primitives import call_1, call_2, call_4, fetch_add, set_half
 from veristream.search.reach.edges import begin_edges, keep_edge
+from veristream.search.reach.packing import pack, unpack
 from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
 
 # Why `expand` returns.
@@ -26,11 +27,14 @@ ACTION_HIT, DEADLOCK, TERMINAL, FAULT, WATCH_FAULT, HIT_COUNT = 64, 96, 97, 98, 
 
 # The control words that all workers read.
 WATCH_STATES, WATCH_ACTIONS, WATCH_ENDS, TABLE_LIMIT, ARENA_SIZE, WIDE, DEPTH, FIRST = range(8)
-CONTROL_COUNT = 8
+LEVELS, CONTROL_COUNT = 8, 9  # the address of the number of each level's first state, in each arena
 DEADLOCK_END, TERMINAL_END = 1, 2
 
 # What each worker counts.
 TRANSITIONS, SEEN, EDGES, TALLY_COUNT = range(4)
+
+# Why `fill` has filled nothing.
+TOO_SMALL, NO_ROOM = -1, -2
 
 PIECE = 256
 FLUSH = 512
@@ -47,9 +51,8 @@ class Code(NamedTuple):
     propositions: int
     measure: int
     terminated: int
-    reduction: int = (
-        0  # the address of the tables of partial-order reduction, if `reduced` drives the search
-    )
+    reduction: int = 0  # address of the tables of partial-order reduction, if `reduced` drives the search
+    row_bits: int = 64  # the bits of a row's first word that may be set, from the lowest on
 
 
 class Work(NamedTuple):
@@ -75,22 +78,29 @@ class Own(NamedTuple):
     goals: Table  # per measure: its goal's bit, and 1 for greatest or -1 for least
     best: Table  # per measure: value and state, -1 where there is none
     edges: NDArray[np.int64]  # addresses, see `edges`; the first one is 0 if no edges are kept
+    keys: NDArray[np.int64]  # of the rows in the buffer, if rows are packed
+    scratch: NDArray[np.int64]  # the row and the key of the state that is expanded
 
 
 @loop
 def next_level(work: Work) -> int:
     """Makes the states found the level to expand; returns its size."""
     size = 0
-    for arena in range(work.ends.size // STRIDE):
+    arenas = work.ends.size // STRIDE
+    following = work.control[DEPTH] + 1
+    for arena in range(arenas):
         place = arena * STRIDE
-        end = arena * work.control[ARENA_SIZE] + work.counts[place]
+        base = arena * work.control[ARENA_SIZE]
+        end = base + work.counts[place]
+        if work.control[LEVELS] != 0:
+            set_half(work.control[LEVELS], following * arenas + arena, work.ends[place] - base)
         work.cursors[place] = work.ends[place]
         if arena == 0:
             work.control[FIRST] = work.cursors[place]
         size += end - work.ends[place]
         work.ends[place] = end
     if size > 0:
-        work.control[DEPTH] += 1
+        work.control[DEPTH] = following
     return size
 
 
@@ -158,29 +168,74 @@ def note_end(code, work, own, row, index):  # type: ignore[no-untyped-def]
 
 
 @loop
+def key_at(store, own, k):  # type: ignore[no-untyped-def]
+    """The address of what the visited set compares: a row of the buffer, or its key."""
+    if store.packing != 0:
+        return own.keys.ctypes.data + 8 * store.key_words * k
+    return own.out_rows.ctypes.data + 8 * store.word_count * k
+
+
+@loop
+def pack_all(store, own, first, last, source):  # type: ignore[no-untyped-def]
+    """Makes the keys of rows first..last-1 of the buffer; returns whether all fields had room. `source` is
+    the state whose successors they are, as `unpack` leaves it, or 0."""
+    if store.packing == 0:
+        return True
+    width = store.word_count
+    for k in range(first, last):
+        row = own.out_rows.ctypes.data + 8 * width * k
+        fails = own.out_actions[k] < 0  # then there is no row
+        if not fails and not pack(
+            store.packing, width, store.key_words, source, row, key_at(store, own, k)
+        ):
+            return False
+    return True
+
+
+@loop
+def print_all(store, own, first, last):  # type: ignore[no-untyped-def]
+    """Computes the fingerprints of rows first..last-1 of the buffer, and prefetches their slots."""
+    size = store.word_count if store.packing == 0 else store.key_words
+    for k in range(first, last):
+        print_ = fingerprint(key_at(store, own, k), size)
+        own.prints[k] = print_
+        expect(store.table, store.slot_count, print_)
+
+
+@loop
+def pack_initial(store: Store, own: Own) -> int:
+    """Makes the key and the fingerprint of the first row in the buffer; returns the address of the key."""
+    pack_all(store, own, 0, 1, 0)
+    print_all(store, own, 0, 1)
+    return key_at(store, own, 0)
+
+
+@loop
 def fill(code, store, work, own):  # type: ignore[no-untyped-def]
-    """Expands states of the piece in hand into the buffer; returns how many successors it holds, or -1 if
-    the buffer is too small for one state."""
+    """Expands states of the piece in hand into the buffer; returns how many successors it holds, or why it
+    holds none: TOO_SMALL if the buffer is too small for one state, NO_ROOM if a field is full."""
     rows, actions = own.out_rows.ctypes.data, own.out_actions.ctypes.data
     capacity = own.out_actions.size
     used, edge = 0, own.tally[EDGES]
     index, end = own.pending[0], own.pending[1]
     while index < end and used < FLUSH:
-        row = store.rows + 8 * store.word_count * index
+        row = unpack(store, index, own.scratch.ctypes.data)
         first = rows + 8 * store.word_count * used
         count = call_4(code.successors, row, first, actions + 8 * used, capacity - used)
         if count < 0:
             if used == 0:
-                return -1
+                return TOO_SMALL
+            break
+        if not pack_all(store, own, used, used + count, row):
+            if used == 0:
+                return NO_ROOM
             break
         if count == 0:
             note_end(code, work, own, row, index)
         if own.edges[0] != 0:
             edge += begin_edges(own.edges, row + 8 * (store.word_count - 1), index, edge, count)
+        print_all(store, own, used, used + count)
         for k in range(used, used + count):
-            print_ = fingerprint(rows + 8 * store.word_count * k, store.word_count)
-            own.prints[k] = print_
-            expect(store.table, store.slot_count, print_)
             own.sources[k] = index
         used += count
         index += 1
@@ -189,9 +244,9 @@ def fill(code, store, work, own):  # type: ignore[no-untyped-def]
 
 
 @loop
-def keep(code, store, work, own, row, print_, source, fresh):  # type: ignore[no-untyped-def]
-    """The index of the row; a new row becomes `fresh`, and is observed."""
-    index = find_or_add(store, row, print_, fresh, source)
+def keep(code, store, work, own, row, key, print_, source, fresh):  # type: ignore[no-untyped-def]
+    """The index of the row with this key; a new row becomes `fresh`, and is observed."""
+    index = find_or_add(store, key, print_, fresh, source)
     if index == fresh and code.propositions != 0:
         observe(code, work, own, row, source, index)
     return index
@@ -213,7 +268,7 @@ def _look_up(code, store, work, own, worker, used):  # type: ignore[no-untyped-d
             continue
         row = rows + 8 * store.word_count * k
         fresh = base + count
-        index = keep(code, store, work, own, row, own.prints[k], source, fresh)
+        index = keep(code, store, work, own, row, key_at(store, own, k), own.prints[k], source, fresh)
         if index == fresh:
             count += 1
         hit = (entry >> 32) & watch_actions
@@ -234,11 +289,12 @@ def hit_any(own):  # type: ignore[no-untyped-def]
 
 
 @loop
-def state_count(work):  # type: ignore[no-untyped-def]
-    total = 0
+def is_table_full(work):  # type: ignore[no-untyped-def]
+    """Whether the table has to grow."""
+    states = 0
     for arena in range(work.ends.size // STRIDE):
-        total += work.counts[arena * STRIDE]
-    return total
+        states += work.counts[arena * STRIDE]
+    return states > work.control[TABLE_LIMIT]
 
 
 @loop
@@ -259,12 +315,12 @@ def expand(code: Code, store: Store, work: Work, own: Own, worker: int, alone: b
         before = own.pending[0]
         used = fill(code, store, work, own)
         if used < 0:
-            return NEED_BUFFER
+            return NEED_BUFFER if used == TOO_SMALL else NEED_TABLE
         done += own.pending[0] - before
         _look_up(code, store, work, own, worker, used)
         if hit_any(own):
             return HIT
-        if state_count(work) > work.control[TABLE_LIMIT]:
+        if is_table_full(work):
             return NEED_TABLE
         if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
             return NEED_ARENA

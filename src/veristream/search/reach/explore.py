@@ -11,22 +11,26 @@ from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
 from veristream.search.limits import Limits, count_cores
-from veristream.search.memory import OutOfMemoryError, Reserve, Spill, budget_bytes, reserve, spill
+from veristream.search.memory import OutOfMemoryError, Reserve, budget_bytes, reserve
 from veristream.search.reach import expand as native
+from veristream.search.reach.ancestry import level_of, walk_back
 from veristream.search.reach.depth import descend, height, push
-from veristream.search.reach.edges import Edges, reserve_edges
-from veristream.search.reach.expand import STRIDE, Code, Own, Work, expand, next_level, observe
-from veristream.search.reach.reduced import expand_reduced
-from veristream.search.reach.visited import (
-    ROOT,
-    Store,
-    count_orbits,
-    enter_again,
-    find_or_add,
-    fingerprint,
-    size_arenas,
-    store_of,
+from veristream.search.reach.edges import reserve_edges
+from veristream.search.reach.expand import (
+    STRIDE,
+    Code,
+    Own,
+    Work,
+    expand,
+    next_level,
+    observe,
+    pack_initial,
 )
+from veristream.search.reach.packing import count_orbits
+from veristream.search.reach.reduced import expand_reduced
+from veristream.search.reach.storage import Form, Memory, enter_all, make_memory, scratch_of
+from veristream.search.reach.table import SLOT_BYTES
+from veristream.search.reach.visited import ROOT, Store, find_or_add
 from veristream.search.reduction.tables import Tables
 from veristream.search.session import QUANTUM, Hit
 from veristream.verdict import Counts
@@ -35,8 +39,6 @@ WIDE = 1 << 12  # a level of fewer states is not worth sharing
 SHARED_FROM = 1 << 20
 """Where nobody chose the number of workers, one searches up to so many states: that takes a second or two,
 and always finds the same trace."""
-LOAD_MAX = 0.88
-SLOTS_MAX = (1 << 31) - 1
 BUFFER = 2048
 SPILLED_STATES_MAX = 1 << 30
 
@@ -51,17 +53,7 @@ class Plan:
     goals: tuple[tuple[int, int], ...] = ()
     observes: bool = False  # evaluate the state propositions
     keeps_edges: tuple[int, ...] = ()  # per value of a row's last word; empty: none are kept
-
-
-@dataclass(slots=True)
-class Memory:
-    """Reserved arrays; the table is replaced as it grows."""
-
-    rows: Reserve | Spill
-    parents: Reserve | Spill
-    table: Reserve
-    slot_count: int
-    edges: Edges | None = None
+    compact: bool = False  # store keys instead of rows, and find paths again; see `storage`
 
 
 @dataclass(slots=True)
@@ -76,7 +68,6 @@ class Exploration:
     work: Work
     own: list[Own]  # one as long as the search is small, then one for each worker
     memory: Memory
-    arena_size: int
     pool: ThreadPoolExecutor | None
     shared_from: int = 0  # states; with fewer, one worker searches
     tables: Tables | None = None  # of partial-order reduction; the code has their address
@@ -103,6 +94,11 @@ class Exploration:
         bases = np.arange(self.workers) * self.arena_size
         left = self.work.counts[::STRIDE] + bases - self.work.cursors[::STRIDE]
         return int(np.maximum(left, 0).sum())
+
+    @property
+    def arena_size(self) -> int:
+        """The distance between the indices of two arenas."""
+        return self.memory.arena_size
 
     @property
     def seen(self) -> int:
@@ -139,7 +135,8 @@ class Exploration:
     @property
     def byte_count(self) -> int:
         """Memory in use for states, table, edges and stack."""
-        used = self.state_count * (8 * self.word_count + 4) + 4 * self.memory.slot_count
+        levels = int(self.work.control[native.DEPTH]) + 2
+        used = self.memory.byte_count(self.state_count, levels)
         if self.plan.keeps_edges:
             used += 12 * (self.state_count + self.edge_count)
         if self.stack is not None:
@@ -157,17 +154,31 @@ class Exploration:
 
     def row(self, index: int) -> Row:
         """The row of a state."""
-        first = index * self.word_count
-        words = self.memory.rows.words[first : first + self.word_count]
-        return words.view(np.uint64).copy()
+        return self.memory.row(index)
 
     def path(self, index: int) -> list[int]:
         """The states from the initial one to this one, along the tree of the search."""
-        parents = self.memory.parents.words.view(np.uint32)
+        if self.memory.parents is None:
+            return self._walk_back(index)
+        parents = self.memory.parent_indices
         path = [index]
         while parents[path[-1]] != ROOT:
             path.append(int(parents[path[-1]]))
         return path[::-1]
+
+    def _walk_back(self, index: int) -> list[int]:
+        """The same where parents are not kept, by expanding the states of each level before it again."""
+        assert self.memory.levels is not None, "either parents or levels are kept"
+        levels = self.memory.levels.words.view(np.uint32)
+        level = level_of(levels, self.work, index, int(self.work.control[native.DEPTH]))
+        path, row = np.full(level + 1, index, np.int64), np.empty(self.word_count, np.int64)
+        own = self.own[0]
+        while level > 0:
+            level = walk_back(self.code, self.memory.store(), self.work, own, level, path, row)
+            assert level >= 0, "every state but the initial one has a predecessor in the level before"
+            if level > 0:
+                own = _enlarge(own, self.word_count)
+        return [int(state) for state in path]
 
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""
@@ -234,19 +245,12 @@ class Exploration:
         return int(step(self.code, store, self.work, self.own[worker], worker, alone, quantum))
 
     def enlarge_buffers(self, worker: int = 0) -> None:
-        """Makes room for more successors of one state."""
+        """Makes room for more successors of one state, also in the table; raises OutOfMemoryError."""
         self.own[worker] = _enlarge(self.own[worker], self.word_count)
+        self.grow_table()
 
     def store(self) -> Store:
-        memory = self.memory
-        return store_of(
-            memory.table.address,
-            memory.slot_count,
-            memory.rows.address,
-            memory.parents.address,
-            self.word_count,
-            (self.workers, size_arenas(self.arena_size, self.workers)[1]),
-        )
+        return self.memory.store()
 
     def collect(self, own: Own) -> None:
         for kind in np.nonzero(own.hits[:, 0] >= 0)[0]:
@@ -255,31 +259,25 @@ class Exploration:
         own.hits[:] = -1
 
     def grow_table(self) -> None:
+        """Makes sure that the tables hold what the loops add until they stop; raises OutOfMemoryError."""
         in_flight = sum(own.out_actions.size for own in self.own)
-        slots = self.memory.slot_count
-        while self.state_count > LOAD_MAX * slots or (1 - LOAD_MAX) * slots < in_flight:
-            # Small tables grow fast, large ones in smaller steps, so that less of a large
-            # table stays empty.
-            slots = slots * 4 if slots < 1 << 18 else slots * 5 // 4
-        if slots == self.memory.slot_count:
-            return
-        if slots > SLOTS_MAX or self.byte_count + 4 * (slots - self.memory.slot_count) > self.budget:
+        memory, table = self.memory, self.memory.table
+        slots = table.wanted(self.state_count, in_flight)
+        if self.byte_count + SLOT_BYTES * (slots - table.slot_count) > self.budget:
             raise OutOfMemoryError
-        # The rows suffice to make a new table, so the old one is freed first.
-        self.memory.table = reserve(0)
-        self.memory.table = reserve(4 * slots)
-        self.memory.slot_count = slots
-        self.work.control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
-        store = self.store()
-        ranges = self.ranges()
-        if self.pool is None or len(self.own) == 1:
-            enter_again(store, *ranges[0])
-        else:
-            list(self.pool.map(lambda bounds: enter_again(store, *bounds), ranges))
+        again = memory.fields is not None and memory.fields.is_full and memory.widen(self.ranges())
+        if again or slots > table.slot_count:
+            table.resize(slots)
+            enter_all(memory.store(), self.ranges(), self._helpers())
+        self.work.control[native.TABLE_LIMIT] = table.limit(in_flight)
+
+    def _helpers(self) -> ThreadPoolExecutor | None:
+        return None if len(self.own) == 1 else self.pool
 
     def count_orbits(self, orbit: int) -> int:
         """How many states those found represent, if each is the canonical one of its orbit."""
-        return sum(int(count_orbits(orbit, self.store(), *bounds)) for bounds in self.ranges())
+        store, scratch = self.memory.store(), self.own[0].scratch
+        return sum(int(count_orbits(orbit, store, scratch, *bounds)) for bounds in self.ranges())
 
     def ranges(self) -> list[tuple[int, int]]:
         """The first index and the end of each arena."""
@@ -311,6 +309,7 @@ def begin(
 
 def begin_deep(code: Code, initial: Row, plan: Plan, memory_max_mib: int | None = None) -> Exploration:
     """Like `begin`, for an exploration that goes depth-first."""
+    assert not plan.compact, "without parents, paths are found level by level"
     exploration = begin(code, initial, plan, 1, memory_max_mib)
     exploration.stack = reserve(8 * (exploration.arena_size + 1))  # no state is on it twice
     push(exploration.stack.address, 0)
@@ -327,53 +326,42 @@ def prepare(
 ) -> Exploration:
     """An exploration without any state yet; keeps its states in files if a folder for them is given."""
     budget = budget_bytes(memory_max_mib)
-    per_state = 8 * word_count + 4
-    arena_size, _ = size_arenas(budget // per_state + 2 * BUFFER, workers)
+    form = Form(word_count, plan.compact, code.row_bits)
+    room = budget // form.state_bytes + 2 * BUFFER
     if spill_folder is not None:
-        arena_size = SPILLED_STATES_MAX
-    slots = 1 << 12
-    while (1 - LOAD_MAX) * slots < BUFFER:
-        slots *= 2
-    memory = Memory(
-        _lend(8 * word_count * arena_size * workers, spill_folder),
-        _lend(4 * arena_size * workers, spill_folder),
-        reserve(4 * slots),
-        slots,
-        reserve_edges(plan.keeps_edges, budget, arena_size, workers) if plan.keeps_edges else None,
-    )
+        room = SPILLED_STATES_MAX
+    memory = make_memory(form, workers, room, spill_folder)
+    if plan.keeps_edges:
+        memory.edges = reserve_edges(plan.keeps_edges, budget, memory.arena_size, workers)
     return Exploration(
         code,
         word_count,
         workers,
         budget,
         plan,
-        _shared(workers, arena_size, plan, slots),
+        _shared(workers, memory, plan),
         [_own(word_count, plan, memory, 0)],
         memory,
-        arena_size,
         ThreadPoolExecutor(workers) if workers > 1 else None,
     )
 
 
-def _lend(byte_count: int, folder: str | None) -> Reserve | Spill:
-    return reserve(byte_count) if folder is None else spill(byte_count, folder)
-
-
-def _shared(workers: int, arena_size: int, plan: Plan, slots: int) -> Work:
+def _shared(workers: int, memory: Memory, plan: Plan) -> Work:
     control = np.zeros(native.CONTROL_COUNT, np.int64)
     control[native.WATCH_STATES] = plan.states
     control[native.WATCH_ACTIONS] = plan.actions
     control[native.WATCH_ENDS] = plan.ends
-    control[native.TABLE_LIMIT] = int(LOAD_MAX * slots)
-    control[native.ARENA_SIZE] = arena_size
+    control[native.TABLE_LIMIT] = memory.table.limit(BUFFER)
+    control[native.ARENA_SIZE] = memory.arena_size
+    control[native.LEVELS] = 0 if memory.levels is None else memory.levels.address
     control[native.WIDE] = 1 << 62
     starts = np.zeros(workers * STRIDE, np.int64)
-    starts[::STRIDE] = np.arange(workers) * arena_size
+    starts[::STRIDE] = np.arange(workers) * memory.arena_size
     return Work(np.zeros(workers * STRIDE, np.int64), starts.copy(), starts.copy(), control)
 
 
 def _own(word_count: int, plan: Plan, memory: Memory, worker: int) -> Own:
-    rows, actions, prints, sources = _buffers(word_count, BUFFER)
+    rows, actions, prints, sources, keys = _buffers(word_count, BUFFER)
     tally = np.zeros(native.TALLY_COUNT, np.int64)
     edges = [0]
     if memory.edges is not None:
@@ -390,6 +378,8 @@ def _own(word_count: int, plan: Plan, memory: Memory, worker: int) -> Own:
         np.array(plan.goals, np.int64).reshape(-1, 2),
         np.full((len(plan.goals), 2), -1, np.int64),
         np.array(edges, np.int64),
+        keys,
+        scratch_of(word_count),
     )
 
 
@@ -399,20 +389,21 @@ def _buffers(word_count: int, capacity: int) -> tuple[NDArray[np.int64], ...]:
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
         np.zeros(capacity, np.int64),
+        np.zeros(capacity * word_count, np.int64),
     )
 
 
 def _enlarge(own: Own, word_count: int) -> Own:
     """The worker with room for four times as many successors."""
-    rows, actions, prints, sources = _buffers(word_count, 4 * own.out_actions.size)
-    return own._replace(out_rows=rows, out_actions=actions, prints=prints, sources=sources)
+    rows, actions, prints, sources, keys = _buffers(word_count, 4 * own.out_actions.size)
+    return own._replace(out_rows=rows, out_actions=actions, prints=prints, sources=sources, keys=keys)
 
 
 def _enter_initial(exploration: Exploration, initial: Row) -> None:
-    row = initial.view(np.int64).copy()
-    address = int(row.ctypes.data)
-    print_ = fingerprint(address, exploration.word_count)
-    find_or_add(exploration.store(), address, print_, 0, ROOT)
+    own, store = exploration.own[0], exploration.store()
+    own.out_rows[: len(initial)] = initial.view(np.int64)
+    address = int(own.out_rows.ctypes.data)
+    find_or_add(store, pack_initial(store, own), int(own.prints[0]), 0, ROOT)
     exploration.work.counts[0] = 1
     if exploration.plan.observes:
         observe(exploration.code, exploration.work, exploration.own[0], address, 0, 0)

@@ -143,7 +143,7 @@ def _share_out(code, store, work, own, sharing, used):  # type: ignore[no-untype
         print_ = own.prints[k]
         owner = owner_of(print_, sharing.part_count)
         if owner == sharing.part:
-            index = keep(code, store, work, own, row, print_, source, count)
+            index = keep(code, store, work, own, row, row, print_, source, count)
             if index == count:
                 store_short(sharing.owners + 2 * count, sharing.part)
                 count += 1
@@ -211,7 +211,7 @@ def absorb(
         row = records + size * k
         print_ = fingerprint(row, store.word_count)
         source = load_word(row + 8 * store.word_count)
-        index = keep(code, store, work, own, row, print_, source, fresh)
+        index = keep(code, store, work, own, row, row, print_, source, fresh)
         if index == fresh:
             store_short(sharing.owners + 2 * fresh, sender)
             work.counts[0] = fresh + 1

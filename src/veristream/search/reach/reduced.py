@@ -20,24 +20,29 @@ from veristream.search.reach.expand import (
     NEED_ARENA,
     NEED_BUFFER,
     NEED_TABLE,
+    NO_ROOM,
     QUANTUM,
     SEEN,
     STRIDE,
-    TABLE_LIMIT,
+    TOO_SMALL,
     TRANSITIONS,
     WIDE,
     Code,
     Own,
     Work,
     hit_any,
+    is_table_full,
+    key_at,
     next_level,
     note,
     note_end,
     observe,
-    state_count,
+    pack_all,
+    print_all,
     take,
 )
-from veristream.search.reach.visited import Store, expect, find_or_add, fingerprint
+from veristream.search.reach.packing import unpack
+from veristream.search.reach.visited import Store, find_or_add
 from veristream.search.reduction.stubborn import FULL, UNDER_PROVISO, choose, chosen_set, has
 from veristream.search.reduction.tables import (
     GOALS,
@@ -106,8 +111,8 @@ def _reduce(header, scratch, row, rows, actions, count, goals, width):  # type: 
 
 @loop
 def _fill(code, store, work, own, scratch):  # type: ignore[no-untyped-def]
-    """Expands states of the piece in hand into segments of the buffer; returns how many, or -1 if the
-    buffer is too small for one state."""
+    """Expands states of the piece in hand into segments of the buffer; returns how many, or why there is
+    none, as `expand.fill` does."""
     header, width = code.reduction, store.word_count
     rows, actions = own.out_rows.ctypes.data, own.out_actions.ctypes.data
     segments = scratch + 8 * (word_at(header, SCRATCH_SIZE) - SEGMENTS * SEGMENT_WORDS)
@@ -115,19 +120,21 @@ def _fill(code, store, work, own, scratch):  # type: ignore[no-untyped-def]
     index, end = own.pending[0], own.pending[1]
     goals = _open_goals(header, work, own)
     while index < end and used < FLUSH and filled < SEGMENTS:
-        row = store.rows + 8 * width * index
+        row = unpack(store, index, own.scratch.ctypes.data)
         out_rows, out_actions = rows + 8 * width * used, actions + 8 * used
         count = call_4(code.successors, row, out_rows, out_actions, own.out_actions.size - used)
         if count < 0:
             if used == 0:
-                return -1
+                return TOO_SMALL
             break
         if count == 0:
             note_end(code, work, own, row, index)
         kept, way = _reduce(header, scratch, row, out_rows, out_actions, count, goals, width)
-        for k in range(used, used + kept):
-            own.prints[k] = fingerprint(rows + 8 * width * k, width)
-            expect(store.table, store.slot_count, own.prints[k])
+        if not pack_all(store, own, used, used + count, row):
+            if used == 0:
+                return NO_ROOM
+            break
+        print_all(store, own, used, used + kept)
         segment = segments + 8 * SEGMENT_WORDS * filled
         set_word(segment, _INDEX, index)
         set_word(segment, _FIRST, used)
@@ -152,7 +159,7 @@ def _enter(code, store, work, own, worker, k, source):  # type: ignore[no-untype
     place = worker * STRIDE
     fresh = worker * size + work.counts[place]
     row = own.out_rows.ctypes.data + 8 * store.word_count * k
-    index = find_or_add(store, row, own.prints[k], fresh, source)
+    index = find_or_add(store, key_at(store, own, k), own.prints[k], fresh, source)
     own.tally[TRANSITIONS] += 1
     if index == fresh:
         work.counts[place] += 1
@@ -176,9 +183,8 @@ def _look_up(code, store, work, own, worker, scratch, filled):  # type: ignore[n
             left_out = word_at(segment, _END) - word_at(segment, _KEPT)
             set_word(scratch, LEFT_OUT, word_at(scratch, LEFT_OUT) + left_out)
         else:
+            print_all(store, own, word_at(segment, _KEPT), word_at(segment, _END))
             for k in range(word_at(segment, _KEPT), word_at(segment, _END)):
-                row = own.out_rows.ctypes.data + 8 * store.word_count * k
-                own.prints[k] = fingerprint(row, store.word_count)
                 _enter(code, store, work, own, worker, k, index)
 
 
@@ -202,12 +208,12 @@ def expand_reduced(
             continue
         filled = _fill(code, store, work, own, scratch)
         if filled < 0:
-            return NEED_BUFFER
+            return NEED_BUFFER if filled == TOO_SMALL else NEED_TABLE
         done += filled
         _look_up(code, store, work, own, worker, scratch, filled)
         if hit_any(own):
             return HIT
-        if state_count(work) > work.control[TABLE_LIMIT]:
+        if is_table_full(work):
             return NEED_TABLE
         if work.counts[worker * STRIDE] + own.out_actions.size > work.control[ARENA_SIZE]:
             return NEED_ARENA

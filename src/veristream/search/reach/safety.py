@@ -80,7 +80,7 @@ def opening_locally(limits: Limits, tables: Tables | None = None) -> Open:
         workers, shared_from = workers_of(limits), 0 if limits.workers else SHARED_FROM
         if tables is not None:
             code = code._replace(reduction=tables.address)
-        plan = batch.plan()
+        plan = replace(batch.plan(), compact=True)
         exploration = begin(code, initial, plan, workers, limits.memory_max_mib, shared_from)
         exploration.tables = tables
         yield exploration

@@ -4,6 +4,9 @@ A state's index is its arena's base plus its number within the arena; every work
 of its own. A slot of the table has 32 bits: 0, or the state's arena and number plus 1 below as many bits of
 the row's fingerprint as there is room for. Whole rows are compared, so two different states are never
 confused. A worker writes the row before it claims the slot, so every reader of the slot can read the row.
+
+Rows are stored as they are, or as *keys*: the only word of a row without the bytes that are always 0, or
+what `packing` makes of a row of several words.
 """
 
 from __future__ import annotations
@@ -14,12 +17,13 @@ import numpy as np
 
 from veristream.native.loop import loop
 from veristream.native.primitives import (
-    call_1,
     claim_half,
+    load_loose,
     load_shared_half,
     load_word,
     prefetch,
     store_half,
+    store_loose,
     store_word,
 )
 
@@ -33,7 +37,7 @@ AHEAD = 16
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _K1 = np.uint64(0xBF58476D1CE4E5B9)
 _K2 = np.uint64(0x94D049BB133111EB)
-_S32, _S29, _S31 = np.uint64(32), np.uint64(29), np.uint64(31)
+_S32, _S29 = np.uint64(32), np.uint64(29)
 
 
 class Store(NamedTuple):
@@ -41,6 +45,10 @@ class Store(NamedTuple):
 
     `parents` is 0 if they are not kept. An index is an arena's number above `arena_bits` bits of a state's
     number in it; a slot has the same with `number_bits`, and from `tag_shift` on bits of the fingerprint.
+
+    `key_words` is 0 if rows are stored as they are. Otherwise keys of so many words are, in `key_size`
+    bytes; the mask has the bits of the last word. `packing` is the address of the fields of a key, or 0 if
+    the key is the row.
     """
 
     table: int
@@ -51,6 +59,10 @@ class Store(NamedTuple):
     arena_bits: int
     number_bits: int
     tag_shift: int
+    key_words: int = 0
+    key_size: int = 0
+    key_mask: int = 0
+    packing: int = 0
 
 
 def size_arenas(wanted: int, arena_count: int) -> tuple[int, int]:
@@ -78,15 +90,36 @@ def store_of(
 
 
 @loop
+def _absorb(h, word):  # type: ignore[no-untyped-def]
+    h = (h ^ np.uint64(word)) * _K1
+    return h ^ (h >> _S32)
+
+
+@loop
+def _finish(h):  # type: ignore[no-untyped-def]
+    h *= _K2
+    return np.int64(h ^ (h >> _S29))
+
+
+@loop
+def mix(word: int) -> int:
+    """The fingerprint of a row of one word."""
+    return _finish(_absorb(_SEED, word))
+
+
+@loop
 def fingerprint(row: int, word_count: int) -> int:
     """64 bits of the row at the address; the same on every machine and in every run."""
     h = _SEED
     for k in range(word_count):
-        h = (h ^ np.uint64(load_word(row + 8 * k))) * _K1
-        h ^= h >> _S32
-    h *= _K2
-    h ^= h >> _S29
-    return np.int64(h)  # type: ignore[return-value]
+        h = _absorb(h, load_word(row + 8 * k))
+    return _finish(h)
+
+
+@loop
+def high_half(print_: int) -> int:
+    """The upper 32 bits of a fingerprint."""
+    return np.int64(np.uint64(print_) >> _S32)  # type: ignore[return-value]
 
 
 @loop
@@ -113,7 +146,7 @@ def expect(table: int, slot_count: int, print_: int) -> None:
 @loop
 def _entry(store, print_, index):  # type: ignore[no-untyped-def]
     """The slot of a state with this fingerprint."""
-    tag = np.int64(np.uint64(print_) >> _S32) >> store.tag_shift
+    tag = high_half(print_) >> store.tag_shift
     number = (index & ((1 << store.arena_bits) - 1)) + 1
     return (tag << store.tag_shift) | ((index >> store.arena_bits) << store.number_bits) | number
 
@@ -127,8 +160,57 @@ def _index(store, entry):  # type: ignore[no-untyped-def]
 
 
 @loop
+def read_key(store: Store, index: int, target: int) -> int:
+    """Copies the key of a state; returns its address."""
+    source = store.rows + store.key_size * index
+    last = store.key_words - 1
+    for k in range(last):
+        store_word(target + 8 * k, load_loose(source + 8 * k))
+    store_word(target + 8 * last, load_loose(source + 8 * last) & store.key_mask)
+    return target
+
+
+@loop
+def _write(store, index, row):  # type: ignore[no-untyped-def]
+    """Stores a row, or a key. What is written after a key belongs to states that are stored later."""
+    if store.key_words != 0:
+        target = store.rows + store.key_size * index
+        for k in range(store.key_words):
+            store_loose(target + 8 * k, load_word(row + 8 * k))
+    else:
+        target = store.rows + 8 * store.word_count * index
+        for k in range(store.word_count):
+            store_word(target + 8 * k, load_word(row + 8 * k))
+
+
+@loop
+def _has(store, index, row):  # type: ignore[no-untyped-def]
+    """Whether the state has the row, or the key."""
+    if store.key_words == 0:
+        return same_row(store.rows + 8 * store.word_count * index, row, store.word_count)
+    source = store.rows + store.key_size * index
+    last = store.key_words - 1
+    for k in range(last):
+        if load_loose(source + 8 * k) != load_word(row + 8 * k):
+            return False
+    return load_loose(source + 8 * last) & store.key_mask == load_word(row + 8 * last)
+
+
+@loop
+def _print_of(store, index):  # type: ignore[no-untyped-def]
+    """The fingerprint of a stored row, or key."""
+    if store.key_words == 0:
+        return fingerprint(store.rows + 8 * store.word_count * index, store.word_count)
+    source = store.rows + store.key_size * index
+    h = _SEED
+    for k in range(store.key_words - 1):
+        h = _absorb(h, load_loose(source + 8 * k))
+    return _finish(_absorb(h, load_loose(source + 8 * (store.key_words - 1)) & store.key_mask))
+
+
+@loop
 def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) -> int:
-    """The index of the row; a new row becomes state `fresh` with the given parent.
+    """The index of the row, or of the key at the address; a new one becomes state `fresh` with the parent.
 
     The caller owns the index `fresh` and must use another one once it is taken.
     """
@@ -140,9 +222,7 @@ def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) ->
         found = load_shared_half(slot)
         if found == 0:
             if not written:
-                target = store.rows + 8 * store.word_count * fresh
-                for k in range(store.word_count):
-                    store_word(target + 8 * k, load_word(row + 8 * k))
+                _write(store, fresh, row)
                 if store.parents != 0:
                     store_half(store.parents + 4 * fresh, parent)
                 written = True
@@ -151,7 +231,7 @@ def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) ->
                 return fresh
         if (found ^ entry) >> store.tag_shift == 0:
             index = _index(store, found)
-            if same_row(store.rows + 8 * store.word_count * index, row, store.word_count):
+            if _has(store, index, row):
                 return index
         position += 1
         if position == store.slot_count:
@@ -159,29 +239,22 @@ def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) ->
 
 
 @loop
-def count_orbits(orbit: int, store: Store, first: int, last: int) -> int:
-    """How many states the canonical states first..last-1 represent."""
-    total = 0
-    for index in range(first, last):
-        total += call_1(orbit, store.rows + 8 * store.word_count * index)
-    return total
-
-
-@loop
-def enter_again(store: Store, first: int, last: int) -> None:
-    """Puts states first..last-1, all different, into a new table."""
-    size = 8 * store.word_count
+def enter_again(store: Store, first: int, last: int, is_shared: bool) -> None:
+    """Puts states first..last-1, all different, into a new table, in which others may do the same."""
     for index in range(first, last):
         if index + AHEAD < last:
-            expect(
-                store.table,
-                store.slot_count,
-                fingerprint(store.rows + size * (index + AHEAD), store.word_count),
-            )
-        print_ = fingerprint(store.rows + size * index, store.word_count)
+            expect(store.table, store.slot_count, _print_of(store, index + AHEAD))
+        print_ = _print_of(store, index)
         entry = _entry(store, print_, index)
         position = home(print_, store.slot_count)
-        while claim_half(store.table + 4 * position, entry) != 0:
+        while True:
+            slot = store.table + 4 * position
+            if load_shared_half(slot) == 0:
+                if not is_shared:
+                    store_half(slot, entry)
+                    break
+                if claim_half(slot, entry) == 0:
+                    break
             position += 1
             if position == store.slot_count:
                 position = 0

@@ -451,7 +451,7 @@ class Labelled:
         self.memory["table"] = reserve(4 * slots)
         store = self._store(slots)
         for first, end in self._ranges():
-            enter_again(store, first, end)
+            enter_again(store, first, end, False)
         self.native = self.native._replace(store=store)
         self._limit_states()
 

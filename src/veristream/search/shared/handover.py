@@ -171,7 +171,7 @@ def give(local: Exploration, mark: Mark, recipient: Recipient) -> Callable[[int]
         local.store(), count, recipient.part_count, owners, places, np.zeros(recipient.part_count, np.int64)
     )
     rows = local.memory.rows.words[: count * width].reshape(-1, width)
-    parents = local.memory.parents.words.view(np.uint32)[:count]
+    parents = local.memory.parent_indices[:count]
     known = np.where(parents == ROOT, 0, parents)
     parent_places = np.where(parents == ROOT, ROOT, places[known]).astype(np.uint32)
     parent_owners = owners[known]

@@ -166,7 +166,7 @@ class Part:
             if self.byte_count > exploration.budget:
                 raise OutOfMemoryError
             return
-        table = 4 * exploration.memory.slot_count
+        table = exploration.memory.table.byte_count
         if table > exploration.budget:
             raise OutOfMemoryError
         kept = (self.state_count - self._forgotten) * sum(size for _, size in files)
@@ -227,7 +227,7 @@ class Part:
 
     def parent(self, index: int) -> StateRef | None:
         """Returns the state that another one was found from; None for the initial state."""
-        found = int(self.exploration.memory.parents.words.view(np.uint32)[index])
+        found = int(self.exploration.memory.parent_indices[index])
         if found == ROOT:
             return None
         return StateRef(int(self.owners.words.view(np.uint16)[index]), found)
@@ -239,7 +239,7 @@ class Part:
             memory.rows.words[first * self.word_count : last * self.word_count].reshape(
                 -1, self.word_count
             ),
-            memory.parents.words.view(np.uint32)[first:last],
+            memory.parent_indices[first:last],
             self.owners.words.view(np.uint16)[first:last],
         )
 

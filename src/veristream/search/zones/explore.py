@@ -20,7 +20,7 @@ from veristream.kernel.load import Kernel
 from veristream.kernel.watch import Watch
 from veristream.kernel.zones import set_zero
 from veristream.search.memory import OutOfMemoryError, Reserve, budget_bytes, reserve
-from veristream.search.reach.explore import LOAD_MAX, SLOTS_MAX
+from veristream.search.reach.table import LOAD_MAX, SLOTS_MAX
 from veristream.search.reach.visited import ROOT, Store, enter_again, fingerprint, store_of
 from veristream.search.session import Hit
 from veristream.search.zones import expand as native
@@ -206,7 +206,7 @@ class NodeMemory:
         self.table = reserve(0)  # the old table is freed first
         self.table = reserve(4 * slots)
         self.slot_count = slots
-        enter_again(self.store(), 0, states)
+        enter_again(self.store(), 0, states, False)
 
     def row(self, state: int) -> Row:
         """A discrete state."""

@@ -47,7 +47,7 @@ def _cached(module: ModuleType) -> bytes:
     path = cache_directory("loops") / f"{digest_of(module)}.o"
     code = read_entry(path)
     if code is None:
-        with _alone(path.parent):
+        with _alone(path):
             code = read_entry(path)  # another process may have compiled it meanwhile
             if code is None:
                 code = _compile(module)
@@ -67,17 +67,18 @@ def _compile(module: ModuleType) -> bytes:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Lets one process at a time compile, since each would compile the same; without a lock if the folder
-    cannot be written."""
+def _alone(path: Path) -> Iterator[None]:
+    """Lets one process at a time compile an entry, since each would compile the same; without a lock if the
+    folder cannot be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "lock").open("w")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = (path.parent / "lock").open("w")
     except OSError:
         yield
         return
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        # A byte of the file stands for each entry, so that others are compiled at the same time.
+        fcntl.lockf(lock, fcntl.LOCK_EX, 1, int(path.stem[:7], 16))
         yield
 
 

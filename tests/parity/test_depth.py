@@ -35,6 +35,7 @@ DEEP, WIDE = Limits(order=Order.DEPTH), Limits(workers=1)
 SMALL = Limits(workers=1, states_max=KNOWN_STATE_COUNT_MAX)
 
 
+@pytest.mark.long
 @RANDOM
 @given(networks())
 def test_random_networks_have_the_same_states(network: Network) -> None:
@@ -55,6 +56,7 @@ def _assert_same_space(network: Network, most: int) -> None:
     assert replace(found, depth=expected.depth) == expected
 
 
+@pytest.mark.long
 @RANDOM
 @given(st.data())
 def test_random_properties_have_the_same_verdicts(data: st.DataObject) -> None:

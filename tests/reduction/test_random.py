@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from veristream.ir.expr import Expr
 from veristream.ir.network import Network
 from veristream.ir.property import Always, Reachable
 from veristream_testing.states import explore
+
+pytestmark = pytest.mark.long
 
 STATE_COUNT_MAX = 1500
 RANDOM = settings(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from tests.reduction.spaces import plain
 from tests.strategies import networks
 from veristream.verdict import Violated, word
 from veristream_testing.states import explore
+
+pytestmark = pytest.mark.long
 
 PAIRS = 400
 STATE_COUNT_MAX = 400

@@ -161,7 +161,7 @@ def test_both_ways_print_the_same(line: str, run: Any, counter: Path, capsys: An
 def _timeless(table: str) -> list[list[str]]:
     """Removes time and memory, the last four words of a result."""
     return [
-        line.split()[:-4] if line.endswith(" MiB") else line.split()
+        line.split()[:-4] if line.endswith((" MiB", " GiB")) else line.split()
         for line in table.replace("─", "").splitlines()
     ]
 

@@ -18,6 +18,7 @@ from tests.spark.conftest import LOCAL
 from veristream import library
 from veristream.expected import Reproduction, find_known
 from veristream.search.limits import SparkOptions
+from veristream.spark import open_session
 from veristream.verdict import Result, word
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def _chosen() -> list[str]:
 @pytest.mark.parametrize("name", _chosen())
 def test_known_models_are_reproduced(session: SparkSession, name: str) -> None:
     options = SparkOptions(LOCAL, 2, start_states=0)
-    assert library.open_session(LOCAL, "veristream") is session, "one session serves them all"
+    assert open_session(LOCAL, "veristream") is session, "one session serves them all"
     there = library.reproduce([name], models=MODELS, spark=options)
     here = library.reproduce([name], models=MODELS)
     assert [outcome.differences for one in there for outcome in one.outcomes if outcome.differences] == []

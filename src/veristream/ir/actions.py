@@ -14,6 +14,7 @@ from itertools import product
 
 from veristream.ir import network as net
 from veristream.ir.expr import Const, Expr, Local
+from veristream.ir.remembered import remembered
 
 
 class Movement(PythonEnum):
@@ -56,6 +57,7 @@ class Action:
                 return (self.leader, *self.others)
 
 
+@remembered
 def list_actions(network: net.Network) -> tuple[Action, ...]:
     """Lists all actions in the order of the leaders' edges; omits pairs with different constant indices."""
     channels = {channel.name: channel for channel in network.channels}

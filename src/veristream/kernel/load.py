@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import llvmlite
 import llvmlite.binding as binding
 
 from veristream.ir.network import Network
+from veristream.ir.remembered import remembered
 from veristream.kernel.code.objects import Object, load
 from veristream.kernel.layout import Layout, lay_out
 from veristream.kernel.watch import LINKS, Inside, Watch
@@ -32,7 +32,7 @@ SOURCES = (
 )
 """The packages whose code determines that of kernels."""
 KEPT = 8
-"""So many relations and digests stay in memory for the next property."""
+"""So many relations stay in memory for the next property."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,6 @@ def load_kernel(network: Network, watch: Watch) -> Kernel:
 
 
 _relations: dict[str, Object] = {}
-_digests: dict[int, tuple[Network, bytes]] = {}
 
 
 def _load_relation(network: Network, inside: Inside) -> Object:
@@ -94,7 +93,8 @@ def _load_relation(network: Network, inside: Inside) -> Object:
 
     key = digest_of(network, inside)
     if key not in _relations:
-        _make_room(_relations)
+        if len(_relations) >= KEPT:
+            del _relations[next(iter(_relations))]
         _relations[key] = load(cache_directory() / f"{key}.o", emitted)
     return _relations[key]
 
@@ -106,12 +106,6 @@ def _load_watched(network: Network, watch: Watch, inside: Inside) -> Object:
         return emit_watched(network, watch, inside)
 
     return load(cache_directory() / f"{digest_of(network, watch)}.o", emitted)
-
-
-def _make_room(kept: dict[Any, Any]) -> None:
-    """Forgets the oldest entry if there are enough."""
-    if len(kept) >= KEPT:
-        del kept[next(iter(kept))]
 
 
 def cache_directory() -> Path:
@@ -143,13 +137,9 @@ def digest_of(network: Network, part: Inside | Watch) -> str:
     return digest.hexdigest()[:40]
 
 
+@remembered
 def _digest_network(network: Network) -> bytes:
     """Returns a digest of the network without its properties; the text of a large one takes a while."""
-    known = _digests.get(id(network))
-    if known is not None and known[0] is network:
-        return known[1]
     digest = hashlib.sha256(_code_version())
     digest.update(repr(replace(network, properties=())).encode())
-    _make_room(_digests)
-    _digests[id(network)] = (network, digest.digest())
     return digest.digest()

@@ -164,10 +164,23 @@ def _check_zones(
     return check_timed_safety(network, properties, limits, report)
 
 
-def _check_run(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+def _sharing_runs(properties: Sequence[Property]) -> Check:
+    """Checks properties of runs, one at a time; all of them share what is found out about the network."""
     from veristream.search.runs.liveness import check_liveness
+    from veristream.search.runs.stored import Sharing
 
-    return check_liveness(network, property_, replace(limits, remedy=LOCAL_REMEDY), report)
+    sharing = Sharing(properties)
+
+    def check_run(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+        return check_liveness(network, property_, replace(limits, remedy=LOCAL_REMEDY), report, sharing)
+
+    return _one_by_one(check_run)
+
+
+def _check_runs(
+    network: Network, properties: Sequence[Property], limits: Limits, report: Report
+) -> dict[str, Result]:
+    return _sharing_runs(properties)(network, properties, limits, report)
 
 
 def _check_timed_run(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
@@ -202,7 +215,7 @@ def _one_by_one(check_one: CheckOne) -> Check:
 LOCAL: Mapping[Method, Check] = {
     Method.STATES: _check_states,
     Method.ZONES: _check_zones,
-    Method.RUNS: _one_by_one(_check_run),
+    Method.RUNS: _check_runs,
     Method.TIMED_RUNS: _one_by_one(_check_timed_run),
     Method.REFINEMENT: _one_by_one(_check_refinement),
     Method.DETERMINISM: _one_by_one(_check_determinism),
@@ -213,4 +226,6 @@ def check(
     network: Network, properties: Sequence[Property], limits: Limits, report: Report = silent
 ) -> tuple[Result, ...]:
     """The result of each property, in their order, searched for on this machine; see `run_searches`."""
-    return run_searches(LOCAL, network, properties, limits, report)
+    runs = [one for one in properties if method_for(network, one) is Method.RUNS]
+    table = LOCAL if not runs else {**LOCAL, Method.RUNS: _sharing_runs(runs)}
+    return run_searches(table, network, properties, limits, report)

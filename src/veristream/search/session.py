@@ -13,6 +13,8 @@ from veristream.search.memory import OutOfMemoryError
 from veristream.verdict import Counts, Effort, Spread
 
 INTERRUPTED = "interrupted"
+OUT_OF_MEMORY = "the memory budget"
+"""How the reason begins if the memory is used up."""
 QUANTUM = 1 << 17
 """How many states to expand at most before the limits are checked again."""
 
@@ -125,7 +127,7 @@ class Session(Generic[Explored]):
     def out_of_memory(self) -> str:
         """The reason for `Unknown` if the memory is used up."""
         budget = self.exploration.budget >> 20
-        return f"the memory budget of {budget} MiB is used up ({self.limits.remedy})"
+        return f"{OUT_OF_MEMORY} of {budget} MiB is used up ({self.limits.remedy})"
 
     @property
     def out_of_states(self) -> str:

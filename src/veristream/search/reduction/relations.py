@@ -21,6 +21,7 @@ from veristream.ir.actions import Action, list_actions
 from veristream.ir.expr import Const, Expr
 from veristream.ir.network import LocationKind, Network
 from veristream.ir.property import Occurs, Silent
+from veristream.ir.remembered import remembered
 from veristream.search.reduction.conditions import Condition, Conditions, Of
 from veristream.search.reduction.cycles import returning_actions
 from veristream.search.reduction.places import with_locals
@@ -78,15 +79,11 @@ def relate(network: Network, goals: Sequence[Expr] = ()) -> Relations:
     return _Relating(*_described(network)).relate(goals)
 
 
-_latest: list[tuple[Network, Steps, list[Step]]] = []
-
-
+@remembered
 def _described(network: Network) -> tuple[Steps, list[Step]]:
-    """The actions of the network; remembers the last one, since its properties are checked one by one."""
-    if not _latest or _latest[0][0] is not network:
-        steps = Steps(network)
-        _latest[:] = [(network, steps, [steps.describe(action) for action in list_actions(network)])]
-    return _latest[0][1:]
+    """The actions of the network."""
+    steps = Steps(network)
+    return steps, [steps.describe(action) for action in list_actions(network)]
 
 
 def relate_runs(

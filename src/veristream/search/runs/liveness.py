@@ -23,20 +23,31 @@ from veristream.search.reach.explore import Exploration, Plan, begin, sharing_of
 from veristream.search.runs.explored import Explored, explored_part
 from veristream.search.runs.fairness import System, find_fair
 from veristream.search.runs.found import lasso_of
+from veristream.search.runs.paired import NotDecidedError, PairedRuns
 from veristream.search.runs.product import Edge, Product
-from veristream.search.runs.reduction import NotReducedError, ReducedRuns, allows_reduction, relations_of
-from veristream.search.session import Advancing, Hit, Session
+from veristream.search.runs.reduction import allows_reduction, reduced_steps, relations_of
+from veristream.search.runs.stored import Sharing
+from veristream.search.session import OUT_OF_MEMORY, Advancing, Hit, Session
 from veristream.verdict import Holds, Result, Unknown, Verdict, Violated
 
 FIRST_LOOK = 1 << 15  # states before the first search for components
 NEAR = 1 << 10  # the same if it is known that there are some
 
 
-def check_liveness(network: Network, property_: Property, limits: Limits, report: Report) -> Result:
+def check_liveness(
+    network: Network, property_: Property, limits: Limits, report: Report, sharing: Sharing | None = None
+) -> Result:
     """The result of a temporal property. The search begins in full. Where a reduction preserves the verdict
-    and the product turns out to be large, the reduced one is searched instead."""
+    and the product turns out to be large, the reduced one is searched instead. If that is not worth it, and
+    other properties share the steps of the network, the product is searched on these."""
     started = time.monotonic()
     product = Product(network, property_)
+    sharing = sharing or Sharing([property_])
+    sharing.begin_property()
+    if sharing.stored is not None:
+        known = _check_stored(product, limits, report, started, sharing)
+        if known is not None:
+            return known
     runs = LocalRuns(product, product.initial, limits.memory_max_mib, sharing=sharing_of(limits))
 
     def search(states_max: int | None) -> tuple[Result, bool]:
@@ -47,19 +58,51 @@ def check_liveness(network: Network, property_: Property, limits: Limits, report
         result = Result(property_.name, kind_of(property_.claim), verdict, session.effort())
         return result, session.stopped == session.out_of_states
 
-    may_reduce = limits.reduction and (limits.states_max is None or limits.states_max > FIRST_LOOK)
-    if may_reduce and allows_reduction(network, product):
+    if limits.states_max is None or limits.states_max > FIRST_LOOK:
         result, is_large = search(FIRST_LOOK)
-        reduced = _check_reduced(product, limits, report, started) if is_large else result
-        if reduced is not None:
-            return reduced
+        if not is_large:
+            return result
+        other = _check_reduced(product, limits, report, started)
+        other = other or _check_stored(product, limits, report, started, sharing)
+        if other is not None:
+            return other
     return search(limits.states_max)[0]
 
 
 def _check_reduced(product: Product, limits: Limits, report: Report, started: float) -> Result | None:
-    """The result with partial-order reduction; None if the full search must go on: after a failure, since
-    the order of the search decides what is found before it, or for a lasso that is as short as its."""
-    runs = ReducedRuns(product, relations_of(product), limits.memory_max_mib)
+    """The result with partial-order reduction; None if that does not apply, or if the full search must go
+    on: after a failure, since the order of the search decides what is found before it, or for a lasso that
+    is as short as its."""
+    if not limits.reduction or not allows_reduction(product.network, product):
+        return None
+    relations = relations_of(product)
+    # Where an action may fail, all states are expanded, so that a failure is found if there is one.
+    steps = reduced_steps(product, relations, limits.memory_max_mib)
+    runs = PairedRuns(product, steps, examines=relations.may_fault)
+    result = _check_pairs(product, runs, limits, report, started)
+    if result is None or (limits.shortest and isinstance(result.verdict, Violated) and runs.has_left_out):
+        return None
+    return result
+
+
+def _check_stored(
+    product: Product, limits: Limits, report: Report, started: float, sharing: Sharing
+) -> Result | None:
+    """The result by the steps that several properties share; None if the search without them must go on."""
+    stored = sharing.stored_for(product, limits)
+    if stored is None:
+        return None
+    result = _check_pairs(product, PairedRuns(product, stored), limits, report, started)
+    if result is None or result.verdict.reason.startswith(OUT_OF_MEMORY):
+        sharing.drop()
+        return None
+    return result
+
+
+def _check_pairs(
+    product: Product, runs: PairedRuns, limits: Limits, report: Report, started: float
+) -> Result | None:
+    """The result by an exploration of pairs; None if it does not decide the property."""
     session = Session(runs, limits, report, product.property.name, started)
 
     def look(_: bool) -> Violated | None:
@@ -69,9 +112,7 @@ def _check_reduced(product: Product, limits: Limits, report: Report, started: fl
 
     try:
         verdict = decide(product, session, look)
-    except NotReducedError:
-        return None
-    if limits.shortest and isinstance(verdict, Violated) and runs.has_left_out:
+    except NotDecidedError:
         return None
     return Result(product.property.name, kind_of(product.property.claim), verdict, session.effort())
 

@@ -6,7 +6,7 @@ it refers to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -59,6 +59,13 @@ class Span:
 
 NOWHERE = Span(Source("<built>", ""), 0, 0)
 """The span of a node without source text, such as one built by a test."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a model, with its span; equality and `repr` ignore the span."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False, kw_only=True)
 
 
 def read_source(path: Path) -> Source:

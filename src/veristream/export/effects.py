@@ -154,7 +154,7 @@ class Effects:
         name = fork.component
         component = self.straight.components[name]
         code = start_location(component, fork.location)
-        check = ir.Check(self.straight.idle(name), f"{name} is forked but is not idle", edge.span)
+        check = ir.Check(self.straight.idle(name), f"{name} is forked but is not idle", span=edge.span)
         return (check, *set_location(name, code, self.straight), *self._restore(component))
 
     def kept(self, movers: list[Mover], loose: list[Mover]) -> FlatBlock:

@@ -113,7 +113,7 @@ def location_variables(network: Network) -> tuple[Variable, ...]:
         start = idle_code(component) if component.idle else places.index(component.initial)
         high = idle_code(component) if idles else len(places) - 1
         name = location_variable(component.name)
-        found.append(Variable(name, ir.Type(0, high), (), (start,), component.span))
+        found.append(Variable(name, ir.Type(0, high), (), (start,), span=component.span))
     return tuple(found)
 
 
@@ -151,7 +151,7 @@ def _ready(demands: list[Demand], straight: Straightener) -> FlatBlock:
             straight.value(part, out)
         condition = straight.value(demand.condition, out)
         if demand.fault:
-            inner = [*out, ir.Check(condition, demand.fault, demand.span), *inner]
+            inner = [*out, ir.Check(condition, demand.fault, span=demand.span), *inner]
         else:
             inner = [*out, ir.If(condition, tuple(inner))]
     return (ir.Let(READY.name, ir.BOOL, ir.FALSE), *inner)

@@ -47,7 +47,7 @@ def block_as_expression(block: ir.Block) -> ir.Expr | None:
             sides = [block_as_expression(side + rest) for side in (then, otherwise)]
             if sides[0] is None or sides[1] is None:
                 return None
-            return ir.Conditional(condition, sides[0], sides[1], first.span)
+            return ir.Conditional(condition, sides[0], sides[1], span=first.span)
         case _:
             return None
 

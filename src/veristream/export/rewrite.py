@@ -121,7 +121,7 @@ def is_truth(expr: ir.Expr) -> bool:
 
 def truth(expr: ir.Expr) -> ir.Expr:
     """Returns an expression that is 1 if the given one is not 0, else 0."""
-    return expr if is_truth(expr) else shorten(ir.Binary("!=", expr, ir.Const(0), expr.span))
+    return expr if is_truth(expr) else shorten(ir.Binary("!=", expr, ir.Const(0), span=expr.span))
 
 
 def shorten(expr: ir.Expr) -> ir.Expr:
@@ -171,11 +171,11 @@ def negate(expr: ir.Expr) -> ir.Expr:
         case ir.Unary(op="not", operand=operand) if is_truth(operand):
             return operand
         case ir.Binary(op="==", left=left, right=right):
-            return ir.Binary("!=", left, right, expr.span)
+            return ir.Binary("!=", left, right, span=expr.span)
         case ir.Binary(op="!=", left=left, right=right):
-            return ir.Binary("==", left, right, expr.span)
+            return ir.Binary("==", left, right, span=expr.span)
         case _:
-            return shorten(ir.Unary("not", expr, expr.span))
+            return shorten(ir.Unary("not", expr, span=expr.span))
 
 
 def all_of(parts: Iterable[ir.Expr]) -> ir.Expr:

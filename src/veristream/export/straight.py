@@ -238,7 +238,7 @@ class Straightener:
 
     def _check(self, condition: ir.Expr, message: str, span: Span, out: list[ir.Statement]) -> None:
         if condition != ir.TRUE:
-            out.append(ir.Check(condition, message, span))
+            out.append(ir.Check(condition, message, span=span))
 
     # Calls.
 
@@ -357,7 +357,7 @@ class Straightener:
                 initial = self.value(self.rename(value, scope), out)
                 self._check_range(initial, type_, name, span, out)
                 local = self.fresh(name, type_, size)
-                out.append(ir.Let(local.name, type_, initial, size, span))
+                out.append(ir.Let(local.name, type_, initial, size, span=span))
                 scope[name] = local
             case ir.If(condition=condition, then=then, otherwise=otherwise):
                 chosen = self.value(self.rename(condition, scope), out)
@@ -373,7 +373,7 @@ class Straightener:
                 inner = tuple(self.block(body, {**scope, name: counter}, frame))
                 if frame is not None and may_return(statement):
                     inner = (ir.If(self._not_done(frame), inner),)
-                out.append(ir.For(counter.name, low, high, inner, statement.span))
+                out.append(ir.For(counter.name, low, high, inner, span=statement.span))
             case ir.Return(value=value, span=span):
                 assert frame is not None, "a return outside of a function"
                 result = self.value(self.rename(value, scope), out)
@@ -382,7 +382,7 @@ class Straightener:
             case ir.Evaluate(value=value):
                 self.value(self.rename(value, scope), out)
             case ir.Check(condition=condition, message=message, span=span):
-                out.append(ir.Check(self.value(self.rename(condition, scope), out), message, span))
+                out.append(ir.Check(self.value(self.rename(condition, scope), out), message, span=span))
             case ir.Reset(span=span):
                 raise ModelError("a clock cannot be exported", span, "remove the clocks")
             case _:
@@ -402,14 +402,16 @@ class Straightener:
             case ir.Local(name=name):
                 type_, owner = self.locals[name], name.partition("$")[0]
         self._check_range(value, type_, owner, statement.span, out)
-        out.append(ir.Assign(place, value, statement.span))
+        out.append(ir.Assign(place, value, span=statement.span))
         self.facts.forget(place)
 
     def _while(self, loop: ir.While, scope: Scope, frame: Frame | None, out: list[ir.Statement]) -> None:
         """Turns the limit on iterations into a check; a condition that needs statements gets a flag."""
         rounds = self._let("rounds", ir.Type(0, loop.limit), ir.Const(0), out)
         count: list[ir.Statement] = [
-            ir.Check(ir.Binary("<", rounds, ir.Const(loop.limit)), "the loop runs too often", loop.span),
+            ir.Check(
+                ir.Binary("<", rounds, ir.Const(loop.limit)), "the loop runs too often", span=loop.span
+            ),
             ir.Assign(rounds, ir.Binary("+", rounds, ir.Const(1))),
         ]
         before: list[ir.Statement] = []
@@ -417,7 +419,7 @@ class Straightener:
         body = self.block(loop.body, scope, frame)
         returns = frame is not None and any(map(may_return, loop.body))
         if not before and not returns:
-            out.append(ir.While(condition, (*count, *body), loop.limit, loop.span))
+            out.append(ir.While(condition, (*count, *body), loop.limit, span=loop.span))
             return
         out.extend(before)
         going = self._let("going", ir.BOOL, truth(condition), out)
@@ -425,7 +427,7 @@ class Straightener:
         again.append(ir.Assign(going, truth(self.value(self.rename(loop.condition, scope), again))))
         if returns and frame is not None:
             again = [ir.If(self._not_done(frame), tuple(again), (ir.Assign(going, ir.FALSE),))]
-        out.append(ir.While(going, (*count, *body, *again), loop.limit, loop.span))
+        out.append(ir.While(going, (*count, *body, *again), loop.limit, span=loop.span))
 
 
 def _join_results(type_: ir.Type) -> ir.Type:

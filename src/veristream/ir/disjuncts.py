@@ -58,7 +58,7 @@ def _split(expr: ir.Expr, wanted: bool) -> tuple[Disjunct, ...]:
                 return _both(expr, *parts)
             return parts[0] + _after(left, op == "and", right, parts[1])
         case ir.Binary(op="implies", left=left, right=right):
-            return _split(ir.Binary("or", ir.Unary("not", left), right, expr.span), wanted)
+            return _split(ir.Binary("or", ir.Unary("not", left), right, span=expr.span), wanted)
         case ir.Binary(op="==" | "!=" as op, left=left, right=right):
             same = (op == "==") == wanted
             alike = _both(expr, _split(left, True), _split(right, same))
@@ -71,7 +71,7 @@ def _split(expr: ir.Expr, wanted: bool) -> tuple[Disjunct, ...]:
             join = "and" if op == "all" else "or"
             whole = cases[0]
             for case in cases[1:]:
-                whole = ir.Binary(join, whole, case, expr.span)  # type: ignore[arg-type]
+                whole = ir.Binary(join, whole, case, span=expr.span)  # type: ignore[arg-type]
             return _split(whole, wanted)
         case _:
             raise ModelError(

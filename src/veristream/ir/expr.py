@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from veristream.source import NOWHERE, Span
+from veristream.source import NOWHERE, Node, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,54 +67,49 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(Node):
     """A state variable by its full name (`Component.x` for a component's own); faults out of bounds."""
 
     variable: str
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(Node):
     """A name in scope: a selected or received value, parameter, loop counter or local variable."""
 
     name: str
     index: Expr | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Node):
     """`-x`, `not x` (0 or 1) or `~x`."""
 
     op: UnaryOp
     operand: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Node):
     """A binary operation, the left operand evaluated first; comparisons and connectives are 0 or 1."""
 
     op: BinaryOp
     left: Expr
     right: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Node):
     """`condition ? then : otherwise`; only the chosen branch is evaluated."""
 
     condition: Expr
     then: Expr
     otherwise: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Node):
     """`all`, `any` or `sum` of the body for `name` from `low` to `high`; `all` and `any` short-circuit."""
 
     op: FoldOp
@@ -122,86 +117,77 @@ class Fold:
     low: int
     high: int
     body: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """A function call; guards and properties can call only functions that do not assign state."""
 
     function: str
     arguments: tuple[Expr, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class AtLocation:
+class AtLocation(Node):
     """Tests whether the component is at the location; false for an idle component."""
 
     component: str
     location: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class IsDone:
+class IsDone(Node):
     """Tests whether the component is at a final location."""
 
     component: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class IsIdle:
+class IsIdle(Node):
     """Tests whether the component slot is idle: not started, joined or killed."""
 
     component: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Node):
     """`len`, `empty` or `full` of a buffered channel; `indices` select from an array of channels."""
 
     op: QueueOp
     channel: str
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Peek:
+class Peek(Node):
     """Field `part` of the message at `position` (0 is the oldest); faults past the end of the queue."""
 
     channel: str
     position: Expr
     part: int
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Primed:
+class Primed(Node):
     """The operand in the state after the step; allowed only in a `Transition` property, not nested."""
 
     operand: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ClockRef:
+class ClockRef(Node):
     """A clock, or an element of an array of clocks; faults out of bounds."""
 
     clock: str
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 ClockOp = Literal["<", "<=", "==", ">=", ">"]
 
 
 @dataclass(frozen=True, slots=True)
-class ClockConstraint:
+class ClockConstraint(Node):
     """Compares `left - right` with `bound`, or only `left` without `right`.
 
     If `when` is given and false, the constraint is true, and its indices and bound are not evaluated.
@@ -212,30 +198,25 @@ class ClockConstraint:
     op: ClockOp
     bound: Expr
     when: Expr | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ClockTest:
+class ClockTest(Node):
     """Tests whether the clocks satisfy the constraint; only in properties of a timed network."""
 
     constraint: ClockConstraint
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ClockValue:
+class ClockValue(Node):
     """The value of a clock; allowed only as the value to optimise in a property of a timed network."""
 
     clock: ClockRef
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Deadlocked:
+class Deadlocked(Node):
     """Tests that no action is possible, now or after any delay; only in properties of a timed network."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Expr = (
@@ -263,16 +244,15 @@ FALSE = Const(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Node):
     """Stores the value; faults if it is outside the target's range or an index is out of bounds."""
 
     target: Load | Local
     value: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Let:
+class Let(Node):
     """Declares a local, or an array if `size` is set; every element starts at `value`.
 
     It is visible to the following statements of the same block; a scope declares a name only once.
@@ -282,72 +262,64 @@ class Let:
     type: Type
     value: Expr
     size: int | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Node):
     """Runs one of two blocks."""
 
     condition: Expr
     then: Block
     otherwise: Block = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Node):
     """Repeats the block while the condition holds; faults after `limit` iterations."""
 
     condition: Expr
     body: Block
     limit: int
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Node):
     """Runs the block with `name` from `low` to `high`; the counter cannot be assigned."""
 
     name: str
     low: int
     high: int
     body: Block
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(Node):
     """Returns a value; allowed only in functions."""
 
     value: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(Node):
     """Evaluates a call for its effect."""
 
     value: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Check(Node):
     """Faults with the message unless the condition holds."""
 
     condition: Expr
     message: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
+class Reset(Node):
     """Sets a clock to a non-negative value; only in timed networks."""
 
     clock: ClockRef
     value: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Statement = Assign | Let | If | While | For | Return | Evaluate | Check | Reset

@@ -50,16 +50,16 @@ without steps repeats forever, with no action.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum as PythonEnum
 
 from veristream.ir.expr import Block, ClockConstraint, Expr, Type
 from veristream.ir.property import Property
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Enumeration:
+class Enumeration(Node):
     """Names for the numbers `low`, `low` + 1, ...; used only to display and read values.
 
     With `of_set` a number is a bit mask: bit i says whether the set contains member i.
@@ -69,11 +69,10 @@ class Enumeration:
     members: tuple[str, ...]
     low: int = 0
     of_set: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Node):
     """A state variable: a value, or an array of the given shape with its `initial` values row by row.
 
     A struct has one variable per field, `s.f`; the fields of an array of structs are arrays.
@@ -83,7 +82,6 @@ class Variable:
     type: Type
     shape: tuple[int, ...] = ()
     initial: tuple[int, ...] = (0,)
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 class ChannelKind(PythonEnum):
@@ -96,7 +94,7 @@ class ChannelKind(PythonEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(Node):
     """A channel, or an array of channels; `fields` are the types of a message's fields."""
 
     name: str
@@ -108,11 +106,10 @@ class Channel:
     vectors: tuple[tuple[str, ...], ...] = ()  # of a barrier: the components that move together
     urgent: bool = False  # time does not pass while a step on the channel is possible
     priority: int = 0  # of its steps; steps without a channel have 0
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Node):
     """A clock, or an array of clocks; a component's own is named `Component.x`.
 
     The clocks of a network are numbered from 1 in their order, arrays row by row.
@@ -120,20 +117,18 @@ class Clock:
 
     name: str
     shape: tuple[int, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node):
     """A function's parameter, passed by value."""
 
     name: str
     type: Type
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Node):
     """A function of the model; it can read and assign state but not call itself.
 
     Without a `Return` it returns 0. A result outside the type `result` is a fault.
@@ -143,7 +138,6 @@ class Function:
     parameters: tuple[Parameter, ...]
     result: Type
     body: Block
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 class LocationKind(PythonEnum):
@@ -156,7 +150,7 @@ class LocationKind(PythonEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class Location(Node):
     """A location of a component; a component at a `final` location has terminated."""
 
     name: str
@@ -164,74 +158,66 @@ class Location:
     final: bool = False
     invariant: Expr | None = None
     clock_invariant: tuple[ClockConstraint, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Node):
     """A nondeterministic choice of a value, visible in the whole edge."""
 
     name: str
     low: int
     high: int
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class Send(Node):
     """Sends one value per field."""
 
     channel: str
     indices: tuple[Expr, ...] = ()
     values: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Node):
     """Names the received field; the name is visible in the edge except in channel indices and matches."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class Match(Node):
     """Requires that the received field equals the value."""
 
     value: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Receive:
+class Receive(Node):
     """Receives a message, with one pattern per field; from a buffer, the oldest message."""
 
     channel: str
     indices: tuple[Expr, ...] = ()
     patterns: tuple[Bind | Match, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Meet:
+class Meet(Node):
     """Takes part in a barrier."""
 
     channel: str
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Sync = Send | Receive | Meet
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class Label(Node):
     """The name of an action; its arguments are evaluated before the step in the leader's scope."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 class FairnessMark(PythonEnum):
@@ -243,16 +229,15 @@ class FairnessMark(PythonEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fork:
+class Fork(Node):
     """Starts an idle component at the location, or at its initial location if none is named."""
 
     component: str
     location: str | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Node):
     """A possible move of a component; see the module's docstring for the order of evaluation.
 
     The scope contains the selected values, then the received fields, then the update's declarations.
@@ -273,11 +258,10 @@ class Edge:
     fairness: FairnessMark = FairnessMark.NONE
     actors: tuple[str, ...] = ()  # reported as the movers instead of the component
     late: bool = False  # leaves an atomic location without priority
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class Component(Node):
     """A process: locations, edges and its own variables, which are named `Component.x`."""
 
     name: str
@@ -287,7 +271,6 @@ class Component:
     idle: bool = False  # a slot that starts only when an edge forks it
     variables: tuple[Variable, ...] = ()
     priority: int = 0
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 class SymmetricValues(PythonEnum):
@@ -310,17 +293,16 @@ class SymmetricVariable:
 
 
 @dataclass(frozen=True, slots=True)
-class Symmetry:
+class Symmetry(Node):
     """Instances that the network does not distinguish: permuting them permutes its states and steps."""
 
     name: str
     size: int
     variables: tuple[SymmetricVariable, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
+class Sorted(Node):
     """A bag: its first `length` items are in lexicographic order.
 
     An item consists of one element of every variable of `items`. Inner dimensions come last; all variables
@@ -329,11 +311,10 @@ class Sorted:
 
     length: str
     items: tuple[str, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Network:
+class Network(Node):
     """A complete model; `verify` checks that it is well-formed."""
 
     name: str
@@ -349,7 +330,6 @@ class Network:
     bags: tuple[Sorted, ...] = ()
     timed: bool = False  # only a timed network has clocks, urgency and priorities
     remark: str = ""  # shown with every verdict, such as a bound on the model
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 def enum_range(enum: Enumeration) -> tuple[int, int]:

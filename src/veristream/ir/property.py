@@ -9,32 +9,30 @@ state forever with no action.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum as PythonEnum
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from veristream.ir.expr import Expr
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 if TYPE_CHECKING:
     from veristream.ir.network import Network
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(Node):
     """A proposition about states."""
 
     condition: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Occurs:
+class Occurs(Node):
     """A proposition about actions: the label's name and optional arguments; None matches any value."""
 
     name: str
     arguments: tuple[int | None, ...] | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,22 +45,20 @@ BinaryTemporal = Literal["&&", "||", "->", "<->", "U", "R"]
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalUnary:
+class TemporalUnary(Node):
     """Not, next, always or eventually."""
 
     op: UnaryTemporal
     operand: Formula
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalBinary:
+class TemporalBinary(Node):
     """A binary connective; `U` is until, `R` (also written `V`) release."""
 
     op: BinaryTemporal
     left: Formula
     right: Formula
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Proposition = Holds | Occurs | Silent
@@ -257,10 +253,9 @@ class Fairness(PythonEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Property:
+class Property(Node):
     """A named claim."""
 
     name: str
     claim: Claim
     fairness: Fairness = Fairness.NONE
-    span: Span = field(default=NOWHERE, compare=False, repr=False)

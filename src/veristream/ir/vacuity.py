@@ -71,7 +71,7 @@ def as_condition(formula: prop.Formula) -> ir.Expr | None:
             return None
         case prop.TemporalUnary(op="!", operand=operand, span=span):
             inner = as_condition(operand)
-            return None if inner is None else ir.Unary("not", inner, span)
+            return None if inner is None else ir.Unary("not", inner, span=span)
         case prop.TemporalUnary():
             return None
         case prop.TemporalBinary(op=op, left=left, right=right, span=span):
@@ -80,13 +80,15 @@ def as_condition(formula: prop.Formula) -> ir.Expr | None:
                 return None
             match op:
                 case "&&":
-                    return ir.Binary("and", one, other, span)
+                    return ir.Binary("and", one, other, span=span)
                 case "||":
-                    return ir.Binary("or", one, other, span)
+                    return ir.Binary("or", one, other, span=span)
                 case "->":
-                    return ir.Binary("implies", one, other, span)
+                    return ir.Binary("implies", one, other, span=span)
                 case "<->":  # any nonzero number is true, so the numbers themselves may differ
-                    return ir.Binary("==", ir.Unary("not", one, span), ir.Unary("not", other, span), span)
+                    return ir.Binary(
+                        "==", ir.Unary("not", one, span=span), ir.Unary("not", other, span=span), span=span
+                    )
                 case "U" | "R":
                     return None
                 case _:
@@ -102,17 +104,17 @@ def _premises(condition: ir.Expr) -> Iterator[ir.Expr]:
         left, right = implication
         yield left
         for premise in _premises(right):
-            yield ir.Binary("and", left, premise, premise.span)
+            yield ir.Binary("and", left, premise, span=premise.span)
         return
     match condition:
         case ir.Binary(op="and", left=left, right=right):
             yield from _premises(left)
             for premise in _premises(right):
                 # if the left side is false, the right one may not be evaluated
-                yield ir.Binary("and", left, premise, premise.span) if may_fault(premise) else premise
+                yield ir.Binary("and", left, premise, span=premise.span) if may_fault(premise) else premise
         case ir.Fold(op="all", name=name, low=low, high=high, body=body, span=span):
             for premise in _premises(body):
-                yield ir.Fold("any", name, low, high, premise, span)
+                yield ir.Fold("any", name, low, high, premise, span=span)
         case _:
             return
 
@@ -126,7 +128,7 @@ def _as_implication(condition: ir.Expr) -> tuple[ir.Expr, ir.Expr] | None:
             return operand, right
         case ir.Binary(op="or", left=ir.Binary(op="or") as left, right=right, span=span):
             inner = _as_implication(left)
-            return None if inner is None else (inner[0], ir.Binary("or", inner[1], right, span))
+            return None if inner is None else (inner[0], ir.Binary("or", inner[1], right, span=span))
         case _:
             return None
 
@@ -174,7 +176,7 @@ def _premises_of_implication(
 
 
 def _both(given: ir.Expr | None, premise: ir.Expr) -> ir.Expr:
-    return premise if given is None else ir.Binary("and", given, premise, premise.span)
+    return premise if given is None else ir.Binary("and", given, premise, span=premise.span)
 
 
 def _at_once(formula: prop.Formula) -> ir.Expr | None:
@@ -189,6 +191,6 @@ def _at_once(formula: prop.Formula) -> ir.Expr | None:
             return _at_once(right)
         case prop.TemporalBinary(op="&&", left=left, right=right, span=span):
             one, other = _at_once(left), _at_once(right)
-            return None if one is None or other is None else ir.Binary("and", one, other, span)
+            return None if one is None or other is None else ir.Binary("and", one, other, span=span)
         case _:
             return None

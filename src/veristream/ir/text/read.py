@@ -96,7 +96,7 @@ def _network(root: Node, around: _Around) -> net.Network:
         tuple(read_bag(node, scope) for node in _all(root, "bag")),
         bool(_all(root, "timed")),
         "; ".join(json.loads(token(node, 0), strict=False) for node in _all(root, "remark")),
-        span_of(source, token(root, 0)),
+        span=span_of(source, token(root, 0)),
     )
 
 
@@ -136,7 +136,7 @@ def _read_names(root: Node, around: _Around) -> Names:
         of_set = bool(_all(node, "enum_set"))
         lows = [read_constant(child(part, 0), Scope(Names(source, {}))) for part in _all(node, "enum_from")]
         low = lows[0] if lows else 0
-        enums[name] = net.Enumeration(name, tuple(members), low, of_set, span_of(source, node))
+        enums[name] = net.Enumeration(name, tuple(members), low, of_set, span=span_of(source, node))
     functions = {name_of(token(node, 0)) for node in _all(root, "function")}
     later = {name_of(cast(Token, child(node, 0).children[0])) for node in _all(root, "var")}
     names = Names(source, enums, functions=frozenset(functions), later=frozenset(later))
@@ -262,7 +262,7 @@ def _listed(shape: tuple[int, ...], node: Node, scope: Scope) -> Iterator[int]:
 def _clock(node: Node, scope: Scope) -> net.Clock:
     fields = [name_of(part) for part in node.children if isinstance(part, Token)]
     name = ".".join([read_component(child(node, 0), scope), *fields])
-    return net.Clock(name, _shape(child(node, -1), scope), span_of(scope.names.source, node))
+    return net.Clock(name, _shape(child(node, -1), scope), span=span_of(scope.names.source, node))
 
 
 def _priority(node: Node | None, scope: Scope) -> int:
@@ -310,7 +310,7 @@ def _function(node: Node, scope: Scope) -> net.Function:
         net.Parameter(
             name_of(token(part, 0)),
             read_type(child(part, 1), scope),
-            span_of(scope.names.source, part),
+            span=span_of(scope.names.source, part),
         )
         for part in _all(node, "parameter")
     )
@@ -320,7 +320,7 @@ def _function(node: Node, scope: Scope) -> net.Function:
         parameters,
         INT if result is None else read_type(result, scope),
         read_block(body, scope.declare(*(parameter.name for parameter in parameters))),
-        span_of(scope.names.source, written),
+        span=span_of(scope.names.source, written),
     )
 
 
@@ -370,5 +370,5 @@ def _component(instance: _Instance, variables: tuple[net.Variable, ...], scope: 
     is_idle = maybe(node, 0) is not None
     priority = _priority(optional(node, 3), inside)
     return net.Component(
-        instance.name, tuple(locations), edges, initial[0], is_idle, variables, priority, span
+        instance.name, tuple(locations), edges, initial[0], is_idle, variables, priority, span=span
     )

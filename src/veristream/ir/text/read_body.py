@@ -43,7 +43,7 @@ def _statement(node: Node, scope: Scope) -> ir.Statement:
     span = span_of(scope.names.source, node)
     match node.data:
         case "assign":
-            return ir.Assign(_target(child(node, 0), scope), read_expr(child(node, 1), scope), span)
+            return ir.Assign(_target(child(node, 0), scope), read_expr(child(node, 1), scope), span=span)
         case "evaluate":
             return _evaluate(node, scope, span)
         case "let":
@@ -53,19 +53,19 @@ def _statement(node: Node, scope: Scope) -> ir.Statement:
         case "while":
             limit = read_constant(child(node, 1), scope)
             condition = read_expr(child(node, 0), scope)
-            return ir.While(condition, read_block(child(node, 2), scope), limit, span)
+            return ir.While(condition, read_block(child(node, 2), scope), limit, span=span)
         case "for":
             name = name_of(token(node, 0))
             low, high = read_range(child(node, 1), scope)
-            return ir.For(name, low, high, read_block(child(node, 2), scope.declare(name)), span)
+            return ir.For(name, low, high, read_block(child(node, 2), scope.declare(name)), span=span)
         case "check":
             written = maybe(node, 1)
             message = "a check failed" if written is None else json.loads(str(written), strict=False)
-            return ir.Check(read_expr(child(node, 0), scope), message, span)
+            return ir.Check(read_expr(child(node, 0), scope), message, span=span)
         case "reset":
-            return ir.Reset(read_clock(child(node, 0), scope), read_expr(child(node, 1), scope), span)
+            return ir.Reset(read_clock(child(node, 0), scope), read_expr(child(node, 1), scope), span=span)
         case _:
-            return ir.Return(read_expr(child(node, 0), scope), span)
+            return ir.Return(read_expr(child(node, 0), scope), span=span)
 
 
 def _target(node: Node, scope: Scope) -> ir.Load | ir.Local:
@@ -81,7 +81,7 @@ def _evaluate(node: Node, scope: Scope, span: Span) -> ir.Evaluate:
     value = read_expr(child(node, 0), scope)
     if not isinstance(value, ir.Call):
         raise ModelError("the value is not used", span, "call a function, or assign with `:=`")
-    return ir.Evaluate(value, span)
+    return ir.Evaluate(value, span=span)
 
 
 def _let(node: Node, scope: Scope, span: Span) -> ir.Let:
@@ -91,7 +91,7 @@ def _let(node: Node, scope: Scope, span: Span) -> ir.Let:
         ir.INT if type_ is None else read_type(type_, scope),
         read_expr(child(node, 3), scope),
         None if size is None else read_constant(size, scope),
-        span,
+        span=span,
     )
 
 
@@ -105,7 +105,7 @@ def _if(node: Node, scope: Scope, span: Span) -> ir.If:
     if condition.named and isinstance(condition.expr, ir.Const):
         # Code that a parameter excludes may be invalid, such as a[i - 1] for i = 0.
         then, otherwise = (then, ()) if condition.expr.value else ((), otherwise)
-    return ir.If(condition.expr, then, otherwise, span)
+    return ir.If(condition.expr, then, otherwise, span=span)
 
 
 def read_location(node: Node, scope: Scope) -> tuple[net.Location, bool]:
@@ -124,7 +124,7 @@ def read_location(node: Node, scope: Scope) -> tuple[net.Location, bool]:
         "final_mark" in parts,
         None if invariant is None else read_expr(child(invariant, 0), scope),
         () if clocks is None else _clock_constraints(clocks, scope),
-        span_of(scope.names.source, node),
+        span=span_of(scope.names.source, node),
     )
     return location, "initial_mark" in parts
 
@@ -180,7 +180,7 @@ def read_edge(node: Node, scope: Scope) -> net.Edge | None:
         net.FairnessMark(str(token(clauses["fair"], 0))) if "fair" in clauses else net.FairnessMark.NONE,
         _slots(node, "actors", scope),
         "late" in clauses,
-        span_of(scope.names.source, node),
+        span=span_of(scope.names.source, node),
     )
 
 
@@ -194,7 +194,7 @@ def _selections(node: Node, scope: Scope) -> Iterator[net.Select]:
         for part in children(clause) if clause.data == "select" else ():
             type_ = read_type(child(part, 1), scope)
             span = span_of(scope.names.source, part)
-            yield net.Select(name_of(token(part, 0)), type_.low, type_.high, span)
+            yield net.Select(name_of(token(part, 0)), type_.low, type_.high, span=span)
 
 
 def _bound_names(sync: net.Sync | None) -> list[str]:
@@ -207,19 +207,19 @@ def _sync(node: Node, scope: Scope) -> net.Sync:
     channel = name_of(token(node, 0))
     indices = read_exprs(children(child(node, 1)), scope)
     if node.data == "meet":
-        return net.Meet(channel, indices, span)
+        return net.Meet(channel, indices, span=span)
     last = optional(node, 2)
     parts = [] if last is None else children(last)
     if node.data == "send":
-        return net.Send(channel, indices, read_exprs(parts, scope), span)
-    return net.Receive(channel, indices, tuple(_pattern(part, scope) for part in parts), span)
+        return net.Send(channel, indices, read_exprs(parts, scope), span=span)
+    return net.Receive(channel, indices, tuple(_pattern(part, scope) for part in parts), span=span)
 
 
 def _pattern(node: Node, scope: Scope) -> net.Bind | net.Match:
     span = span_of(scope.names.source, node)
     if node.data == "bind":
-        return net.Bind(name_of(token(node, 0)), span)
-    return net.Match(read_expr(child(node, 0), scope), span)
+        return net.Bind(name_of(token(node, 0)), span=span)
+    return net.Match(read_expr(child(node, 0), scope), span=span)
 
 
 def _label(node: Node, scope: Scope) -> net.Label | None:
@@ -230,7 +230,7 @@ def _label(node: Node, scope: Scope) -> net.Label | None:
     return net.Label(
         name_of(cast(Token, label.children[0])),
         () if arguments is None else read_exprs(children(arguments), scope),
-        span_of(scope.names.source, label),
+        span=span_of(scope.names.source, label),
     )
 
 
@@ -239,7 +239,7 @@ def _forks(node: Node, scope: Scope) -> tuple[net.Fork, ...]:
         net.Fork(
             read_component(child(part, 0), scope),
             name_of(token(part, 1)) if maybe(part, 1) else None,
-            span_of(scope.names.source, part),
+            span=span_of(scope.names.source, part),
         )
         for clause in children(node)
         if clause.data == "forks"

@@ -146,13 +146,13 @@ def read_value(node: Node, scope: Scope) -> Value:
             return Value(_call(node, scope))
         case "at":
             component = read_component(child(node, 0), scope)
-            return Value(ir.AtLocation(component, name_of(token(node, 1)), span))
+            return Value(ir.AtLocation(component, name_of(token(node, 1)), span=span))
         case "primed":
             return Value(_primed(node, scope))
         case "clock_test":
             return Value(_clock_test(child(node, 0), scope, span))
         case "reference" if str(token(node, 0)) == "deadlock":
-            return Value(ir.Deadlocked(span))
+            return Value(ir.Deadlocked(span=span))
         case _:
             return _path(node, scope)
 
@@ -176,13 +176,13 @@ def _prefix(scope: Scope, written: Token, op: str, operand: Value) -> Value:
     span = Span(start.source, start.start, operand.expr.span.end)
     if op == "-" and operand.literal and isinstance(operand.expr, ir.Const):
         return Value(ir.Const(-operand.expr.value, span))
-    return _fold_constant(ir.Unary(cast(ir.UnaryOp, op), operand.expr, span), operand.named)
+    return _fold_constant(ir.Unary(cast(ir.UnaryOp, op), operand.expr, span=span), operand.named)
 
 
 def _infix(op: str, left: Value, right: Value) -> Value:
     start = left.expr.span
     span = Span(start.source, start.start, max(start.end, right.expr.span.end))
-    binary = ir.Binary(cast(ir.BinaryOp, op), left.expr, right.expr, span)
+    binary = ir.Binary(cast(ir.BinaryOp, op), left.expr, right.expr, span=span)
     if left.named and isinstance(left.expr, ir.Const):
         # Code that a parameter excludes may be invalid, such as a[i - 1] for i = 0.
         truth = left.expr.value != 0
@@ -201,7 +201,7 @@ def _conditional(node: Node, scope: Scope) -> Value:
     if condition.named and isinstance(condition.expr, ir.Const):
         return then if condition.expr.value else otherwise
     span = span_of(scope.names.source, node)
-    return Value(ir.Conditional(condition.expr, then.expr, otherwise.expr, span))
+    return Value(ir.Conditional(condition.expr, then.expr, otherwise.expr, span=span))
 
 
 def _fold(node: Node, scope: Scope) -> Value:
@@ -210,13 +210,13 @@ def _fold(node: Node, scope: Scope) -> Value:
     low, high = read_range(child(node, 2), scope)
     span = span_of(scope.names.source, node)
     if not _chooses_component(body, str(token(node, 1))):
-        return Value(ir.Fold(op, name, low, high, read_expr(body, scope.declare(name)), span))
+        return Value(ir.Fold(op, name, low, high, read_expr(body, scope.declare(name)), span=span))
     # Expressions of a Network name components by constants, so substitute the counter.
     parts = [read_expr(body, scope.define(name, number)) for number in range(low, high + 1)]
     neutral = ir.Const(int(op == "all"), span)
-    result = ir.Binary(connective, neutral, parts[0], span) if len(parts) == 1 else parts[0]
+    result = ir.Binary(connective, neutral, parts[0], span=span) if len(parts) == 1 else parts[0]
     for value in parts[1:]:
-        result = ir.Binary(connective, result, value, span)
+        result = ir.Binary(connective, result, value, span=span)
     return Value(result)
 
 
@@ -245,14 +245,14 @@ def _primed(node: Node, scope: Scope) -> ir.Expr:
     span = span_of(scope.names.source, node)
     if not isinstance(operand, ir.Load):
         raise ModelError("`'` must follow a variable", span, "write `next(...)` for an expression")
-    return ir.Primed(operand, span)
+    return ir.Primed(operand, span=span)
 
 
 def _clock_test(node: Node, scope: Scope, span: Span) -> ir.Expr:
     """Reads the value of a clock, or a test of a clock constraint."""
     if child(node, 0).data != "row" and maybe(node, 1) is None:
-        return ir.ClockValue(read_clock(child(node, 0), scope), span)
-    return ir.ClockTest(read_constraint(node, scope), span)
+        return ir.ClockValue(read_clock(child(node, 0), scope), span=span)
+    return ir.ClockTest(read_constraint(node, scope), span=span)
 
 
 def read_constraint(node: Node, scope: Scope) -> ir.ClockConstraint:
@@ -274,7 +274,7 @@ def read_constraint(node: Node, scope: Scope) -> ir.ClockConstraint:
         cast(ir.ClockOp, str(rest[0])),
         read_expr(row, scope),
         None if when is None else read_expr(when, scope),
-        span_of(scope.names.source, node),
+        span=span_of(scope.names.source, node),
     )
 
 
@@ -307,7 +307,7 @@ def read_clock(node: Node, scope: Scope) -> ir.ClockRef:
     name = read_component(head, scope) if head.data == "call" else name_of(token(head, 0))
     name = ".".join([name, *(name_of(token(step, 1)) for step in steps if step.data == "field")])
     return ir.ClockRef(
-        name, read_exprs([child(step, 1) for step in steps if step.data == "index"], scope), span
+        name, read_exprs([child(step, 1) for step in steps if step.data == "index"], scope), span=span
     )
 
 
@@ -324,7 +324,7 @@ def _call(node: Node, scope: Scope) -> ir.Expr:
         raise ModelError(
             f"unknown function `{name}`", span, suggest(name, known, "declare it with `function`")
         )
-    return ir.Call(name, read_exprs(arguments, scope), span)
+    return ir.Call(name, read_exprs(arguments, scope), span=span)
 
 
 def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> ir.Expr:
@@ -335,20 +335,20 @@ def _built_in(name: str, arguments: list[Node], scope: Scope, span: Span) -> ir.
     match name:
         case "min" | "max":
             left, right = read_exprs(arguments, scope)
-            return ir.Binary(cast(ir.BinaryOp, name), left, right, span)
+            return ir.Binary(cast(ir.BinaryOp, name), left, right, span=span)
         case "done":
-            return ir.IsDone(read_component(arguments[0], scope), span)
+            return ir.IsDone(read_component(arguments[0], scope), span=span)
         case "idle":
-            return ir.IsIdle(read_component(arguments[0], scope), span)
+            return ir.IsIdle(read_component(arguments[0], scope), span=span)
         case "next":
-            return ir.Primed(read_expr(arguments[0], scope), span)
+            return ir.Primed(read_expr(arguments[0], scope), span=span)
         case "peek":
             channel, indices = _channel(arguments[0], scope)
             which = read_constant(arguments[2], scope) if len(arguments) > 2 else 0
-            return ir.Peek(channel, read_expr(arguments[1], scope), which, indices, span)
+            return ir.Peek(channel, read_expr(arguments[1], scope), which, indices, span=span)
         case _:
             channel, indices = _channel(arguments[0], scope)
-            return ir.Queue(cast(ir.QueueOp, name), channel, indices, span)
+            return ir.Queue(cast(ir.QueueOp, name), channel, indices, span=span)
 
 
 def _channel(node: Node, scope: Scope) -> tuple[str, tuple[ir.Expr, ...]]:
@@ -386,7 +386,7 @@ def _path(node: Node, scope: Scope) -> Value:
     if name not in scope.constants or outermost:
         variable = find_variable(name, scope, outermost or head.data == "call")
     if variable is not None:
-        return Value(ir.Load(variable, indices, span))
+        return Value(ir.Load(variable, indices, span=span))
     if node.data == "reference" and str(token(node, 0)) in ("true", "false"):
         return Value(ir.Const(int(token(node, 0) == "true"), span))
     constant = find_constant(name, scope, span)
@@ -400,4 +400,4 @@ def _path(node: Node, scope: Scope) -> Value:
 def _local(name: str, indices: tuple[ir.Expr, ...], span: Span) -> ir.Local:
     if len(indices) > 1:
         raise ModelError(f"`{name}` is a local array and takes one index", span)
-    return ir.Local(name, indices[0] if indices else None, span)
+    return ir.Local(name, indices[0] if indices else None, span=span)

@@ -43,7 +43,7 @@ def read_property(node: Node, scope: Scope, read_network: ReadNetwork) -> prop.P
         name_of(token(node, 0)),
         _claim(child(node, 1), scope, read_network),
         prop.Fairness.NONE if fairness is None else prop.Fairness(str(fairness)),
-        span_of(scope.names.source, node),
+        span=span_of(scope.names.source, node),
     )
 
 
@@ -90,14 +90,14 @@ def _prefix(
 ) -> tuple[prop.Formula, Span]:
     start = span_of(scope.names.source, written)
     span = Span(start.source, start.start, operand[1].end)
-    return prop.TemporalUnary(cast(prop.UnaryTemporal, op), operand[0], span), span
+    return prop.TemporalUnary(cast(prop.UnaryTemporal, op), operand[0], span=span), span
 
 
 def _infix(
     op: str, left: tuple[prop.Formula, Span], right: tuple[prop.Formula, Span]
 ) -> tuple[prop.Formula, Span]:
     span = Span(left[1].source, left[1].start, right[1].end)
-    return prop.TemporalBinary(cast(prop.BinaryTemporal, op), left[0], right[0], span), span
+    return prop.TemporalBinary(cast(prop.BinaryTemporal, op), left[0], right[0], span=span), span
 
 
 def _proposition(node: Node, scope: Scope) -> prop.Formula:
@@ -106,7 +106,7 @@ def _proposition(node: Node, scope: Scope) -> prop.Formula:
         case "formula":
             return _formula(node, scope)
         case "holds":
-            return prop.Holds(read_expr(child(node, 0), scope), span)
+            return prop.Holds(read_expr(child(node, 0), scope), span=span)
         case "silent":
             return prop.Silent()
         case _:
@@ -116,11 +116,11 @@ def _proposition(node: Node, scope: Scope) -> prop.Formula:
 def _occurs(node: Node, scope: Scope, span: Span) -> prop.Formula:
     written, arguments = token(node, 0), optional(node, 1)
     if arguments is None and str(written) in ("true", "false"):
-        return prop.Holds(Const(int(str(written) == "true"), span), span)
+        return prop.Holds(Const(int(str(written) == "true"), span), span=span)
     name = str(written)[1:-1] if str(written).startswith("'") else name_of(written)
     if arguments is None:
-        return prop.Occurs(name, None, span)
-    return prop.Occurs(name, tuple(_argument(value, scope) for value in children(arguments)), span)
+        return prop.Occurs(name, span=span)
+    return prop.Occurs(name, tuple(_argument(value, scope) for value in children(arguments)), span=span)
 
 
 def _argument(node: Node, scope: Scope) -> int | None:

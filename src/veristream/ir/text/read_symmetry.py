@@ -21,7 +21,7 @@ def read_symmetry(node: Node, scope: Scope) -> Symmetry:
     """Reads `symmetry NAME SIZE { variable by 0, 1 id from 0; ... }`."""
     variables = tuple(_symmetric(part, scope) for part in children(node) if part.data == "symmetric")
     size = int(str(token(node, 1)))
-    return Symmetry(name_of(token(node, 0)), size, variables, span_of(scope.names.source, node))
+    return Symmetry(name_of(token(node, 0)), size, variables, span=span_of(scope.names.source, node))
 
 
 def _symmetric(node: Node, scope: Scope) -> SymmetricVariable:
@@ -39,4 +39,4 @@ def _symmetric(node: Node, scope: Scope) -> SymmetricVariable:
 def read_bag(node: Node, scope: Scope) -> Sorted:
     """Reads `bag LENGTH { ITEM, ... }`."""
     length, *items = (_dotted(part) for part in children(node))
-    return Sorted(length, tuple(items), span_of(scope.names.source, node))
+    return Sorted(length, tuple(items), span=span_of(scope.names.source, node))

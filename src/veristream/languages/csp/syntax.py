@@ -10,7 +10,7 @@ Equality ignores spans: two processes are equal if PAT would print them alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 # One statement for all names; isort would make one for each.
@@ -35,28 +35,26 @@ from veristream.languages.csp.syntax_expr import (
 )
 # isort: on
 
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 # --- Events -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(Node):
     """`name.e1.e2`."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(Node):
     """The values of an index: `{low..high}` or `{a, b, c}`."""
 
     low: Expr | None = None
     high: Expr | None = None
     values: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,30 +80,25 @@ class Events:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Node):
     """The process without any step."""
 
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
 
 @dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(Node):
     """The process that terminates."""
 
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Node):
     """A reference to a defined process, with arguments."""
 
     name: str
     arguments: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(Node):
     """`e.i{program} -> then`; `event` is None for tau.
 
     `program` is None if there is none: an event with a program, even an empty one, never synchronises.
@@ -114,11 +107,10 @@ class Prefix:
     event: Event | None
     program: Program | None
     then: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Output(Node):
     """`c[i]!e1.e2{program} -> then`."""
 
     channel: str
@@ -126,19 +118,17 @@ class Output:
     values: tuple[Expr, ...]
     program: Program | None
     then: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binder:
+class Binder(Node):
     """A field of an input that binds the received value to a name."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class Input(Node):
     """`c[i]?[condition]x.1{program} -> then`; a field that is an expression must equal the message's."""
 
     channel: str
@@ -147,32 +137,29 @@ class Input:
     condition: Expr | None
     program: Program | None
     then: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 ChoiceKind = Literal["general", "external", "internal"]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Node):
     """`P [] Q` (general), `P [*] Q` (external), `P <> Q` (internal)."""
 
     kind: ChoiceKind
     branches: tuple[Process, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Node):
     """`[condition] P`; also `ifb`."""
 
     condition: Expr
     process: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Node):
     """`if (c) {P} else {Q}`, decided by a tau, or with `atomic` `ifa`, decided without a step.
 
     Without an `else`, `otherwise` is Skip.
@@ -182,91 +169,81 @@ class Conditional:
     then: Process
     otherwise: Process
     atomic: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Case(Node):
     """`case {c1: P1 ... default: Q}`: a tau to the first branch with a true condition; `default` is Skip
     if it is omitted."""
 
     branches: tuple[tuple[Expr, Process], ...]
     default: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Atomic:
+class Atomic(Node):
     """`atomic{P}`: its steps take priority over those of other processes."""
 
     process: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Node):
     """`P; Q`."""
 
     first: Process
     second: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Parallel:
+class Parallel(Node):
     """`P || Q`, synchronised on the events in both alphabets, or with `interleave` `P ||| Q`."""
 
     interleave: bool
     branches: tuple[Process, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Operator = Literal["general", "external", "internal", "interleave", "parallel", "sequence"]
 
 
 @dataclass(frozen=True, slots=True)
-class Replicated:
+class Replicated(Node):
     """`|||x:{0..N-1}; y:{...} @ P`: a branch for each value of the indices, the last varying fastest."""
 
     operator: Operator
     indices: tuple[Index, ...]
     body: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
+class Copies(Node):
     """`|||{n}@P`; `count` is None for `|||{..}@P`, any number of copies."""
 
     count: Expr | None
     body: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupt:
+class Interrupt(Node):
     """`P interrupt Q`."""
 
     process: Process
     by: Process
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Hide:
+class Hide(Node):
     """`P \\ {a, b.1}`."""
 
     process: Process
     events: tuple[Events, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Assert:
+class Assert(Node):
     """`assert(c)`: Skip if the condition holds, otherwise a run-time error."""
 
     condition: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Process = (
@@ -295,7 +272,7 @@ Process = (
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Node):
     """`var x:{0..5} = 1;` or `var a[2][3] = [...];`, with `initial` in row-major order.
 
     `low` and `high` are None without a range; `boolean` is set if the initial values are truth values.
@@ -307,53 +284,48 @@ class Variable:
     low: int | None = None
     high: int | None = None
     boolean: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class Channel(Node):
     """`channel c 3;`, `channel c[N] 0;`; capacity 0 is a rendezvous."""
 
     name: str
     capacity: int
     shape: tuple[int, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node):
     """A parameter of a process, with its range if one is declared."""
 
     name: str
     low: int | None = None
     high: int | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Node):
     """`P(i) = body;`, with its `#alphabet P {...};` if there is one."""
 
     name: str
     parameters: tuple[Parameter, ...]
     body: Process
     alphabet: tuple[Events, ...] | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 # --- Assertions -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Holds:
+class Holds(Node):
     """In a formula: a condition on the global variables and channels."""
 
     condition: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Occurs:
+class Occurs(Node):
     """In a formula: the event that led to the state, as PAT prints it: `a.1`, `c!2.3`, `c?2.3`, `c.2`.
 
     `channel` is `!` or `?` for an event of a buffered channel, else empty.
@@ -362,26 +334,23 @@ class Occurs:
     name: str
     arguments: tuple[int, ...] = ()
     channel: Literal["", "!", "?"] = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalUnary:
+class TemporalUnary(Node):
     """Negation, next, always or eventually."""
 
     op: Literal["!", "X", "[]", "<>"]
     operand: Formula
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TemporalBinary:
+class TemporalBinary(Node):
     """A connective, until or release; `R` is also written `V`."""
 
     op: Literal["&&", "||", "->", "<->", "U", "R"]
     left: Formula
     right: Formula
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Formula = Holds | Occurs | TemporalUnary | TemporalBinary
@@ -422,21 +391,19 @@ Claim = Simple | Reaches | Satisfies | Refines
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(Node):
     """`#assert P() claim;`; `text` is the text between `#assert` and `;` with blanks collapsed."""
 
     process: Ref
     claim: Claim
     text: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Specification:
+class Specification(Node):
     """A complete model: a file and all files it includes."""
 
     variables: tuple[Variable, ...]
     channels: tuple[Channel, ...]
     definitions: tuple[Definition, ...]
     assertions: tuple[Assertion, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)

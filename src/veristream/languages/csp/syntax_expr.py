@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 # --- Expressions ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Node):
     """A whole number; `true` is 1 and `false` is 0."""
 
     value: int
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Global:
+class Global(Node):
     """A global variable or an element of a global array; a single index addresses the flattened array."""
 
     name: str
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Node):
     """A name bound by a process, or a local variable of a program."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 UnaryOp = Literal["-", "!", "~"]
@@ -43,33 +40,30 @@ BinaryOp = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Node):
     op: UnaryOp
     operand: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Node):
     """An operator with two operands; `&&` and `||` short-circuit."""
 
     op: BinaryOp
     left: Expr
     right: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 QueryOp = Literal["count", "empty", "full", "size", "peek"]
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Node):
     """`call(ccount, c)` and its variants: the state of a buffered channel; `peek` is its oldest message."""
 
     op: QueryOp
     channel: str
     indices: tuple[Expr, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Expr = Number | Global | Bound | Unary | Binary | Query
@@ -79,38 +73,34 @@ Expr = Number | Global | Bound | Unary | Binary | Query
 
 
 @dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(Node):
     """`var x = e;` in a program: visible in the rest of its block; an array if `size` is set."""
 
     name: str
     value: Expr
     size: int | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Node):
     """Assigns to a global variable or to a local one; `index` selects an element of a local array."""
 
     target: Global | Bound
     value: Expr
     index: Expr | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Node):
     condition: Expr
     then: Program
     otherwise: Program = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Node):
     condition: Expr
     body: Program
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Statement = Declare | Assign | If | While

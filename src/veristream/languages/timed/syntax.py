@@ -5,7 +5,7 @@ The alternative spellings `&&`, `||`, `!` and `:=` are normalised to `and`, `or`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 # One statement for all names; isort would make one for each.
@@ -40,24 +40,23 @@ from veristream.languages.timed.syntax_expr import (
 )
 # isort: on
 
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 # Declarations
 
 
 @dataclass(frozen=True, slots=True)
-class InitialList:
+class InitialList(Node):
     """`{ 1, 2 }` or `{ field: 1, 2 }`; the name is None if omitted."""
 
     items: tuple[tuple[str | None, Initial], ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Initial = Expression | InitialList
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Node):
     """One declared name: a variable, constant, clock or channel.
 
     `shape` has one entry per dimension: its size, or its index type.
@@ -69,21 +68,19 @@ class Variable:
     initial: Initial | None = None
     constant: bool = False
     meta: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class TypeDefinition:
+class TypeDefinition(Node):
     """`typedef type name shape`."""
 
     name: str
     type: Type
     shape: tuple[Expression | Type, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node):
     """A parameter of a template or function; `reference` means `&`."""
 
     name: str
@@ -91,26 +88,23 @@ class Parameter:
     shape: tuple[Expression | Type, ...] = ()
     reference: bool = False
     constant: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(Node):
     """A function; the result type `void` is a `PlainType`."""
 
     name: str
     result: Type
     parameters: tuple[Parameter, ...]
     body: Block
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelPriority:
+class ChannelPriority(Node):
     """`chan priority a, b[0] < default < c`: the lowest level first; `default` is a `Name`."""
 
     levels: tuple[tuple[Expression, ...], ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Declaration = Variable | TypeDefinition | Function | ChannelPriority
@@ -120,76 +114,67 @@ Declaration = Variable | TypeDefinition | Function | ChannelPriority
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Node):
     """`{ declarations statements }`."""
 
     declarations: tuple[Variable | TypeDefinition, ...]
     statements: tuple[Statement, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluate:
+class Evaluate(Node):
     """An expression evaluated for its side effects."""
 
     value: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(Node):
     """`for (begin; condition; after) body`; each of the three is optional, and commas separate several."""
 
     begin: tuple[Expression, ...]
     condition: Expression | None
     after: tuple[Expression, ...]
     body: Statement
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ForEach:
+class ForEach(Node):
     """`for (name : type) body`."""
 
     name: str
     type: Type
     body: Statement
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class While:
+class While(Node):
     """`while (condition) body`, or `do body while (condition)` if `body_first`."""
 
     condition: Expression
     body: Statement
     body_first: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(Node):
     """`if (condition) then else otherwise`."""
 
     condition: Expression
     then: Statement
     otherwise: Statement | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(Node):
     """`return value;`."""
 
     value: Expression | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class Nothing(Node):
     """`;`."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Statement = Block | Evaluate | For | ForEach | While | If | Return | Nothing
@@ -199,44 +184,40 @@ Statement = Block | Evaluate | For | ForEach | While | If | Return | Nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Location:
+class Location(Node):
     """A location; edges refer to its `key`, and `name` is empty if it has none."""
 
     key: str
     name: str = ""
     invariant: Expression | None = None
     kind: Literal["normal", "urgent", "committed"] = "normal"
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Branchpoint:
+class Branchpoint(Node):
     """A point where an edge splits into several branches; probability weights are ignored."""
 
     key: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(Node):
     """`name : type`."""
 
     name: str
     type: Type
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Node):
     """`channel!` or `channel?`."""
 
     channel: Expression
     direction: Literal["!", "?"]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Node):
     """An edge; `source` and `target` are keys of locations or branchpoints."""
 
     source: str
@@ -245,11 +226,10 @@ class Edge:
     guard: Expression | None = None
     sync: Sync | None = None
     update: tuple[Expression, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class Template(Node):
     """A template; `initial` is the key of a location, or None if missing."""
 
     name: str
@@ -259,55 +239,50 @@ class Template:
     branchpoints: tuple[Branchpoint, ...]
     initial: str | None
     edges: tuple[Edge, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Instantiation:
+class Instantiation(Node):
     """`name(parameters) = template(arguments);`."""
 
     name: str
     parameters: tuple[Parameter, ...]
     template: str
     arguments: tuple[Expression, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessName:
+class ProcessName(Node):
     """A name on the system line."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 # Queries
 
 
 @dataclass(frozen=True, slots=True)
-class PathQuery:
+class PathQuery(Node):
     """`A[] p`, `E<> p`, `E[] p`, `A<> p`."""
 
     quantifier: Literal["A[]", "E<>", "E[]", "A<>"]
     condition: Expression
     text: str
     comment: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LeadsToQuery:
+class LeadsToQuery(Node):
     """`cause --> effect`."""
 
     cause: Expression
     effect: Expression
     text: str
     comment: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ExtremeQuery:
+class ExtremeQuery(Node):
     """`sup{condition}: a, b`, `inf` or `bounds`, which means both; without braces the condition is None."""
 
     extreme: Literal["sup", "inf", "bounds"]
@@ -315,14 +290,13 @@ class ExtremeQuery:
     values: tuple[Expression, ...]
     text: str
     comment: str = ""
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Query = PathQuery | LeadsToQuery | ExtremeQuery
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class System(Node):
     """A whole model; `processes` has the groups of the system line, lowest priority first.
 
     `declarations` are the global declarations; `system_declarations` are the variables, types and functions
@@ -337,4 +311,3 @@ class System:
     processes: tuple[tuple[ProcessName, ...], ...]
     queries: tuple[Query, ...]
     skipped: tuple[str, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 UnaryOp = Literal["-", "+", "not"]
 BinaryOp = Literal[
@@ -37,122 +37,108 @@ QuantifierOp = Literal["forall", "exists", "sum"]
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Node):
     """A number; `true` and `false` are 1 and 0."""
 
     value: int
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Name(Node):
     """A variable, constant, channel, location or process."""
 
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class Index(Node):
     """`base[index]`."""
 
     base: Expression
     index: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class Member(Node):
     """`base.name`: a field, or a member of a process (`Producer(0).Publish`)."""
 
     base: Expression
     name: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Node):
     """`-x`, `+x`, `not x` (also `!x`)."""
 
     op: UnaryOp
     operand: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Node):
     """A binary operation; `<?` and `>?` are minimum and maximum."""
 
     op: BinaryOp
     left: Expression
     right: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Ternary:
+class Ternary(Node):
     """`condition ? then : otherwise`."""
 
     condition: Expression
     then: Expression
     otherwise: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node):
     """`name(arguments)`: a function call, or in a query an instance of a template."""
 
     name: str
     arguments: tuple[Expression, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessCall:
+class ProcessCall(Node):
     """`process.name(arguments)`: a call of a process's function; only in queries."""
 
     process: Expression
     call: Call
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Node):
     """`target op value`; an expression, as in C."""
 
     op: AssignOp
     target: Expression
     value: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Increment:
+class Increment(Node):
     """`++x`, `--x` (`prefix`), `x++`, `x--`."""
 
     op: Literal["++", "--"]
     target: Expression
     prefix: bool
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Quantified:
+class Quantified(Node):
     """`forall (name : type) body`, `exists`, `sum`."""
 
     op: QuantifierOp
     name: str
     type: Type
     body: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Deadlock:
+class Deadlock(Node):
     """The keyword `deadlock`; only in queries."""
-
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Expression = (
@@ -176,65 +162,58 @@ Expression = (
 
 
 @dataclass(frozen=True, slots=True)
-class IntType:
+class IntType(Node):
     """`int`, or `int[low, high]`."""
 
     low: Expression | None = None
     high: Expression | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ScalarType:
+class ScalarType(Node):
     """`scalar[size]`."""
 
     size: Expression
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class PlainType:
+class PlainType(Node):
     """A type without parts."""
 
     kind: Literal["bool", "clock", "void"]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelType:
+class ChannelType(Node):
     """`chan` with its prefixes."""
 
     urgent: bool = False
     broadcast: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class StructField:
+class StructField(Node):
     """A field; `shape` as in `Variable`."""
 
     name: str
     type: Type
     shape: tuple[Expression | Type, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class StructType:
+class StructType(Node):
     """`struct { ... }`, with one entry per name."""
 
     fields: tuple[StructField, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class NamedType:
+class NamedType(Node):
     """A type name with its prefixes."""
 
     name: str
     urgent: bool = False
     broadcast: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Type = IntType | ScalarType | PlainType | ChannelType | StructType | NamedType

@@ -25,8 +25,8 @@ def pinned(
     for index in place.indices:
         if mentions(index, ir.Load):
             name = scope.fresh.name("at")
-            statements.append(ir.Let(name, types.scalar_type(types.INTEGER), index, None, span))
-            index = ir.Local(name, None, span)
+            statements.append(ir.Let(name, types.scalar_type(types.INTEGER), index, span=span))
+            index = ir.Local(name, span=span)
         indices.append(index)
     return statements, values.Stored(place.shape, place.variable, tuple(indices))
 
@@ -39,7 +39,7 @@ def store(place: values.Stored, value: values.Value, scope: values.Scope, span: 
             ir.Assign(
                 ir.Load(place.variable + parts[0].suffix, place.indices),
                 values.leaf_of(value, parts[0]),
-                span,
+                span=span,
             )
         ]
     before, place = pinned(place, scope, span)
@@ -52,10 +52,10 @@ def store(place: values.Stored, value: values.Value, scope: values.Scope, span: 
         for position in product(*(range(size) for size in leaf.dimensions)):
             inner = tuple(map(ir.Const, position))
             name = scope.fresh.name("new")
-            before.append(ir.Let(name, leaf.type, values.leaf_of(value, leaf, inner), None, span))
+            before.append(ir.Let(name, leaf.type, values.leaf_of(value, leaf, inner), span=span))
             after.append(
                 ir.Assign(
-                    ir.Load(place.variable + leaf.suffix, place.indices + inner), ir.Local(name), span
+                    ir.Load(place.variable + leaf.suffix, place.indices + inner), ir.Local(name), span=span
                 )
             )
     return before + after
@@ -67,16 +67,18 @@ def _copy(
     names = [scope.fresh.name("i") for _ in leaf.dimensions]
     inner = tuple(ir.Local(name) for name in names)
     target = ir.Load(place.variable + leaf.suffix, place.indices + inner)
-    block: ir.Block = (ir.Assign(target, values.leaf_of(value, leaf, inner), span),)
+    block: ir.Block = (ir.Assign(target, values.leaf_of(value, leaf, inner), span=span),)
     for name, size in reversed(list(zip(names, leaf.dimensions, strict=True))):
-        block = (ir.For(name, 0, size - 1, block, span),)
+        block = (ir.For(name, 0, size - 1, block, span=span),)
     return list(block)
 
 
 def _set_item(place: values.Stored, index: ir.Expr, value: values.Value, span: Span) -> list[ir.Statement]:
     target = values.item_at(place, index)
     return [
-        ir.Assign(ir.Load(target.variable + leaf.suffix, target.indices), values.leaf_of(value, leaf), span)
+        ir.Assign(
+            ir.Load(target.variable + leaf.suffix, target.indices), values.leaf_of(value, leaf), span=span
+        )
         for leaf in types.leaves(target.shape)
     ]
 
@@ -85,31 +87,33 @@ def _blank_item(place: values.Stored, index: ir.Expr, span: Span) -> list[ir.Sta
     target = values.item_at(place, index)
     return [
         ir.Assign(
-            ir.Load(target.variable + leaf.suffix, target.indices), ir.Const(types.rest_of(leaf.type)), span
+            ir.Load(target.variable + leaf.suffix, target.indices),
+            ir.Const(types.rest_of(leaf.type)),
+            span=span,
         )
         for leaf in types.leaves(target.shape)
     ]
 
 
 def _set_length(place: values.Stored, length: ir.Expr, span: Span) -> ir.Statement:
-    return ir.Assign(ir.Load(place.variable + ".len", place.indices), length, span)
+    return ir.Assign(ir.Load(place.variable + ".len", place.indices), length, span=span)
 
 
 def _room(place: values.Stored, span: Span) -> ir.Check:
     assert isinstance(place.shape, types.SeqOf)
     full = f"{place.variable} is full: its bound is {place.shape.bound} items"
-    return ir.Check(ir.Binary("<", values.length_of(place), ir.Const(place.shape.bound)), full, span)
+    return ir.Check(ir.Binary("<", values.length_of(place), ir.Const(place.shape.bound)), full, span=span)
 
 
 def clear(place: values.Stored, scope: values.Scope, span: Span) -> list[ir.Statement]:
     """Empties a set, sequence or bag."""
     if isinstance(place.shape, types.SetOf):
-        return [ir.Assign(ir.Load(place.variable, place.indices), ir.Const(0), span)]
+        return [ir.Assign(ir.Load(place.variable, place.indices), ir.Const(0), span=span)]
     assert isinstance(place.shape, types.SeqOf)
     name = scope.fresh.name("k")
     blank = _blank_item(place, ir.Local(name), span)
     return [
-        ir.For(name, 0, place.shape.bound - 1, tuple(blank), span),
+        ir.For(name, 0, place.shape.bound - 1, tuple(blank), span=span),
         _set_length(place, ir.Const(0), span),
     ]
 
@@ -132,14 +136,14 @@ def taken(
     held = values.Held(sequence.item, scope.fresh.name("item"))
     parts = types.leaves(sequence.item)
     return [
-        ir.Let(values.local_name(held.name, p), p.type, values.leaf_of(value, p), None, span) for p in parts
+        ir.Let(values.local_name(held.name, p), p.type, values.leaf_of(value, p), span=span) for p in parts
     ], held
 
 
 def check_some(place: values.Stored, span: Span) -> ir.Check:
     """Returns a check that fails if the sequence is empty."""
     return ir.Check(
-        ir.Binary(">", values.length_of(place), ir.Const(0)), f"{place.variable} is empty", span
+        ir.Binary(">", values.length_of(place), ir.Const(0)), f"{place.variable} is empty", span=span
     )
 
 
@@ -164,7 +168,7 @@ def _shift_left(place: values.Stored, scope: values.Scope, span: Span) -> list[i
         name = scope.fresh.name("k")
         following = values.item_at(place, ir.Binary("+", ir.Local(name), ir.Const(1)))
         statements.append(
-            ir.For(name, 0, bound - 2, tuple(_set_item(place, ir.Local(name), following, span)), span)
+            ir.For(name, 0, bound - 2, tuple(_set_item(place, ir.Local(name), following, span)), span=span)
         )
     return statements + _blank_item(place, ir.Const(bound - 1), span)
 
@@ -181,15 +185,15 @@ def change_set(
     mask, bit = values.scalar(place), bit_of(item, element, node.args[0], scope)
     target = ir.Load(place.variable, place.indices)
     if method == "add":
-        return [ir.Assign(target, ir.Binary("|", mask, bit), span)]
+        return [ir.Assign(target, ir.Binary("|", mask, bit), span=span)]
     whole = ir.Const((1 << place.shape.item.size) - 1)
     without: list[ir.Statement] = [
-        ir.Assign(target, ir.Binary("&", mask, ir.Binary("^", whole, bit)), span)
+        ir.Assign(target, ir.Binary("&", mask, ir.Binary("^", whole, bit)), span=span)
     ]
     if method == "discard":
         return without
     there = ir.Binary("!=", ir.Binary("&", mask, bit), ir.Const(0))
-    return [ir.Check(there, f"the removed element is not in {place.variable}", span), *without]
+    return [ir.Check(there, f"the removed element is not in {place.variable}", span=span), *without]
 
 
 def add_to_bag(
@@ -208,15 +212,15 @@ def add_to_bag(
         swapped = scope.fresh.name("swap")
         swaps += [
             ir.Let(swapped, leaf.type, read),
-            ir.Assign(read, local, span),
-            ir.Assign(local, ir.Local(swapped), span),
+            ir.Assign(read, local, span=span),
+            ir.Assign(local, ir.Local(swapped), span=span),
         ]
     inside = ir.Binary("<", ir.Local(name), values.length_of(place))
     smaller = ir.Binary("and", inside, _less(locals_, reads))
     at_end = ir.Binary("==", ir.Local(name), values.length_of(place))
-    puts = tuple(ir.Assign(read, local, span) for local, read in zip(locals_, reads, strict=True))
-    step = ir.If(at_end, puts, (ir.If(smaller, tuple(swaps), (), span),), span)
-    loop = ir.For(name, 0, place.shape.bound - 1, (step,), span)
+    puts = tuple(ir.Assign(read, local, span=span) for local, read in zip(locals_, reads, strict=True))
+    step = ir.If(at_end, puts, (ir.If(smaller, tuple(swaps), span=span),), span=span)
+    loop = ir.For(name, 0, place.shape.bound - 1, (step,), span=span)
     longer = _set_length(place, ir.Binary("+", values.length_of(place), ir.Const(1)), span)
     return [_room(place, span), *lets, loop, longer]
 
@@ -252,8 +256,8 @@ def remove_from_bag(
     return [
         *lets,
         ir.Let(found, ir.Type(0, 1), ir.Const(0)),
-        ir.For(name, 0, bound - 1, tuple(loop), span),
-        ir.Check(ir.Local(found), f"the removed item is not in {place.variable}", span),
+        ir.For(name, 0, bound - 1, tuple(loop), span=span),
+        ir.Check(ir.Local(found), f"the removed item is not in {place.variable}", span=span),
         *_blank_item(place, ir.Const(bound - 1), span),
         _set_length(place, ir.Binary("-", values.length_of(place), ir.Const(1)), span),
     ]

@@ -64,7 +64,7 @@ def _parameter(module: Module, node: ast.arg, scope: values.Scope, top: Top) -> 
     instead = "choose from a collection with `x = any_of(...)`"
     shape = parameter_type(module, node, "an action", "the action is tried for each value", instead)
     name = scope.fresh.name(node.arg)
-    top.selects.append(Select(name, shape.low, shape.high, module.text.span(node)))
+    top.selects.append(Select(name, shape.low, shape.high, span=module.text.span(node)))
     return values.Plain(shape, Local(name))
 
 
@@ -128,12 +128,12 @@ def _choose(node: ast.Call, scope: values.Scope, top: Top) -> values.Value:
     name = scope.fresh.name("choice")
     counter = Local(name)
     if word == "one_of":
-        top.selects.append(Select(name, 0, len(node.args) - 1, scope.span(node)))
+        top.selects.append(Select(name, 0, len(node.args) - 1, span=scope.span(node)))
         return _one_of(node.args, scope, counter)
     if len(node.args) > 1 or isinstance(node.args[0], ast.List | ast.Set | ast.Tuple):
         raise text.error(node, "any_of takes one collection", "choose between values with one_of(a, b)")
     domain = domain_of(node.args[0], scope)
-    top.selects.append(Select(name, domain.low, domain.high, scope.span(node)))
+    top.selects.append(Select(name, domain.low, domain.high, span=scope.span(node)))
     if domain.counts is not None:
         top.guards.append(domain.counts(counter))
     if domain.repeats:

@@ -42,15 +42,15 @@ def _compare(
         case ast.In():
             return _contains(left, right, scope)
         case ast.NotIn():
-            return Unary("not", _contains(left, right, scope), scope.span(node))
+            return Unary("not", _contains(left, right, scope), span=scope.span(node))
         case ast.Eq():
             return _same(scope, left, right)
         case ast.NotEq():
-            return Unary("not", _same(scope, left, right), scope.span(node))
+            return Unary("not", _same(scope, left, right), span=scope.span(node))
         case ast.Is():
             return _identical(node, scope, left, right)
         case ast.IsNot():
-            return Unary("not", _identical(node, scope, left, right), scope.span(node))
+            return Unary("not", _identical(node, scope, left, right), span=scope.span(node))
         case _:
             return _order(node, scope, left, op, right)
 
@@ -65,9 +65,9 @@ def _order(node: ast.Compare, scope: values.Scope, left: ast.expr, op: ast.cmpop
         first, second = _unified(scope, left, a, right, b)
         small, large = (first, second) if isinstance(op, ast.LtE) else (second, first)
         both = Binary("&", values.scalar(small), values.scalar(large))
-        return Binary("==", both, values.scalar(small), scope.span(node))
+        return Binary("==", both, values.scalar(small), span=scope.span(node))
     lesser, greater = convert(a, types.INTEGER, left, scope), convert(b, types.INTEGER, right, scope)
-    return Binary(_ORDER[type(op)], values.scalar(lesser), values.scalar(greater), scope.span(node))
+    return Binary(_ORDER[type(op)], values.scalar(lesser), values.scalar(greater), span=scope.span(node))
 
 
 def _is_set(value: values.Value | values.Listed) -> bool:
@@ -107,7 +107,7 @@ def _same_values(
 ) -> Expr:
     first, second = _unified(scope, left, a, right, b)
     if isinstance(first.shape, types.Scalar | types.SetOf):
-        return Binary("==", values.scalar(first), values.scalar(second), scope.span(left))
+        return Binary("==", values.scalar(first), values.scalar(second), span=scope.span(left))
     return values.equal(first, second, scope.fresh)
 
 
@@ -192,7 +192,7 @@ def _in_range(left: ast.expr, right: ast.expr, domain: Domain, scope: values.Sco
     if domain.counts is not None:
         return Const(0)
     low, high = Const(domain.low), Const(domain.high)
-    return Binary("and", Binary(">=", number, low), Binary("<=", number, high), scope.span(left))
+    return Binary("and", Binary(">=", number, low), Binary("<=", number, high), span=scope.span(left))
 
 
 def _in_set(
@@ -213,7 +213,7 @@ def _in_set(
         assert not isinstance(element, values.Listed)
         there = Binary("!=", values.scalar(element), Const(given.low))
         inside = _bit_test(container, item, values.Plain(types.without_none(given), values.scalar(element)))
-        return Binary("and", there, inside, scope.span(left))
+        return Binary("and", there, inside, span=scope.span(left))
     return _bit_test(container, item, convert(element, item, left, scope))
 
 

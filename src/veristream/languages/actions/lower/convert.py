@@ -154,7 +154,7 @@ def checked(expr: Expr, wanted: types.Scalar, name: str, what: str, span: Span, 
     type_ = Type(wanted.low, wanted.high)
     body = (Return(Local(what)),)
     scope.module.checks.setdefault(name, Function(name, (Parameter(what, type_),), type_, body))
-    return Call(name, (replace(expr, span=span),), span)
+    return Call(name, (replace(expr, span=span),), span=span)
 
 
 def _typed_literal(value: Listed, wanted: types.Shape, scope: Scope) -> Value:
@@ -207,7 +207,7 @@ def bit_of(item: types.Scalar, element: Value, node: ast.expr, scope: Scope) -> 
                 node, f"{expr.value} is not a value of {types.describe(item)}", "widen the type of the set"
             )
         return Const(1 << (expr.value - item.low))
-    return Binary("<<", Const(1), shifted(expr, item.low), scope.span(node))
+    return Binary("<<", Const(1), shifted(expr, item.low), span=scope.span(node))
 
 
 def element_of(item: types.Scalar, value: Value, node: ast.expr, scope: Scope) -> Value:
@@ -225,4 +225,4 @@ def shifted(expr: Expr, low: int) -> Expr:
         return expr
     if isinstance(expr, Const):
         return Const(expr.value - low, expr.span)
-    return Binary("-", expr, Const(low), expr.span)
+    return Binary("-", expr, Const(low), span=expr.span)

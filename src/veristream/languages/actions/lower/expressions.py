@@ -237,22 +237,22 @@ def _position(node: ast.Subscript, scope: values.Scope, owner: values.Stored) ->
     number, span = compile_number(node.slice, scope), scope.span(node)
     assert isinstance(number.shape, types.Scalar)
     index, length = number.expr, values.length_of(owner)
-    from_end = Binary("+", length, index, span)
+    from_end = Binary("+", length, index, span=span)
     if number.shape.high < 0:
         return from_end
     # Items past the length are meaningless: replace the index by one that fails.
     beyond = Const(owner.shape.bound, span)
-    from_start = Conditional(Binary("<", index, length), index, beyond, span)
+    from_start = Conditional(Binary("<", index, length), index, beyond, span=span)
     if number.shape.low >= 0:
         return from_start
-    return Conditional(Binary("<", index, Const(0)), from_end, from_start, span)
+    return Conditional(Binary("<", index, Const(0)), from_end, from_start, span=span)
 
 
 def _unary(node: ast.UnaryOp, scope: values.Scope) -> values.Value:
     match node.op:
         case ast.Not():
             return values.Plain(
-                types.BOOLEAN, Unary("not", compile_condition(node.operand, scope), scope.span(node))
+                types.BOOLEAN, Unary("not", compile_condition(node.operand, scope), span=scope.span(node))
             )
         case ast.USub():
             inner = compile_number(node.operand, scope)
@@ -260,7 +260,7 @@ def _unary(node: ast.UnaryOp, scope: values.Scope) -> values.Value:
             shape = types.Scalar(-inner.shape.high, -inner.shape.low)
             if isinstance(inner.expr, Const):
                 return values.Plain(shape, Const(-inner.expr.value, scope.span(node)))
-            return values.Plain(shape, Unary("-", inner.expr, scope.span(node)))
+            return values.Plain(shape, Unary("-", inner.expr, span=scope.span(node)))
         case _:
             sign = "~" if isinstance(node.op, ast.Invert) else "+"
             raise scope.module.text.error(node, f"models cannot use `{sign}` here", "remove it")
@@ -270,7 +270,7 @@ def _connective(node: ast.BoolOp, scope: values.Scope) -> values.Value:
     word: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
     first, *rest = [compile_condition(part, scope) for part in node.values]
     for part in rest:
-        first = Binary(word, first, part, scope.span(node))
+        first = Binary(word, first, part, span=scope.span(node))
     return values.Plain(types.BOOLEAN, first)
 
 
@@ -310,13 +310,13 @@ def _set_operation(
     if isinstance(node.op, ast.Sub):
         whole = Const((1 << shape.item.size) - 1)
         without = Binary("^", Binary("&", values.scalar(second), whole), whole)
-        return values.Plain(shape, Binary("&", values.scalar(first), without, span))
+        return values.Plain(shape, Binary("&", values.scalar(first), without, span=span))
     word = _SET_OPERATORS.get(type(node.op))
     if word is None:
         raise scope.module.text.error(
             node, "sets support only |, &, ^ and -", "write `a | b` for the union of two sets"
         )
-    return values.Plain(shape, Binary(word, values.scalar(first), values.scalar(second), span))
+    return values.Plain(shape, Binary(word, values.scalar(first), values.scalar(second), span=span))
 
 
 def _arithmetic(
@@ -329,25 +329,27 @@ def _arithmetic(
         case ast.FloorDiv():
             # Python rounds down: subtract the remainder first, so that the division is exact.
             rest = _remainder(a, b, right.shape, span)
-            return values.Plain(types.INTEGER, Binary("div", Binary("-", a, rest.expr, span), b, span))
+            return values.Plain(
+                types.INTEGER, Binary("div", Binary("-", a, rest.expr, span=span), b, span=span)
+            )
         case ast.Mod():
             return _remainder(a, b, right.shape, span)
         case ast.Div():
             raise text.error(node, "models have only whole numbers", "write // to divide and round down")
         case op if type(op) in _ARITHMETIC:
             word = _ARITHMETIC[type(op)]
-            return values.Plain(_range(word, left.shape, right.shape), Binary(word, a, b, span))
+            return values.Plain(_range(word, left.shape, right.shape), Binary(word, a, b, span=span))
         case _:
             raise text.error(node, "models cannot use this operator on numbers", "use + - * // %")
 
 
 def _remainder(a: Expr, b: Expr, divisor: types.Scalar, span: Span) -> values.Plain:
     """Builds Python's remainder, which has the sign of the divisor; the IR requires a positive divisor."""
-    positive = Binary("mod", a, b, span)
+    positive = Binary("mod", a, b, span=span)
     if divisor.low >= 0:
         return values.Plain(types.Scalar(0, max(divisor.high - 1, 0)), positive)
-    mirrored = Unary("-", Binary("mod", Unary("-", a), Unary("-", b), span))
-    expr = Conditional(Binary("<", b, Const(0)), mirrored, positive, span)
+    mirrored = Unary("-", Binary("mod", Unary("-", a), Unary("-", b), span=span))
+    expr = Conditional(Binary("<", b, Const(0)), mirrored, positive, span=span)
     return values.Plain(types.Scalar(min(divisor.low + 1, 0), max(divisor.high - 1, 0)), expr)
 
 
@@ -405,7 +407,7 @@ def _extreme(word: BinaryOp, nodes: list[ast.expr], scope: values.Scope, node: a
     for number in numbers[1:]:
         assert isinstance(shape, types.Scalar) and isinstance(number.shape, types.Scalar)
         shape = types.joined(shape, number.shape)
-        expr = Binary(word, expr, number.expr, scope.span(node))
+        expr = Binary(word, expr, number.expr, span=scope.span(node))
     return values.Plain(shape, expr)
 
 

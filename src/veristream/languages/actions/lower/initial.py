@@ -49,7 +49,9 @@ def variables_of(module: Module, state: StateVariable, name: str, count: int | N
         inner = [range(dimension) for dimension in leaf.dimensions]
         values = tuple(start.cells[leaf.suffix, indices] for indices in product(*inner))
         result.append(
-            Variable(name + leaf.suffix, leaf.type, outer + leaf.dimensions, values * (count or 1), span)
+            Variable(
+                name + leaf.suffix, leaf.type, outer + leaf.dimensions, values * (count or 1), span=span
+            )
         )
     return result
 

@@ -98,12 +98,14 @@ def _copies(node: ast.stmt, held: values.Held, value: values.Value, scope: value
     targets = [Local(values.local_name(held.name, leaf)) for leaf in parts]
     reads = [values.leaf_of(value, leaf) for leaf in parts]
     if len(parts) == 1 or isinstance(value, values.Stored | values.Held):
-        return [Assign(target, read, span) for target, read in zip(targets, reads, strict=True)]
+        return [Assign(target, read, span=span) for target, read in zip(targets, reads, strict=True)]
     names = [scope.fresh.name("new") for _ in parts]
     lets: list[Statement] = [
-        Let(name, leaf.type, read, None, span) for name, leaf, read in zip(names, parts, reads, strict=True)
+        Let(name, leaf.type, read, span=span) for name, leaf, read in zip(names, parts, reads, strict=True)
     ]
-    return lets + [Assign(target, Local(name), span) for target, name in zip(targets, names, strict=True)]
+    return lets + [
+        Assign(target, Local(name), span=span) for target, name in zip(targets, names, strict=True)
+    ]
 
 
 def _unset(name: str, type_: Type) -> Let:

@@ -47,7 +47,7 @@ def _compile(module: Module, routine: Routine) -> list[prop.Property]:
     span = module.text.span(routine.node)
     if routine.kind in ("eventually", "leads_to"):
         return [
-            prop.Property(routine.name + suffix, _temporal(routine, scope), fairness, span)
+            prop.Property(routine.name + suffix, _temporal(routine, scope), fairness, span=span)
             for suffix, scope in scopes
         ]
     conditions = [_condition(routine, scope) for _, scope in scopes]
@@ -57,7 +57,7 @@ def _compile(module: Module, routine: Routine) -> list[prop.Property]:
         "transition": prop.Transition,
     }
     joined = disjunction(conditions) if routine.kind == "exists" else conjunction(conditions)
-    return [prop.Property(routine.name, claims[routine.kind](joined), fairness, span)]
+    return [prop.Property(routine.name, claims[routine.kind](joined), fairness, span=span)]
 
 
 def _scopes(module: Module, routine: Routine) -> list[tuple[str, Scope]]:

@@ -108,13 +108,13 @@ def _statement(node: ast.stmt, scope: values.Scope, body: Body) -> tuple[list[ir
             then, after_then = compile_block(then_body, scope, body)
             otherwise, after_else = compile_block(else_body, scope, body)
             after = joined_scope(scope, after_then, after_else)
-            return [ir.If(condition, then, otherwise, scope.span(node))], after
+            return [ir.If(condition, then, otherwise, span=scope.span(node))], after
         case ast.For(orelse=[]):
             return _for(node, scope, body)
         case ast.Assert(test=test, msg=message):
             said = str(message.value) if isinstance(message, ast.Constant) else ast.unparse(test)
             return [
-                ir.Check(compile_condition(test, scope), f"assertion failed: {said}", scope.span(node))
+                ir.Check(compile_condition(test, scope), f"assertion failed: {said}", span=scope.span(node))
             ], scope
         case ast.Expr(value=ast.Call() as call):
             return _call(node, call, scope, body), scope
@@ -237,7 +237,7 @@ def _for(node: ast.For, scope: values.Scope, body: Body) -> tuple[list[ir.Statem
     if domain.counts is not None:
         block = (ir.If(domain.counts(ir.Local(counter)), block),)
     set_inside = scope.unset | (set(after.locals) | after.unset) - set(scope.locals)
-    loop = ir.For(counter, domain.low, domain.high, block, scope.span(node))
+    loop = ir.For(counter, domain.low, domain.high, block, span=scope.span(node))
     return [*before, loop], replace(scope, unset=frozenset(set_inside))
 
 
@@ -252,7 +252,7 @@ def _loop_domain(node: ast.For, scope: values.Scope) -> tuple[list[ir.Statement]
         bound, length = limited
         name = scope.fresh.name("length")
         return (
-            [ir.Let(name, types.scalar_type(types.INTEGER), length, None, span)],
+            [ir.Let(name, types.scalar_type(types.INTEGER), length, span=span)],
             numbers_below(bound, ir.Local(name)),
             None,
         )
@@ -260,7 +260,7 @@ def _loop_domain(node: ast.For, scope: values.Scope) -> tuple[list[ir.Statement]
     variable = value.variable if isinstance(value, values.Stored) else None
     if isinstance(value.shape, types.SetOf):
         name = scope.fresh.name("all")
-        let = ir.Let(name, types.leaves(value.shape)[0].type, values.scalar(value), None, span)
+        let = ir.Let(name, types.leaves(value.shape)[0].type, values.scalar(value), span=span)
         return [let], domain_of_value(values.Plain(value.shape, ir.Local(name))), variable
     assert isinstance(value, values.Stored)
     statements, place = pinned(value, scope, span)

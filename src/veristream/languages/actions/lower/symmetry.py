@@ -15,7 +15,9 @@ Part = tuple[str, tuple[Scalar | None, ...], Scalar | SetOf | None]
 def symmetries_of(module: Module) -> tuple[Symmetry, ...]:
     """Returns one symmetry for each symmetric role with more than one instance."""
     return tuple(
-        Symmetry(role.name, role.count, tuple(_variables(module, role.name)), module.text.span(role.node))
+        Symmetry(
+            role.name, role.count, tuple(_variables(module, role.name)), span=module.text.span(role.node)
+        )
         for role in module.roles.values()
         if role.symmetric and role.count > 1
     )

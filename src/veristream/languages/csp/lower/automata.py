@@ -252,7 +252,7 @@ class Automata:
             composition = Composition(signature, component, number)
             component.compositions[signature] = composition
             self._add_branches(composition, inner)
-        own = self._at(component, point.put(Forked(composition.number, inner.span)))
+        own = self._at(component, point.put(Forked(composition.number, span=inner.span)))
         starts = [own]
         if inner.bag:
             bag = composition.branches[0]

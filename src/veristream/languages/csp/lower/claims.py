@@ -66,14 +66,14 @@ def _condition(formula: csp.Formula, translator: Translator) -> ir.Expr:
         case csp.Holds(condition=condition):
             return translator.expr(condition)
         case csp.TemporalUnary(operand=operand):
-            return ir.Unary("not", _condition(operand, translator), formula.span)
+            return ir.Unary("not", _condition(operand, translator), span=formula.span)
         case csp.TemporalBinary(op=op, left=left, right=right):
             first, second = _condition(left, translator), _condition(right, translator)
             if op == "<->":
                 sides = (ir.Unary("not", first), ir.Unary("not", second))
-                return ir.Binary("==", sides[0], sides[1], formula.span)
+                return ir.Binary("==", sides[0], sides[1], span=formula.span)
             words: dict[str, ir.BinaryOp] = {"&&": "and", "||": "or", "->": "implies"}
-            return ir.Binary(words[op], first, second, formula.span)
+            return ir.Binary(words[op], first, second, span=formula.span)
         case _:
             raise AssertionError(formula)
 
@@ -94,19 +94,19 @@ def _write(formula: csp.Formula, translator: Translator, *, shifted: bool) -> pr
     """Translates a formula operator by operator; `shifted` puts an `X` before each condition."""
     match formula:
         case csp.Holds(condition=condition):
-            here = prop.Holds(translator.expr(condition), formula.span)
+            here = prop.Holds(translator.expr(condition), span=formula.span)
             return prop.TemporalUnary("X", here) if shifted else here
         case csp.Occurs(name=name, arguments=arguments, channel=channel):
             ending = channel or ("." if arguments else "")
-            return prop.Occurs(name + ending, arguments, formula.span)
+            return prop.Occurs(name + ending, arguments, span=formula.span)
         case csp.TemporalUnary(op=op, operand=operand):
-            return prop.TemporalUnary(op, _write(operand, translator, shifted=shifted), formula.span)
+            return prop.TemporalUnary(op, _write(operand, translator, shifted=shifted), span=formula.span)
         case csp.TemporalBinary(op=op, left=left, right=right):
             return prop.TemporalBinary(
                 op,
                 _write(left, translator, shifted=shifted),
                 _write(right, translator, shifted=shifted),
-                formula.span,
+                span=formula.span,
             )
 
 

@@ -224,7 +224,7 @@ class Writer:
         translator = self.translator(component)
         return tuple(
             ir.Check(
-                translator.expr(check), "an assertion fails or an argument is out of range", check.span
+                translator.expr(check), "an assertion fails or an argument is out of range", span=check.span
             )
             for check in move.checks
             if not (isinstance(check, Number) and check.value)
@@ -296,20 +296,20 @@ class Writer:
             case Sends(channel=channel, values=values):
                 name = self.channels.name(channel, len(values))
                 sent = tuple(translator.expr(value) for value in values)
-                return net.Send(name, at, self.channels.padded(channel, sent), span)
+                return net.Send(name, at, self.channels.padded(channel, sent), span=span)
             case Receives(channel=channel, fields=fields):
                 name = self.channels.name(channel, len(fields))
                 patterns: list[net.Bind | net.Match] = [
-                    net.Bind(part.name, part.span)
+                    net.Bind(part.name, span=part.span)
                     if isinstance(part, Binder)
-                    else net.Match(translator.expr(part), part.span)
+                    else net.Match(translator.expr(part), span=part.span)
                     for part in fields
                 ]
-                return net.Receive(name, at, self.channels.patterns(channel, patterns), span)
+                return net.Receive(name, at, self.channels.patterns(channel, patterns), span=span)
             case _:
                 if arc.barrier is None:
                     return None
-                return net.Meet(barrier_name(*arc.barrier), (), span)
+                return net.Meet(barrier_name(*arc.barrier), span=span)
 
     def _label(self, arc: Arc, indices: tuple[Expr, ...], translator: Translator) -> net.Label:
         span = arc.move.span
@@ -320,7 +320,7 @@ class Writer:
                 return net.Label(hidden_name(arc.barrier[0]), span=span)
             case Happens(event=event):
                 arguments = tuple(translator.expr(each) for each in event.arguments)
-                return net.Label(event.name + ("." if arguments else ""), arguments, span)
+                return net.Label(event.name + ("." if arguments else ""), arguments, span=span)
             case Terminates():
                 raise AssertionError("a termination is not an arc")
             case Sends(channel=channel, values=fields) if arc.hidden:
@@ -353,7 +353,7 @@ class Writer:
             fields = (*(translator.expr(index) for index in indices), *fields)
         if not self.channels.named(channel).capacity:
             mark = "." if fields else ""
-        return net.Label(name + mark, fields, span)
+        return net.Label(name + mark, fields, span=span)
 
     def _update(self, component: Component, arc: Arc, received: Mapping[str, ir.Expr]) -> ir.Block:
         """Returns the update of an arc: capture values of the old state, run the program, set the slots."""

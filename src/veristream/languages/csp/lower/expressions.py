@@ -57,8 +57,8 @@ def put_in(expr: csp.Expr, values: Values) -> csp.Expr:
             inner = put_in(operand, values)
             if isinstance(inner, csp.Number):
                 number = {"-": -inner.value, "!": int(not inner.value), "~": ~inner.value}[op]
-                return csp.Number(number, expr.span)
-            return expr if inner is operand else csp.Unary(op, inner, expr.span)
+                return csp.Number(number, span=expr.span)
+            return expr if inner is operand else csp.Unary(op, inner, span=expr.span)
         case csp.Binary(op=op, left=left, right=right):
             return _binary(expr, op, put_in(left, values), put_in(right, values))
 
@@ -66,12 +66,12 @@ def put_in(expr: csp.Expr, values: Values) -> csp.Expr:
 def _binary(expr: csp.Binary, op: csp.BinaryOp, left: csp.Expr, right: csp.Expr) -> csp.Expr:
     if isinstance(left, csp.Number):
         if op in ("&&", "||") and bool(left.value) == (op == "||"):
-            return csp.Number(int(bool(left.value)), expr.span)  # short-circuit
+            return csp.Number(int(bool(left.value)), span=expr.span)  # short-circuit
         if isinstance(right, csp.Number) and not (op in ("/", "%") and right.value == 0):
-            return csp.Number(_OPERATIONS[op](left.value, right.value), expr.span)
+            return csp.Number(_OPERATIONS[op](left.value, right.value), span=expr.span)
     if left is expr.left and right is expr.right:
         return expr
-    return csp.Binary(op, left, right, expr.span)
+    return csp.Binary(op, left, right, span=expr.span)
 
 
 def put_in_program(program: csp.Program, values: Values) -> csp.Program:
@@ -212,35 +212,35 @@ class Translator:
                 return self._query(expr)
             case csp.Unary(op=op, operand=operand):
                 word: ir.UnaryOp = "not" if op == "!" else op
-                return ir.Unary(word, self.expr(operand), expr.span)
+                return ir.Unary(word, self.expr(operand), span=expr.span)
             case csp.Binary(op="xor", left=left, right=right):
-                first, second = (ir.Unary("not", self.expr(side), expr.span) for side in (left, right))
-                return ir.Binary("!=", first, second, expr.span)
+                first, second = (ir.Unary("not", self.expr(side), span=expr.span) for side in (left, right))
+                return ir.Binary("!=", first, second, span=expr.span)
             case csp.Binary(op="%", left=left, right=right) if not isinstance(right, csp.Number):
                 by = self.expr(right)
-                size = ir.Binary("max", by, ir.Unary("-", by), expr.span)
-                return ir.Binary("mod", self.expr(left), size, expr.span)
+                size = ir.Binary("max", by, ir.Unary("-", by), span=expr.span)
+                return ir.Binary("mod", self.expr(left), size, span=expr.span)
             case csp.Binary(op=op, left=left, right=right):
-                return ir.Binary(_SAME[op], self.expr(left), self.expr(right), expr.span)
+                return ir.Binary(_SAME[op], self.expr(left), self.expr(right), span=expr.span)
 
     def _load(self, name: str, indices: tuple[csp.Expr, ...], expr: csp.Global) -> ir.Load:
         shape = self._shapes[name]
         at = tuple(self.expr(index) for index in indices)
         if len(at) == 1 and len(shape) > 1:  # PAT stores every array flat
             at = unflatten(at[0], shape)
-        return ir.Load(name, at, expr.span)
+        return ir.Load(name, at, span=expr.span)
 
     def _query(self, expr: csp.Query) -> ir.Expr:
         indices = tuple(self.expr(index) for index in expr.indices)
         match expr.op:
             case "count":
-                return ir.Queue("len", expr.channel, indices, expr.span)
+                return ir.Queue("len", expr.channel, indices, span=expr.span)
             case "empty" | "full":
-                return ir.Queue(expr.op, expr.channel, indices, expr.span)
+                return ir.Queue(expr.op, expr.channel, indices, span=expr.span)
             case "size":
                 return ir.Const(self._capacities[expr.channel], expr.span)
             case "peek":
-                return ir.Peek(expr.channel, ir.Const(0), 0, indices, expr.span)
+                return ir.Peek(expr.channel, ir.Const(0), 0, indices, span=expr.span)
 
     def program(self, program: csp.Program) -> ir.Block:
         """Translates a program; its local variables get unique names."""
@@ -256,19 +256,19 @@ class Translator:
                 self._locals += 1
                 local = f"{name}_{self._locals}"
                 self._bound[name] = ir.Local(local)
-                return ir.Let(local, ir.INT, first, size, statement.span)
+                return ir.Let(local, ir.INT, first, size, span=statement.span)
             case csp.Assign(target=target, value=value, index=index):
                 place = self.expr(target)
                 assert isinstance(place, ir.Load | ir.Local)
                 if index is not None and isinstance(place, ir.Local):
                     place = replace(place, index=self.expr(index))
-                return ir.Assign(place, self.expr(value), statement.span)
+                return ir.Assign(place, self.expr(value), span=statement.span)
             case csp.If(condition=condition, then=then, otherwise=otherwise):
                 return ir.If(
-                    self.expr(condition), self.program(then), self.program(otherwise), statement.span
+                    self.expr(condition), self.program(then), self.program(otherwise), span=statement.span
                 )
             case csp.While(condition=condition, body=body):
-                return ir.While(self.expr(condition), self.program(body), WHILE_LIMIT, statement.span)
+                return ir.While(self.expr(condition), self.program(body), WHILE_LIMIT, span=statement.span)
 
 
 def unflatten(index: ir.Expr, shape: tuple[int, ...]) -> tuple[ir.Expr, ...]:

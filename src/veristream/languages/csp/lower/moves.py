@@ -9,7 +9,7 @@ from typing import cast
 from veristream.languages.csp.lower.expressions import put_in
 from veristream.languages.csp.lower.terms import Alphabet, Name, Term
 from veristream.languages.csp.syntax import Binary, Binder, Event, Expr, Number, Program, Unary
-from veristream.source import NOWHERE, Span
+from veristream.source import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ Act = Happens | Silent | Terminates | Sends | Receives | Meets
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Move(Node):
     """A step; `conditions` and `captured` are evaluated in the state before it."""
 
     act: Act
@@ -75,7 +75,6 @@ class Move:
     checks: tuple[Expr, ...] = ()  # a run-time error if one is false
     # The path to each participant: the position of its branch in each enclosing composition.
     actors: tuple[tuple[int, ...], ...] = field(default=((),), compare=False)
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 def when(move: Move, condition: Expr) -> Move:

@@ -59,7 +59,7 @@ def _restricted(specification: syntax.Specification, names: Sequence[str]) -> sy
 def _main(specification: syntax.Specification) -> syntax.Ref:
     for definition in reversed(specification.definitions):
         if not definition.parameters:
-            return syntax.Ref(definition.name, (), definition.span)
+            return syntax.Ref(definition.name, span=definition.span)
     raise ModelError(
         "the model has no assertion and no process without parameters",
         specification.span,
@@ -100,7 +100,7 @@ def _variable(variable: syntax.Variable) -> Variable:
     if variable.low is not None or variable.high is not None:
         low = ir.INT.low if variable.low is None else variable.low
         type_ = ir.Type(low, ir.INT.high if variable.high is None else variable.high)
-    return Variable(variable.name, type_, variable.shape, variable.initial, variable.span)
+    return Variable(variable.name, type_, variable.shape, variable.initial, span=variable.span)
 
 
 def _with_properties(

@@ -31,7 +31,7 @@ class _Slots:
 
     def add(self, value: csp.Expr) -> csp.Expr:
         self.values.append(value)
-        return csp.Bound(slot_name(len(self.values) - 1), value.span)
+        return csp.Bound(slot_name(len(self.values) - 1), span=value.span)
 
     def of(self, name: str) -> csp.Expr:
         if name not in self.names:
@@ -70,7 +70,9 @@ def _canonical(term: Term, slots: _Slots) -> Term:
         case Running(branches=branches, endless=endless):
             shown = tuple(_canonical(branch, slots) for branch in _written(term, branches))
             more = None if endless is None else _canonical(endless, slots)
-            return replace(term, branches=shown, endless=more) if shown or more else csp.Skip(term.span)
+            return (
+                replace(term, branches=shown, endless=more) if shown or more else csp.Skip(span=term.span)
+            )
         case csp.Parallel(branches=parts):
             done = tuple(cast("csp.Process", _canonical(part, slots)) for part in parts)
             return replace(term, branches=done)

@@ -91,12 +91,12 @@ class Steps:
             case csp.Stop():
                 return ()
             case csp.Skip():
-                return (Move(Terminates(), csp.Stop(term.span), span=term.span),)
+                return (Move(Terminates(), csp.Stop(span=term.span), span=term.span),)
             case Forked():
-                ends = (csp.Bound(end_name(term), term.span),)
-                return (Move(Terminates(), csp.Stop(term.span), ends, span=term.span),)
+                ends = (csp.Bound(end_name(term), span=term.span),)
+                return (Move(Terminates(), csp.Stop(span=term.span), ends, span=term.span),)
             case csp.Assert(condition=condition):
-                return (Move(Terminates(), csp.Stop(term.span), checks=(condition,), span=term.span),)
+                return (Move(Terminates(), csp.Stop(span=term.span), checks=(condition,), span=term.span),)
             case csp.Ref():
                 return self._of_ref(term)
             case csp.Prefix() | csp.Output() | csp.Input():
@@ -139,12 +139,12 @@ class Steps:
             if not isinstance(argument, csp.Number | csp.Bound):
                 name = f"{parameter.name}#{next(self._fresh)}"
                 captured.append((name, argument))
-                value = csp.Bound(name, argument.span)
+                value = csp.Bound(name, span=argument.span)
             values[parameter.name] = value
             if parameter.low is not None:
-                limits.append(csp.Binary("<=", csp.Number(parameter.low), argument, argument.span))
+                limits.append(csp.Binary("<=", csp.Number(parameter.low), argument, span=argument.span))
             if parameter.high is not None:
-                limits.append(csp.Binary("<=", argument, csp.Number(parameter.high), argument.span))
+                limits.append(csp.Binary("<=", argument, csp.Number(parameter.high), span=argument.span))
         for move in self._look_up(ref, instantiate(definition.body, values)):
             known = dict(captured)
             yield replace(
@@ -187,7 +187,7 @@ class Steps:
                 raise AssertionError
 
     def _of_conditional(self, term: csp.Conditional) -> Iterator[Move]:
-        negated = put_in(csp.Unary("!", term.condition, term.condition.span), {})
+        negated = put_in(csp.Unary("!", term.condition, span=term.condition.span), {})
         for condition, branch, word in (
             (term.condition, term.then, "if"),
             (negated, term.otherwise, "else"),
@@ -225,11 +225,13 @@ class Steps:
             if isinstance(move.act, Terminates):
                 yield move
             else:
-                yield replace(move, target=csp.Interrupt(cast("csp.Process", move.target), by, term.span))
+                yield replace(
+                    move, target=csp.Interrupt(cast("csp.Process", move.target), by, span=term.span)
+                )
         for move in self._of(by):
             if isinstance(move.act, Silent):
                 yield replace(
-                    move, target=csp.Interrupt(inner, cast("csp.Process", move.target), term.span)
+                    move, target=csp.Interrupt(inner, cast("csp.Process", move.target), span=term.span)
                 )
             else:
                 yield move
@@ -321,7 +323,7 @@ def meet(output: Move, entry: Move) -> Move | None:
     if sent.channel != taken.channel or len(sent.values) != len(taken.fields):
         return None
     conditions: list[csp.Expr] = [
-        put_in(csp.Binary("==", mine, theirs, mine.span), {})
+        put_in(csp.Binary("==", mine, theirs, span=mine.span), {})
         for mine, theirs in zip(sent.indices, taken.indices, strict=True)
     ]
     captured: list[tuple[str, csp.Expr]] = []
@@ -329,7 +331,7 @@ def meet(output: Move, entry: Move) -> Move | None:
         if isinstance(part, csp.Binder):
             captured.append((part.name, value))
         else:
-            conditions.append(put_in(csp.Binary("==", value, part, part.span), {}))
+            conditions.append(put_in(csp.Binary("==", value, part, span=part.span), {}))
     known = dict(captured)
     return Move(
         Meets(sent.channel, sent.indices, sent.values),
@@ -340,7 +342,7 @@ def meet(output: Move, entry: Move) -> Move | None:
         output.atomic or entry.atomic,
         (*output.checks, *entry.checks),
         (output.actors[0], entry.actors[0]),
-        output.span,
+        span=output.span,
     )
 
 
@@ -354,7 +356,7 @@ def _together(term: Running, name: Name, waiting: list[dict[Name, list[Move]]]) 
 def _terminations(term: Running, steps: list[list[Move]]) -> Iterator[Move]:
     ends = [[move for move in moves if isinstance(move.act, Terminates)] for moves in steps]
     for moves in product(*ends):
-        yield _joined(Terminates(), csp.Stop(term.span), moves)
+        yield _joined(Terminates(), csp.Stop(span=term.span), moves)
 
 
 def _joined(act: Act, target: Term, moves: tuple[Move, ...]) -> Move:
@@ -367,7 +369,7 @@ def _joined(act: Act, target: Term, moves: tuple[Move, ...]) -> Move:
         any(move.atomic for move in moves),
         tuple(check for move in moves for check in move.checks),
         tuple(move.actors[0] for move in moves),
-        moves[0].span,
+        span=moves[0].span,
     )
 
 
@@ -375,7 +377,7 @@ def _of_case(term: csp.Case) -> Iterator[Move]:
     before: tuple[csp.Expr, ...] = ()
     for condition, branch in term.branches:
         yield Move(Silent("case"), branch, (*before, condition), span=condition.span)
-        before += (put_in(csp.Unary("!", condition, condition.span), {}),)
+        before += (put_in(csp.Unary("!", condition, span=condition.span), {}),)
     yield Move(Silent("default"), term.default, before, span=term.span)
 
 

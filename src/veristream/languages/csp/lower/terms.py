@@ -16,7 +16,7 @@ from typing import cast
 from veristream.errors import ModelError
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.expressions import Values, put_in, put_in_program
-from veristream.source import NOWHERE, Span
+from veristream.source import Node, Span
 
 COPIES_MAX = 4
 """The maximum number of concurrent copies of `|||{..}@P`."""
@@ -28,7 +28,7 @@ Alphabet = frozenset[Name]
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Running(Node):
     """A parallel composition that has started; for `||`, with the alphabets fixed at its start.
 
     `origin` holds the initial branches, which give components their names. A `bag` is an interleaving that
@@ -42,15 +42,13 @@ class Running:
     origin: tuple[Term, ...] = field(compare=False, repr=False)
     bag: bool = False
     endless: Term | None = None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Forked:
+class Forked(Node):
     """A placeholder for a composition with branches that run as separate components."""
 
     number: int
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 Term = csp.Process | Running | Forked
@@ -248,18 +246,18 @@ def sequence(first: Term, second: csp.Process, span: Span) -> csp.Process:
     if isinstance(first, csp.Stop) or (
         isinstance(first, csp.Atomic) and isinstance(first.process, csp.Stop)
     ):
-        return csp.Stop(span)
-    return csp.Sequence(cast("csp.Process", first), second, span)
+        return csp.Stop(span=span)
+    return csp.Sequence(cast("csp.Process", first), second, span=span)
 
 
 def choice(kind: csp.ChoiceKind, branches: Iterable[csp.Process], span: Span) -> csp.Process:
     """Builds a choice; a general or external one drops branches that are Stop."""
     if kind == "internal":
-        return csp.Choice(kind, tuple(branches), span)
+        return csp.Choice(kind, tuple(branches), span=span)
     able = tuple(branch for branch in branches if not isinstance(branch, csp.Stop))
     if not able:
-        return csp.Stop(span)
-    return external(able, span) if kind == "external" else csp.Choice(kind, able, span)
+        return csp.Stop(span=span)
+    return external(able, span) if kind == "external" else csp.Choice(kind, able, span=span)
 
 
 def external(branches: Iterable[csp.Process], span: Span) -> csp.Process:
@@ -269,7 +267,7 @@ def external(branches: Iterable[csp.Process], span: Span) -> csp.Process:
         within = isinstance(branch, csp.Choice) and branch.kind == "external"
         flat += branch.branches if within and isinstance(branch, csp.Choice) else (branch,)
     flat = sorted(dict.fromkeys(flat), key=repr)
-    return flat[0] if len(flat) == 1 else csp.Choice("external", tuple(flat), span)
+    return flat[0] if len(flat) == 1 else csp.Choice("external", tuple(flat), span=span)
 
 
 def parallel(interleave: bool, branches: Iterable[csp.Process], span: Span) -> csp.Process:
@@ -283,19 +281,19 @@ def parallel(interleave: bool, branches: Iterable[csp.Process], span: Span) -> c
     if len(flat) > BRANCHES_MAX:
         hint = f"use at most {BRANCHES_MAX}"
         raise ModelError(f"{len(flat)} parallel branches are too many", span, hint)
-    return csp.Parallel(interleave, tuple(flat), span)
+    return csp.Parallel(interleave, tuple(flat), span=span)
 
 
 def atomic(term: Term, span: Span) -> csp.Process:
     """Builds `atomic{term}`, which is idempotent."""
-    return term if isinstance(term, csp.Atomic) else csp.Atomic(cast("csp.Process", term), span)
+    return term if isinstance(term, csp.Atomic) else csp.Atomic(cast("csp.Process", term), span=span)
 
 
 def hide(term: Term, events: tuple[csp.Events, ...], span: Span) -> csp.Process:
     """Builds the term with events hidden; nested hidings merge."""
     if isinstance(term, csp.Hide):
-        return csp.Hide(term.process, tuple(dict.fromkeys(term.events + events)), span)
-    return csp.Hide(cast("csp.Process", term), events, span)
+        return csp.Hide(term.process, tuple(dict.fromkeys(term.events + events)), span=span)
+    return csp.Hide(cast("csp.Process", term), events, span=span)
 
 
 # --- Running compositions ---------------------------------------------------------------------------
@@ -305,7 +303,7 @@ def begin(term: csp.Parallel | csp.Copies, alphabets: tuple[Alphabet, ...], *, c
     """Returns the composition in its initial state; without `counted`, no bag is formed."""
     if isinstance(term, csp.Copies):
         if counted:
-            return Running(True, (), (), (term.body,), True, term.body, term.span)
+            return Running(True, (), (), (term.body,), True, term.body, span=term.span)
         branches: tuple[csp.Process, ...] = (term.body,) * COPIES_MAX
         return Running(True, branches, (), branches, span=term.span)
     alike = counted and term.interleave and len(set(term.branches)) < len(term.branches)

@@ -179,7 +179,7 @@ def _channels(scope: Scope, node: Node) -> None:
         raise scope.error(written, "the capacity of a channel must be at least 0", hint)
     for part in parts:
         name, shape = token(part, 0), _shape(scope, child(part, 1))
-        scope.names.channels[str(name)] = Channel(str(name), capacity, shape, scope.span(name))
+        scope.names.channels[str(name)] = Channel(str(name), capacity, shape, span=scope.span(name))
 
 
 def _shape(scope: Scope, node: Node) -> tuple[int, ...]:
@@ -218,7 +218,7 @@ def _variable(scope: Scope, node: Node) -> Variable:
             place = written if written is not None else name
             hint = "choose an initial value within the range"
             raise scope.error(place, f"the initial value {value} of `{name}` is outside its range", hint)
-    return Variable(str(name), shape, initial, low, high, boolean, scope.span(name))
+    return Variable(str(name), shape, initial, low, high, boolean, span=scope.span(name))
 
 
 def _record(scope: Scope, node: Node) -> tuple[tuple[int, ...], bool]:

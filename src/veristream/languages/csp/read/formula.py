@@ -69,7 +69,7 @@ class _Reader:
         while (word := self.peek()) in operators:
             self.position += 1
             right = read()
-            left = csp.TemporalBinary(operators[word], left, right, self._join(left.span, right.span))
+            left = csp.TemporalBinary(operators[word], left, right, span=self._join(left.span, right.span))
         return left
 
     def single(self) -> csp.Formula:
@@ -78,7 +78,7 @@ class _Reader:
         if word in _BEFORE:
             self.position += 1
             operand = self.single()
-            return csp.TemporalUnary(_BEFORE[word], operand, self.span(start))
+            return csp.TemporalUnary(_BEFORE[word], operand, span=self.span(start))
         if word == "(":
             self.position += 1
             inner = self.connected()
@@ -96,7 +96,7 @@ class _Reader:
         word, start = self.peek(), self.position
         self.position += 1
         if word in {"true", "false"}:
-            return csp.Holds(csp.Number(int(word == "true"), self.span(start)), self.span(start))
+            return csp.Holds(csp.Number(int(word == "true"), span=self.span(start)), span=self.span(start))
         if word.startswith('"'):
             return self._quoted(word, start)
         if word == "tau":
@@ -133,14 +133,14 @@ class _Reader:
         names, span = self.scope.names, self.span(start)
         follows = self.peek() in {".", "?"}
         if name in names.constants and not follows:
-            return csp.Holds(csp.Number(names.constants[name].value, span), span)
+            return csp.Holds(csp.Number(names.constants[name].value, span=span), span=span)
         if name not in names.defines:
             return None
         if follows:
             raise self.error_here(
                 f"`{name}` is a condition, not an event", "rename the condition or the event"
             )
-        return csp.Holds(expand_value(self.scope, names.defines[name], (), span), span)
+        return csp.Holds(expand_value(self.scope, names.defines[name], (), span), span=span)
 
     def _indices(self, name: str) -> str:
         """Parses the indices `[1][2]` of a channel; returns them as PAT prints them."""
@@ -220,7 +220,7 @@ class _Reader:
         if sign in {"!", "?"} and channel is None:
             raise ModelError(f"there is no channel `{name}`", span, f"write an event as `{name}.1`")
         kept = sign if channel is not None and channel.capacity > 0 and sign in {"!", "?"} else ""
-        return csp.Occurs(shown, arguments, cast(Literal["", "!", "?"], kept), span)
+        return csp.Occurs(shown, arguments, cast(Literal["", "!", "?"], kept), span=span)
 
     def peek(self) -> str:
         """Returns the next token without consuming it, or an empty string at the end."""

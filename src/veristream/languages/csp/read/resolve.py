@@ -49,7 +49,7 @@ def resolve(source: Source, pieces: list[Piece], constants: Mapping[str, int]) -
         tuple(names.channels.values()),
         definitions,
         assertions,
-        Span(source, 0, len(source.text)),
+        span=Span(source, 0, len(source.text)),
     )
 
 
@@ -81,7 +81,7 @@ def _definition(scope: Scope, node: Node, alphabets: dict[str, Piece]) -> csp.De
     if name in alphabets:
         piece = alphabets[name]
         alphabet = _alphabet(Scope(scope.names, piece.source, inner.bound), child(piece.node, 1))
-    return csp.Definition(name, parameters, body, alphabet, scope.span(token(node, 0)))
+    return csp.Definition(name, parameters, body, alphabet, span=scope.span(token(node, 0)))
 
 
 def _parameters(scope: Scope, nodes: list[Node]) -> list[csp.Parameter]:
@@ -92,7 +92,7 @@ def _parameters(scope: Scope, nodes: list[Node]) -> list[csp.Parameter]:
         if any(str(name) == other.name for other in found):
             raise scope.error(name, f"duplicate parameter `{name}`", "rename one of them")
         low, high = range_of(scope, optional(node, 1))
-        found.append(csp.Parameter(str(name), low, high, scope.span(name)))
+        found.append(csp.Parameter(str(name), low, high, span=scope.span(name)))
     return found
 
 
@@ -111,7 +111,7 @@ def _assertion(scope: Scope, node: Node) -> csp.Assertion:
     ref = resolve_ref(scope, process)
     if any(uses_globals(argument) for argument in ref.arguments):
         raise scope.error(process, "the arguments of an asserted process must be constants")
-    return csp.Assertion(ref, _claim(scope, claim), blank(written), span)
+    return csp.Assertion(ref, _claim(scope, claim), blank(written), span=span)
 
 
 def _claim(scope: Scope, node: Node) -> csp.Claim:

@@ -39,7 +39,7 @@ def resolve_expr(scope: Scope, node: Node) -> csp.Expr:
     """Returns the expression of a parse tree, with constant subexpressions folded."""
     match node.data:
         case "number":
-            return csp.Number(_number(token(node, 0)), scope.span(node))
+            return csp.Number(_number(token(node, 0)), span=scope.span(node))
         case "name":
             return _name(scope, node, str(token(node, 0)))
         case "element_of":
@@ -152,8 +152,8 @@ def combine(op: csp.BinaryOp, left: csp.Expr, right: csp.Expr, span: Span) -> cs
     if isinstance(left, csp.Number) and isinstance(right, csp.Number):
         value = apply_binary(op, left.value, right.value)
         if value is not None:
-            return csp.Number(value, span)
-    return csp.Binary(op, left, right, span)
+            return csp.Number(value, span=span)
+    return csp.Binary(op, left, right, span=span)
 
 
 def _number(written: Token) -> int:
@@ -171,18 +171,18 @@ def _name(scope: Scope, node: Node, name: str) -> csp.Expr:
     if name in scope.arrays:
         raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
     if name in scope.local:
-        return csp.Bound(scope.local[name], span)
+        return csp.Bound(scope.local[name], span=span)
     if name in scope.bound:
         value = scope.bound[name]
-        return csp.Bound(value.name, span) if isinstance(value, csp.Bound) else value
+        return csp.Bound(value.name, span=span) if isinstance(value, csp.Bound) else value
     if name in names.constants:
-        return csp.Number(names.constants[name].value, span)
+        return csp.Number(names.constants[name].value, span=span)
     if name in names.defines:
         return expand_value(scope, names.defines[name], (), span)
     if name in names.variables:
         if names.variables[name].shape:
             raise scope.error(node, f"`{name}` is an array", f"read an element: `{name}[0]`")
-        return csp.Global(name, (), span)
+        return csp.Global(name, span=span)
     raise unknown(scope, node, name)
 
 
@@ -206,7 +206,7 @@ def global_element(scope: Scope, node: Node) -> csp.Global:
         raise scope.error(node, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
     if len(indices) not in {1, len(shape)}:
         raise scope.error(node, f"`{name}` takes {len(shape)} indices, not {len(indices)}")
-    return csp.Global(name, indices, scope.span(node))
+    return csp.Global(name, indices, span=scope.span(node))
 
 
 def _row(scope: Scope, node: Node) -> csp.Expr:
@@ -246,9 +246,9 @@ def _prefixed(scope: Scope, prefixes: list[Token], node: Node) -> csp.Expr:
             continue
         op, span = cast(csp.UnaryOp, str(prefix)), Span(scope.source, scope.span(prefix).start, end)
         if isinstance(operand, csp.Number):
-            operand = csp.Number(apply_unary(op, operand.value), span)
+            operand = csp.Number(apply_unary(op, operand.value), span=span)
         else:
-            operand = csp.Unary(op, operand, span)
+            operand = csp.Unary(op, operand, span=span)
     return operand
 
 
@@ -262,7 +262,7 @@ def _indexed(scope: Scope, node: Node) -> csp.Expr:
         bound = {index.name: csp.Number(value) for index, value in zip(indices, chosen, strict=True)}
         case = resolve_expr(replace(scope, bound={**scope.bound, **bound}), child(node, 2))
         result = case if result is None else combine(op, result, case, scope.span(node))
-    return csp.Number(int(op == "&&"), scope.span(node)) if result is None else result
+    return csp.Number(int(op == "&&"), span=scope.span(node)) if result is None else result
 
 
 def _values(scope: Scope, node: Node, domain: csp.Domain) -> list[int]:
@@ -323,7 +323,7 @@ def _query(scope: Scope, node: Node, op: csp.QueryOp) -> csp.Expr:
             node, f"`{token(node, 1)}` takes one channel", f"write `call({token(node, 1)}, c)`"
         )
     name, indices = resolve_channel(scope, token(arguments[0], 0), arguments[0])
-    return csp.Query(op, name, indices, scope.span(node))
+    return csp.Query(op, name, indices, span=scope.span(node))
 
 
 def resolve_channel(scope: Scope, name: Token, place: Branch) -> tuple[str, tuple[csp.Expr, ...]]:

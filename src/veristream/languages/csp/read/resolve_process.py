@@ -44,7 +44,7 @@ def resolve_process(scope: Scope, node: Node) -> csp.Process:
         case "replicated":
             indices = resolve_indices(scope, child(node, 1))
             body = resolve_process(scope.binding(*(index.name for index in indices)), child(node, 2))
-            return csp.Replicated(_REPLICATED[token(node, 0).type], indices, body, scope.span(node))
+            return csp.Replicated(_REPLICATED[token(node, 0).type], indices, body, span=scope.span(node))
         case "copies":
             return _copies(scope, node)
         case _:
@@ -66,7 +66,7 @@ def resolve_ref(scope: Scope, node: Node) -> csp.Ref:
         plural = "argument" if processes[name] == 1 else "arguments"
         message = f"`{name}` takes {processes[name]} {plural}, not {len(values)}"
         raise scope.error(node, message, "pass one value for each parameter of its definition")
-    return csp.Ref(name, values, scope.span(node))
+    return csp.Ref(name, values, span=scope.span(node))
 
 
 def resolve_events(scope: Scope, node: Node) -> tuple[csp.Events, ...]:
@@ -88,7 +88,7 @@ def _event(scope: Scope, node: Node) -> csp.Event:
             node, "`tau` takes no arguments and cannot be in a set of events", "give the event a name"
         )
     arguments = tuple(resolve_expr(scope, part) for part in children(node))
-    return csp.Event(str(token(node, 0)), arguments, scope.span(node))
+    return csp.Event(str(token(node, 0)), arguments, span=scope.span(node))
 
 
 def _copies(scope: Scope, node: Node) -> csp.Process:
@@ -100,7 +100,7 @@ def _copies(scope: Scope, node: Node) -> csp.Process:
             raise scope.error(
                 written, "the number of copies must be a non-negative constant", "use `#define N 3;`"
             )
-    return csp.Copies(count, resolve_process(scope, child(node, 2)), scope.span(node))
+    return csp.Copies(count, resolve_process(scope, child(node, 2)), span=scope.span(node))
 
 
 def _row(scope: Scope, parts: list[Branch]) -> csp.Process:
@@ -116,14 +116,14 @@ def _row(scope: Scope, parts: list[Branch]) -> csp.Process:
 def _join(kind: str, branches: tuple[csp.Process, ...], span: Span) -> csp.Process:
     match kind:
         case "BAR3" | "BAR2":
-            return csp.Parallel(kind == "BAR3", branches, span)
+            return csp.Parallel(kind == "BAR3", branches, span=span)
         case "INTERRUPT":
             process = branches[0]
             for by in branches[1:]:
-                process = csp.Interrupt(process, by, span)
+                process = csp.Interrupt(process, by, span=span)
             return process
         case _:
-            return csp.Choice(_CHOICES[kind], branches, span)
+            return csp.Choice(_CHOICES[kind], branches, span=span)
 
 
 def _hidden(scope: Scope, parts: list[Branch]) -> csp.Process:
@@ -136,10 +136,10 @@ def _hidden(scope: Scope, parts: list[Branch]) -> csp.Process:
     process: csp.Process | None = None
     for group in _split(sequence, "SEMI"):
         part = resolve_process(scope, cast(Node, group[0]))
-        process = part if process is None else csp.Sequence(process, part, _span(scope, sequence))
+        process = part if process is None else csp.Sequence(process, part, span=_span(scope, sequence))
     assert process is not None
     for hide in hides:
-        process = csp.Hide(process, resolve_events(scope, child(hide, 0)), _span(scope, parts))
+        process = csp.Hide(process, resolve_events(scope, child(hide, 0)), span=_span(scope, parts))
     return process
 
 
@@ -166,7 +166,7 @@ def _term(scope: Scope, node: Node) -> csp.Process:
     process = _atom(scope, node)
     for heads in reversed(chain):
         led = tuple(replace(head, then=process) for head in heads)
-        process = led[0] if len(led) == 1 else csp.Choice("general", led, led[0].span)
+        process = led[0] if len(led) == 1 else csp.Choice("general", led, span=led[0].span)
     return process
 
 
@@ -178,13 +178,17 @@ def _heads(scope: Scope, node: Node) -> tuple[tuple[Head, ...], Scope, Node]:
         case "prefix":
             event, block = child(node, 0), optional(node, 1)
             program = resolve_program(scope, block)
-            return (csp.Prefix(_performed(scope, event), program, nothing, span),), scope, last
+            return (csp.Prefix(_performed(scope, event), program, nothing, span=span),), scope, last
         case "silent":
-            return (csp.Prefix(None, resolve_program(scope, child(node, 0)), nothing, span),), scope, last
+            return (
+                (csp.Prefix(None, resolve_program(scope, child(node, 0)), nothing, span=span),),
+                scope,
+                last,
+            )
         case "choice_of_events":
             events = children(node)[:-1]
             heads = tuple(
-                csp.Prefix(_listed(scope, event), None, nothing, scope.span(event)) for event in events
+                csp.Prefix(_listed(scope, event), None, nothing, span=scope.span(event)) for event in events
             )
             return heads, scope, last
         case "output":
@@ -219,7 +223,7 @@ def _output(scope: Scope, node: Node, then: csp.Process) -> csp.Output:
     if written and isinstance(written[0].children[0], Token) and written[0].children[0].type == "NOT":
         raise scope.error(written[0], "`!!` is ambiguous", "to send a negation write `c!(!x)`")
     values = tuple(resolve_expr(scope, value) for value in written)
-    return csp.Output(*channel, values, resolve_program(scope, block), then, scope.span(node))
+    return csp.Output(*channel, values, resolve_program(scope, block), then, span=scope.span(node))
 
 
 def _channel_of(scope: Scope, node: Node) -> tuple[str, tuple[csp.Expr, ...]]:
@@ -242,11 +246,11 @@ def _input(scope: Scope, node: Node, then: csp.Process) -> tuple[csp.Input, Scop
             hint = f"give the second field another name and compare: `?[{name} == y]{name}.y`"
             raise scope.error(part, f"this input binds `{name}` twice", hint)
         bound.append(name)
-        fields.append(csp.Binder(name, scope.span(part)))
+        fields.append(csp.Binder(name, span=scope.span(part)))
     inner = scope.binding(*bound)
     condition = resolve_expr(inner, child(guard, 0)) if guard is not None else None
     program = resolve_program(inner, block)
-    return csp.Input(*channel, tuple(fields), condition, program, then, scope.span(node)), inner
+    return csp.Input(*channel, tuple(fields), condition, program, then, span=scope.span(node)), inner
 
 
 def _binds(scope: Scope, node: Node) -> str | None:
@@ -262,21 +266,21 @@ def _atom(scope: Scope, node: Node) -> csp.Process:
     span = scope.span(node)
     match node.data:
         case "skip":
-            return csp.Skip(span)
+            return csp.Skip(span=span)
         case "stop":
-            return csp.Stop(span)
+            return csp.Stop(span=span)
         case "reference":
             return resolve_ref(scope, node)
         case "group":
             return resolve_process(scope, child(node, 0))
         case "guard":
             return csp.Guard(
-                resolve_expr(scope, child(node, 0)), resolve_process(scope, child(node, 1)), span
+                resolve_expr(scope, child(node, 0)), resolve_process(scope, child(node, 1)), span=span
             )
         case "atomic":
-            return csp.Atomic(resolve_process(scope, child(node, 1)), span)
+            return csp.Atomic(resolve_process(scope, child(node, 1)), span=span)
         case "assertion_term":
-            return csp.Assert(resolve_expr(scope, child(node, 1)), span)
+            return csp.Assert(resolve_expr(scope, child(node, 1)), span=span)
         case "case":
             return _case(scope, node)
         case "if_process" | "ifa_process" | "ifb_process":
@@ -301,9 +305,11 @@ def _conditional(scope: Scope, node: Node) -> csp.Process:
     condition, then, *rest = children(node)
     test, span = resolve_expr(scope, condition), scope.span(node)
     if node.data == "ifb_process":
-        return csp.Guard(test, resolve_process(scope, then), span)
+        return csp.Guard(test, resolve_process(scope, then), span=span)
     otherwise = resolve_process(scope, rest[0]) if rest else csp.Skip()
-    return csp.Conditional(test, resolve_process(scope, then), otherwise, node.data == "ifa_process", span)
+    return csp.Conditional(
+        test, resolve_process(scope, then), otherwise, node.data == "ifa_process", span=span
+    )
 
 
 def _case(scope: Scope, node: Node) -> csp.Process:
@@ -314,4 +320,4 @@ def _case(scope: Scope, node: Node) -> csp.Process:
             default = resolve_process(scope, child(part, 0))
         else:
             branches.append((resolve_expr(scope, child(part, 0)), resolve_process(scope, child(part, 1))))
-    return csp.Case(tuple(branches), default, scope.span(node))
+    return csp.Case(tuple(branches), default, span=scope.span(node))

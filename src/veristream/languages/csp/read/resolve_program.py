@@ -75,11 +75,11 @@ def _statement(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
             condition, then, *rest = children(node)
             otherwise = _statement(scope, rest[0])[0] if rest else ()
             test = resolve_expr(scope, condition)
-            return (csp.If(test, _statement(scope, then)[0], otherwise, scope.span(node)),), scope
+            return (csp.If(test, _statement(scope, then)[0], otherwise, span=scope.span(node)),), scope
         case "while":
             condition, body = children(node)
             test = resolve_expr(scope, condition)
-            return (csp.While(test, _statement(scope, body)[0], scope.span(node)),), scope
+            return (csp.While(test, _statement(scope, body)[0], span=scope.span(node)),), scope
         case "step":
             return (_step(scope, node),), scope
         case _:
@@ -117,9 +117,10 @@ def _copy(scope: Scope, node: Node, target: str, value: str) -> csp.Program:
         message = f"`{target}` has {sizes[0]} elements and `{value}` has {sizes[1]}"
         raise scope.error(node, message, "only arrays of the same size can be assigned")
     span = scope.span(node)
-    places = [(csp.Number(place, span),) for place in range(sizes[0])]
+    places = [(csp.Number(place, span=span),) for place in range(sizes[0])]
     return tuple(
-        csp.Assign(csp.Global(target, at, span), csp.Global(value, at, span), span=span) for at in places
+        csp.Assign(csp.Global(target, at, span=span), csp.Global(value, at, span=span), span=span)
+        for at in places
     )
 
 
@@ -161,12 +162,12 @@ def _assign(scope: Scope, target: Node, value: csp.Expr, span: Span) -> csp.Assi
     if name in scope.local:
         if target.data == "element_of":
             raise scope.error(target, f"`{name}` is not an array", f"declare it as one: `var {name}[3];`")
-        return csp.Assign(csp.Bound(scope.local[name], scope.span(target)), value, span=span)
+        return csp.Assign(csp.Bound(scope.local[name], span=scope.span(target)), value, span=span)
     if target.data == "element_of":
         return csp.Assign(global_element(scope, target), value, span=span)
     if scope.names.variables[name].shape:
         raise scope.error(target, f"`{name}` is an array", f"assign an element: `{name}[0] = ...`")
-    return csp.Assign(csp.Global(name, (), scope.span(target)), value, span=span)
+    return csp.Assign(csp.Global(name, span=scope.span(target)), value, span=span)
 
 
 def _check_assignable(scope: Scope, written: Token, name: str) -> None:
@@ -201,7 +202,7 @@ def _assign_local_element(scope: Scope, target: Node, value: csp.Expr, span: Spa
     flat = indices[0]
     for index, size in zip(indices[1:], shape[1:], strict=False):
         flat = combine("+", combine("*", flat, csp.Number(size), index.span), index, index.span)
-    return csp.Assign(csp.Bound(scope.local[name], scope.span(target)), value, flat, span)
+    return csp.Assign(csp.Bound(scope.local[name], span=scope.span(target)), value, flat, span=span)
 
 
 def _local(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
@@ -222,10 +223,12 @@ def _local(scope: Scope, node: Node) -> tuple[csp.Program, Scope]:
         hint = f"declare `var {name}[n];` and assign its elements"
         raise scope.error(initial, "a local array cannot have an initial value", hint)
     if not shape:
-        value = csp.Number(0, scope.span(written)) if initial is None else resolve_expr(scope, initial)
+        value = csp.Number(0, span=scope.span(written)) if initial is None else resolve_expr(scope, initial)
         return (csp.Declare(unique, value, span=scope.span(node)),), after
     if initial is not None or min(shape) < 1:
         message = f"the local array `{name}` needs a size of at least 1 and no initial value"
         raise scope.error(node, message)
     after = replace(after, arrays={**scope.arrays, name: shape})
-    return (csp.Declare(unique, csp.Number(0, scope.span(written)), prod(shape), scope.span(node)),), after
+    return (
+        csp.Declare(unique, csp.Number(0, span=scope.span(written)), prod(shape), span=scope.span(node)),
+    ), after

@@ -87,7 +87,7 @@ def _value(expr: syntax.Expression, reader: Reader) -> ir.Expr:
         return reader.value(expr)
     place = reader.place(expr)
     assert isinstance(place, Ref)
-    return ir.ClockValue(access.clock(place, expr.span), expr.span)
+    return ir.ClockValue(access.clock(place, expr.span), span=expr.span)
 
 
 def _goal(query: syntax.ExtremeQuery) -> str:

@@ -237,7 +237,7 @@ def _dimension(size: syntax.Expression | syntax.Type, scope: Scope) -> Dimension
         if isinstance(entity, TypeName):
             size = syntax.NamedType(size.name, span=size.span)
         else:
-            size = syntax.Name(size.name, size.span)
+            size = syntax.Name(size.name, span=size.span)
     match size:
         case syntax.NamedType() | syntax.IntType() | syntax.ScalarType() | syntax.PlainType():
             values = bounded(size, scope)

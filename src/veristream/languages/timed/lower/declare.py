@@ -107,9 +107,9 @@ def _declare_variable(
         match leaf.type:
             case Range() as numbers:
                 begin = _padded(leaf, values[leaf.path], shape, ref.padded)
-                variables.append(net.Variable(full, numbers, shape, begin, variable.span))
+                variables.append(net.Variable(full, numbers, shape, begin, span=variable.span))
             case Clock():
-                model.clocks.append(net.Clock(full, shape, variable.span))
+                model.clocks.append(net.Clock(full, shape, span=variable.span))
             case Channel(urgent=urgent, broadcast=broadcast):
                 kind = net.ChannelKind.BROADCAST if broadcast else net.ChannelKind.RENDEZVOUS
                 model.channels.append(

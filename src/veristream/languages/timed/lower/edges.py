@@ -79,7 +79,7 @@ class ComponentWriter:
             entity = self.instance.bound[one.name]
             if isinstance(entity, Fixed) and not one.constant and one.name in changing:
                 name = self.scope.owner + one.name
-                self.variables.append(net.Variable(name, entity.type, (), (entity.value,), one.span))
+                self.variables.append(net.Variable(name, entity.type, (), (entity.value,), span=one.span))
                 entity = stored(name, entity.type)
             self.scope.declare(one.name, entity, one.span)
 
@@ -137,7 +137,7 @@ class ComponentWriter:
             type_ = bounded(one.type, scope)
             name = names.fresh(one.name)
             scope.declare(one.name, Ref(name, type_, Home.LOCAL, writable=False), one.span)
-            selects.append(net.Select(name, type_.low, type_.high, one.span))
+            selects.append(net.Select(name, type_.low, type_.high, span=one.span))
         reader = ExpressionReader(self.model, scope, names)
         listens = edge.sync is not None and edge.sync.direction == "?" and edge.guard is not None
         if selects and listens and edge.sync and edge.guard and mentions_clock(edge.guard, scope):

@@ -103,7 +103,7 @@ def _enabled(edge: net.Edge, indices: tuple[ir.Expr, ...]) -> ir.Expr:
     same = [_equal(one, other) for one, other in zip(_indices(edge), indices, strict=True)]
     condition = conjunction([*same, ir.TRUE if edge.guard is None else edge.guard])
     for select in reversed(edge.select):
-        condition = ir.Fold("any", select.name, select.low, select.high, condition, select.span)
+        condition = ir.Fold("any", select.name, select.low, select.high, condition, span=select.span)
     return condition
 
 
@@ -112,4 +112,4 @@ def _equal(one: ir.Expr, other: ir.Expr) -> ir.Expr:
         return ir.TRUE
     if isinstance(one, ir.Const) and isinstance(other, ir.Const):
         return ir.FALSE
-    return ir.Binary("==", one, other, one.span)
+    return ir.Binary("==", one, other, span=one.span)

@@ -19,16 +19,16 @@ def write_table(name: str, table: Table, span: Span) -> net.Function:
     """Returns a function from the constant's indices to its value."""
     dimensions = table.leaf.dimensions
     parameters = tuple(
-        net.Parameter(f"i{number}", ir.INT, span) for number in range(1, len(dimensions) + 1)
+        net.Parameter(f"i{number}", ir.INT, span=span) for number in range(1, len(dimensions) + 1)
     )
     checks = tuple(
-        ir.Check(_within(ir.Local(one.name), dimension), f"an index of {name} is out of bounds", span)
+        ir.Check(_within(ir.Local(one.name), dimension), f"an index of {name} is out of bounds", span=span)
         for one, dimension in zip(parameters, dimensions, strict=True)
     )
     result = Range(min(table.values), max(table.values))
     names = tuple(one.name for one in parameters)
     return net.Function(
-        name, parameters, result, (*checks, *_choose(table.values, names, dimensions)), span
+        name, parameters, result, (*checks, *_choose(table.values, names, dimensions)), span=span
     )
 
 

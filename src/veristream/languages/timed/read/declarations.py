@@ -56,7 +56,7 @@ def _read_variables(scope: Scope, node: Node) -> Iterator[syntax.Variable]:
         value = None if initial is None else _read_initial(scope, initial)
         scope.types.discard(name)
         span = scope.span(part)
-        yield syntax.Variable(name, kind, shape, value, "const" in prefixes, "meta" in prefixes, span)
+        yield syntax.Variable(name, kind, shape, value, "const" in prefixes, "meta" in prefixes, span=span)
 
 
 def _read_old_constants(scope: Scope, node: Node) -> Iterator[syntax.Variable]:
@@ -77,14 +77,14 @@ def _read_initial(scope: Scope, node: Node) -> syntax.Initial:
     for item in children(node):
         name = maybe(item, 0)
         items.append((None if name is None else str(name), _read_initial(scope, child(item, 1))))
-    return syntax.InitialList(tuple(items), scope.span(node))
+    return syntax.InitialList(tuple(items), span=scope.span(node))
 
 
 def _read_types(scope: Scope, node: Node) -> Iterator[syntax.TypeDefinition]:
     kind, _ = read_prefixed(scope, child(node, 0))  # `const` and `meta` do not affect the values of a type
     for part in children(node)[1:]:
         name = str(token(part, 0))
-        yield syntax.TypeDefinition(name, kind, read_shape(scope, child(part, 1)), scope.span(part))
+        yield syntax.TypeDefinition(name, kind, read_shape(scope, child(part, 1)), span=scope.span(part))
         scope.types.add(name)
 
 
@@ -96,16 +96,16 @@ def _read_priority(scope: Scope, node: Node) -> syntax.ChannelPriority:
             if isinstance(part, Tree):
                 channels.append(read_channel(scope, part))
             else:
-                channels.append(syntax.Name("default", scope.span(part)))
+                channels.append(syntax.Name("default", span=scope.span(part)))
         levels.append(tuple(channels))
-    return syntax.ChannelPriority(tuple(levels), scope.span(node))
+    return syntax.ChannelPriority(tuple(levels), span=scope.span(node))
 
 
 def _read_function(scope: Scope, node: Node) -> syntax.Function:
     result, inner = read_type(scope, child(node, 0)), scope.inner()
     parameters = read_parameters(inner, optional(node, 2))
     body = _read_block(inner, child(node, 3))
-    return syntax.Function(str(token(node, 1)), result, parameters, body, scope.span(token(node, 1)))
+    return syntax.Function(str(token(node, 1)), result, parameters, body, span=scope.span(token(node, 1)))
 
 
 def read_parameters(scope: Scope, node: Node | None) -> tuple[syntax.Parameter, ...]:
@@ -136,7 +136,7 @@ def _read_parameter(
             name, shape = str(token(node, 2)), read_shape(scope, child(node, 3))
             constant = "const" in prefixes
             reference = maybe(node, 1) is not None or (old and not constant)
-            return syntax.Parameter(name, kind, shape, reference, constant, span)
+            return syntax.Parameter(name, kind, shape, reference, constant, span=span)
         case "old_parameter":
             kind, reference, constant = syntax.IntType(span=span), False, True
         case _ if not before:
@@ -145,7 +145,7 @@ def _read_parameter(
         case _:
             kind, reference, constant = before[0].type, before[0].reference, before[0].constant
     shape = read_shape(scope, child(node, 1))
-    return syntax.Parameter(str(token(node, 0)), kind, shape, reference, constant, span)
+    return syntax.Parameter(str(token(node, 0)), kind, shape, reference, constant, span=span)
 
 
 # --- Statements
@@ -162,7 +162,7 @@ def _read_block(scope: Scope, node: Node) -> syntax.Block:
             raise ModelError("declarations must precede statements", scope.span(part), hint)
         else:
             declarations += _read_locals(scope, part)
-    return syntax.Block(tuple(declarations), tuple(statements), scope.span(node))
+    return syntax.Block(tuple(declarations), tuple(statements), span=scope.span(node))
 
 
 def _read_statement(scope: Scope, node: Node) -> syntax.Statement:
@@ -171,18 +171,18 @@ def _read_statement(scope: Scope, node: Node) -> syntax.Statement:
         case "block":
             return _read_block(scope.inner(), node)
         case "evaluate":
-            return syntax.Evaluate(read_expression(scope, child(node, 0)), span)
+            return syntax.Evaluate(read_expression(scope, child(node, 0)), span=span)
         case "for":
             return syntax.For(
                 read_expressions(scope, optional(node, 0)),
                 maybe_expression(scope, optional(node, 1)),
                 read_expressions(scope, optional(node, 2)),
                 _read_statement(scope, child(node, 3)),
-                span,
+                span=span,
             )
         case "foreach":
             name, kind = str(token(node, 0)), read_type(scope, child(node, 1))
-            return syntax.ForEach(name, kind, _read_statement(scope, child(node, 2)), span)
+            return syntax.ForEach(name, kind, _read_statement(scope, child(node, 2)), span=span)
         case "while":
             condition = child(node, 0)
             return syntax.While(
@@ -194,8 +194,8 @@ def _read_statement(scope: Scope, node: Node) -> syntax.Statement:
         case "if":
             branches = [_read_statement(scope, part) for part in children(node)[1:]]
             otherwise = branches[1] if len(branches) > 1 else None
-            return syntax.If(read_expression(scope, child(node, 0)), branches[0], otherwise, span)
+            return syntax.If(read_expression(scope, child(node, 0)), branches[0], otherwise, span=span)
         case "return":
-            return syntax.Return(maybe_expression(scope, optional(node, 0)), span)
+            return syntax.Return(maybe_expression(scope, optional(node, 0)), span=span)
         case _:
-            return syntax.Nothing(span)
+            return syntax.Nothing(span=span)

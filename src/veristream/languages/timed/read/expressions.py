@@ -83,7 +83,7 @@ def conjunction(parts: Sequence[syntax.Expression]) -> syntax.Expression | None:
         return None
     whole = parts[0]
     for part in parts[1:]:
-        whole = syntax.Binary("and", whole, part, join(whole.span, part.span))
+        whole = syntax.Binary("and", whole, part, span=join(whole.span, part.span))
     return whole
 
 
@@ -115,10 +115,10 @@ class _Row:
         if isinstance(item, Token):
             value = self.assignment()
             op = cast("syntax.AssignOp", _SPELLING.get(item, str(item)))
-            return syntax.Assignment(op, left, value, join(left.span, value.span))
+            return syntax.Assignment(op, left, value, span=join(left.span, value.span))
         then = read_expression(self._scope, child(item, 1))
         otherwise = self.assignment()
-        return syntax.Ternary(left, then, otherwise, join(left.span, otherwise.span))
+        return syntax.Ternary(left, then, otherwise, span=join(left.span, otherwise.span))
 
     def _binary(self, level: int) -> syntax.Expression:
         """Reads binary operators that bind at least as tightly as `level`."""
@@ -145,14 +145,14 @@ class _Row:
             operand = self._unary()
             span = join(self._scope.span(item), operand.span)
             if item.type == "STEP":
-                return syntax.Increment("++" if item == "++" else "--", operand, True, span)
-            return syntax.Unary(cast("syntax.UnaryOp", _SPELLING.get(item, str(item))), operand, span)
+                return syntax.Increment("++" if item == "++" else "--", operand, True, span=span)
+            return syntax.Unary(cast("syntax.UnaryOp", _SPELLING.get(item, str(item))), operand, span=span)
         if item.data == "quantifier":
             op = cast("syntax.QuantifierOp", str(token(item, 0)))
             kind = read_type(self._scope, child(item, 2))
             body = self.assignment()
             span = join(self._scope.span(item), body.span)
-            return syntax.Quantified(op, str(token(item, 1)), kind, body, span)
+            return syntax.Quantified(op, str(token(item, 1)), kind, body, span=span)
         return _read_operand(self._scope, item)
 
     def _next(self) -> Branch:
@@ -163,9 +163,9 @@ class _Row:
 def _combine(op: str, left: syntax.Expression, right: syntax.Expression) -> syntax.Expression:
     span = join(left.span, right.span)
     if op == "xor":  # exactly one is true; any number except 0 is
-        negated = (syntax.Unary("not", left, left.span), syntax.Unary("not", right, right.span))
-        return syntax.Binary("!=", *negated, span)
-    return syntax.Binary(cast("syntax.BinaryOp", op), left, right, span)
+        negated = (syntax.Unary("not", left, span=left.span), syntax.Unary("not", right, span=right.span))
+        return syntax.Binary("!=", *negated, span=span)
+    return syntax.Binary(cast("syntax.BinaryOp", op), left, right, span=span)
 
 
 def _read_operand(scope: Scope, node: Node) -> syntax.Expression:
@@ -174,26 +174,26 @@ def _read_operand(scope: Scope, node: Node) -> syntax.Expression:
         case "number":
             word = token(node, 0)
             values = {"true": 1, "false": 0}
-            return syntax.Number(values[word] if word in values else int(word), span)
+            return syntax.Number(values[word] if word in values else int(word), span=span)
         case "name":
-            return syntax.Name(str(token(node, 0)), span)
+            return syntax.Name(str(token(node, 0)), span=span)
         case "deadlock":
-            return syntax.Deadlock(span)
+            return syntax.Deadlock(span=span)
         case "paren":
             return replace(read_expression(scope, child(node, 0)), span=span)
         case "index":
             base = _read_operand(scope, child(node, 0))
-            return syntax.Index(base, read_expression(scope, child(node, 1)), span)
+            return syntax.Index(base, read_expression(scope, child(node, 1)), span=span)
         case "member":
-            return syntax.Member(_read_operand(scope, child(node, 0)), str(token(node, 1)), span)
+            return syntax.Member(_read_operand(scope, child(node, 0)), str(token(node, 1)), span=span)
         case "call":
-            return syntax.Call(str(token(node, 0)), read_expressions(scope, optional(node, 1)), span)
+            return syntax.Call(str(token(node, 0)), read_expressions(scope, optional(node, 1)), span=span)
         case "process_call":
-            call = syntax.Call(str(token(node, 1)), read_expressions(scope, optional(node, 2)), span)
-            return syntax.ProcessCall(_read_operand(scope, child(node, 0)), call, span)
+            call = syntax.Call(str(token(node, 1)), read_expressions(scope, optional(node, 2)), span=span)
+            return syntax.ProcessCall(_read_operand(scope, child(node, 0)), call, span=span)
         case _:
             target = _read_operand(scope, child(node, 0))
-            return syntax.Increment("++" if token(node, 1) == "++" else "--", target, False, span)
+            return syntax.Increment("++" if token(node, 1) == "++" else "--", target, False, span=span)
 
 
 def read_old_value(scope: Scope, node: Node) -> syntax.Expression:
@@ -201,8 +201,8 @@ def read_old_value(scope: Scope, node: Node) -> syntax.Expression:
     if node.data != "negative":
         return _read_operand(scope, node)
     sign, number = token(node, 0), token(node, 1)
-    value = syntax.Number(int(number), scope.span(number))
-    return syntax.Unary(cast("syntax.UnaryOp", str(sign)), value, scope.span(node))
+    value = syntax.Number(int(number), span=scope.span(number))
+    return syntax.Unary(cast("syntax.UnaryOp", str(sign)), value, span=scope.span(node))
 
 
 def read_channel(scope: Scope, node: Node) -> syntax.Expression:
@@ -210,10 +210,10 @@ def read_channel(scope: Scope, node: Node) -> syntax.Expression:
     if node.data != "channel":
         return _read_operand(scope, node)
     word = token(node, 0)
-    found: syntax.Expression = syntax.Name(str(word), scope.span(word))
+    found: syntax.Expression = syntax.Name(str(word), span=scope.span(word))
     for part in children(node):
         index = read_expression(scope, part)
-        found = syntax.Index(found, index, join(found.span, scope.span(node)))
+        found = syntax.Index(found, index, span=join(found.span, scope.span(node)))
     return found
 
 
@@ -242,24 +242,24 @@ def read_prefixed(scope: Scope, node: Node) -> tuple[syntax.Type, frozenset[str]
     match base.data:
         case "int":
             low, high = optional(base, 0), optional(base, 1)
-            found = syntax.IntType(maybe_expression(scope, low), maybe_expression(scope, high), span)
+            found = syntax.IntType(maybe_expression(scope, low), maybe_expression(scope, high), span=span)
         case "scalar":
-            found = syntax.ScalarType(read_expression(scope, child(base, 0)), span)
+            found = syntax.ScalarType(read_expression(scope, child(base, 0)), span=span)
         case "plain":
             found = _plain(str(token(base, 0)), span)
         case "chan":
-            found = syntax.ChannelType(urgent, broadcast, span)
+            found = syntax.ChannelType(urgent, broadcast, span=span)
         case "struct":
-            found = syntax.StructType(tuple(_read_fields(scope, base)), span)
+            found = syntax.StructType(tuple(_read_fields(scope, base)), span=span)
         case _:
-            found = syntax.NamedType(str(token(base, 0)), urgent, broadcast, span)
+            found = syntax.NamedType(str(token(base, 0)), urgent, broadcast, span=span)
     return found, prefixes & {"const", "meta"}
 
 
 def _plain(word: str, span: Span) -> syntax.PlainType:
     match word:
         case "bool" | "clock" | "void":
-            return syntax.PlainType(word, span)
+            return syntax.PlainType(word, span=span)
         case _:
             raise AssertionError(word)
 
@@ -270,7 +270,7 @@ def _read_fields(scope: Scope, node: Node) -> Iterator[syntax.StructField]:
         for defined in children(part)[1:]:
             name = token(defined, 0)
             yield syntax.StructField(
-                str(name), kind, read_shape(scope, child(defined, 1)), scope.span(defined)
+                str(name), kind, read_shape(scope, child(defined, 1)), span=scope.span(defined)
             )
 
 

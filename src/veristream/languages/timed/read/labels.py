@@ -30,7 +30,7 @@ def read_updates(scope: Scope, node: Node) -> tuple[Expression, ...]:
 def read_selects(scope: Scope, node: Node) -> tuple[Select, ...]:
     """Reads the selections of an edge."""
     return tuple(
-        Select(str(token(part, 0)), read_type(scope, children(part)[0]), scope.span(part))
+        Select(str(token(part, 0)), read_type(scope, children(part)[0]), span=scope.span(part))
         for part in children(node)
     )
 
@@ -41,4 +41,4 @@ def read_sync(scope: Scope, node: Node) -> Sync | None:
     if channel is None:
         return None
     direction = token(node, 1)
-    return Sync(read_channel(scope, channel), "!" if direction == "!" else "?", scope.span(node))
+    return Sync(read_channel(scope, channel), "!" if direction == "!" else "?", span=scope.span(node))

@@ -66,7 +66,9 @@ def _read_template(scope: Scope, element: Element) -> syntax.Template:
     parameters = _read_parameters(inner, element)
     declarations = _read_declarations(inner, element)
     locations = tuple(_read_location(inner, part) for part in element.all("location"))
-    branchpoints = tuple(syntax.Branchpoint(_key(part), part.span) for part in element.all("branchpoint"))
+    branchpoints = tuple(
+        syntax.Branchpoint(_key(part), span=part.span) for part in element.all("branchpoint")
+    )
     keys = _distinct([*locations, *branchpoints])
     if not locations:
         hint = "add a `<location>`, and an `<init>` that refers to it"
@@ -77,7 +79,9 @@ def _read_template(scope: Scope, element: Element) -> syntax.Template:
         raise ModelError(f"the template `{title}` has no initial location", span, hint)
     start = _reference(initial, keys)
     edges = tuple(_read_edge(inner, part, keys) for part in element.all("transition"))
-    return syntax.Template(title, parameters, declarations, locations, branchpoints, start, edges, span)
+    return syntax.Template(
+        title, parameters, declarations, locations, branchpoints, start, edges, span=span
+    )
 
 
 def _read_parameters(scope: Scope, element: Element) -> tuple[syntax.Parameter, ...]:
@@ -159,7 +163,7 @@ def _read_location(scope: Scope, element: Element) -> syntax.Location:
         _read_name(name) if name is not None and named else "",
         None if invariant is None else read_conditions(scope, _parse(invariant, "conditions")),
         kind,
-        name.text.stripped() if name is not None and named else element.span,
+        span=name.text.stripped() if name is not None and named else element.span,
     )
 
 
@@ -180,7 +184,7 @@ def _read_edge(scope: Scope, element: Element, keys: Collection[str]) -> syntax.
         None if guard is None else read_conditions(inner, _parse(guard, "conditions")),
         None if sync is None else read_sync(inner, _parse(sync, "sync")),
         () if update is None else read_updates(inner, _parse(update, "updates")),
-        element.span,
+        span=element.span,
     )
 
 

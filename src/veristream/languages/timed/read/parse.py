@@ -51,7 +51,7 @@ def _read(source: Source, constants: Mapping[str, int]) -> System:
         only_line(everything, end),
         queries,
         skipped,
-        Span(source, 0, len(source.text)),
+        span=Span(source, 0, len(source.text)),
     )
 
 
@@ -80,7 +80,7 @@ def _with_constants(
     found = []
     for item in declarations:
         if _is_settable(item) and item.name in constants:
-            item = replace(item, initial=Number(constants[item.name], item.span))
+            item = replace(item, initial=Number(constants[item.name], span=item.span))
         found.append(item)
     return tuple(found)
 

@@ -49,7 +49,7 @@ def read_process(scope: Scope, node: Node) -> Template:
         tuple(body.branchpoints.values()),
         body.initial,
         tuple(body.edges),
-        scope.span(name),
+        span=scope.span(name),
     )
 
 
@@ -62,7 +62,7 @@ def _read_part(scope: Scope, node: Node, body: _Body) -> None:
             for word in node.children:
                 assert isinstance(word, Token)
                 _refuse_twice(word, scope.span(word), body)
-                body.branchpoints[str(word)] = Branchpoint(str(word), scope.span(word))
+                body.branchpoints[str(word)] = Branchpoint(str(word), span=scope.span(word))
         case "flags":
             _read_flags(scope, node, body)
         case "init":
@@ -92,7 +92,7 @@ def _read_flags(scope: Scope, node: Node, body: _Body) -> None:
         name = _known(scope, token(node, place), list(body.locations))
         old = body.locations[name]
         if old.kind != "committed":
-            body.locations[name] = Location(old.key, old.name, old.invariant, kind, old.span)
+            body.locations[name] = Location(old.key, old.name, old.invariant, kind, span=old.span)
 
 
 def _known(scope: Scope, word: Token, names: list[str]) -> str:
@@ -126,5 +126,5 @@ def _read_edge(scope: Scope, node: Node, before: Token | None, body: _Body) -> T
                 sync = read_sync(inner, content)
             case "assign_label":
                 update = read_updates(inner, content)
-    body.edges.append(Edge(*ends, select, guard, sync, update, scope.span(node)))
+    body.edges.append(Edge(*ends, select, guard, sync, update, span=scope.span(node)))
     return source

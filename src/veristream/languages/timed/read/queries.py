@@ -152,15 +152,15 @@ def _read_query(types: set[str], asked: Asked) -> Query:
         case "path":
             condition = _read_condition(scope, child(node, 1))
             quantifier = cast("PathQuantifier", str(token(node, 0)))
-            return PathQuery(quantifier, condition, text, comment, span)
+            return PathQuery(quantifier, condition, text, comment, span=span)
         case "leads_to":
             cause, effect = (_read_condition(scope, child(node, place)) for place in (0, 1))
-            return LeadsToQuery(cause, effect, text, comment, span)
+            return LeadsToQuery(cause, effect, text, comment, span=span)
         case _:
             within = maybe_expression(scope, optional(node, 1))
             values = read_expressions(scope, child(node, 2))
             extreme = cast("Extreme", str(token(node, 0)))
-            return ExtremeQuery(extreme, within, values, text, comment, span)
+            return ExtremeQuery(extreme, within, values, text, comment, span=span)
 
 
 def _read_condition(scope: Scope, node: Node) -> Expression:

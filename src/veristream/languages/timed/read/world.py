@@ -69,12 +69,12 @@ def _read_instantiation(scope: Scope, node: Node) -> Instantiation:
     written = optional(node, 1)
     parameters = read_parameters(inner, None if written is None else optional(written, 0))
     arguments = read_expressions(inner, optional(node, 4))
-    return Instantiation(name, parameters, template, arguments, scope.span(node))
+    return Instantiation(name, parameters, template, arguments, span=scope.span(node))
 
 
 def _read_line(scope: Scope, node: Node) -> tuple[tuple[ProcessName, ...], ...]:
     groups = []
     for group in children(node):
         words = [token(group, place) for place in range(len(group.children))]
-        groups.append(tuple(ProcessName(str(word), scope.span(word)) for word in words))
+        groups.append(tuple(ProcessName(str(word), span=scope.span(word)) for word in words))
     return tuple(groups)

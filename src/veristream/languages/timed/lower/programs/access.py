@@ -18,26 +18,26 @@ def read(ref: Ref, model: Model, span: Span) -> ir.Expr:
     """Returns the IR expression that reads the leaf `ref`."""
     match ref.home:
         case Home.STATE:
-            return ir.Load(ref.name, places(ref), span)
+            return ir.Load(ref.name, places(ref), span=span)
         case Home.LOCAL:
-            return ir.Local(ref.name, local_place(ref), span)
+            return ir.Local(ref.name, local_place(ref), span=span)
         case Home.FIXED:
             if all(isinstance(index, ir.Const) for index in ref.indices):
                 return ir.Const(look_up(ref, span), span)
             if ref.name not in model.functions:
                 model.functions[ref.name] = write_table(ref.name, ref.tables[ref.name], span)
-            return ir.Call(ref.name, ref.indices, span)
+            return ir.Call(ref.name, ref.indices, span=span)
 
 
 def target(ref: Ref, span: Span) -> ir.Load | ir.Local:
     """Returns the IR target for an assignment to `ref`, a leaf of a variable."""
     if ref.home is Home.STATE:
-        return ir.Load(ref.name, places(ref), span)
-    return ir.Local(ref.name, local_place(ref), span)
+        return ir.Load(ref.name, places(ref), span=span)
+    return ir.Local(ref.name, local_place(ref), span=span)
 
 
 def clock(ref: Ref, span: Span) -> ir.ClockRef:
-    return ir.ClockRef(ref.name, places(ref), span)
+    return ir.ClockRef(ref.name, places(ref), span=span)
 
 
 def places(ref: Ref) -> tuple[ir.Expr, ...]:
@@ -67,11 +67,11 @@ def confine(ref: Ref, index: ir.Expr, values: Range, dimension: Dimension) -> ir
         return index
     below = ir.Binary("<", index, ir.Const(dimension.low))
     if ref.home is Home.STATE and lay_out(dimension, ref.padded).shift < dimension.low:
-        return ir.Conditional(below, ir.Const(-1), index, index.span)
+        return ir.Conditional(below, ir.Const(-1), index, span=index.span)
     if ref.home is Home.LOCAL and _rank(ref) > 1:
         above = ir.Binary(">", index, ir.Const(dimension.high))
         outside = ir.Const(dimension.low + _extent(ref))
-        return ir.Conditional(ir.Binary("or", below, above), outside, index, index.span)
+        return ir.Conditional(ir.Binary("or", below, above), outside, index, span=index.span)
     return index
 
 
@@ -110,14 +110,14 @@ def subtract(value: ir.Expr, number: int) -> ir.Expr:
         return value
     if isinstance(value, ir.Const):
         return ir.Const(value.value - number, value.span)
-    return ir.Binary("-", value, ir.Const(number), value.span)
+    return ir.Binary("-", value, ir.Const(number), span=value.span)
 
 
 def scale(value: ir.Expr, number: int) -> ir.Expr:
     """Returns `value * number`, simplified."""
     if isinstance(value, ir.Const):
         return ir.Const(value.value * number, value.span)
-    return ir.Binary("*", value, ir.Const(number), value.span)
+    return ir.Binary("*", value, ir.Const(number), span=value.span)
 
 
 def add(left: ir.Expr, right: ir.Expr) -> ir.Expr:
@@ -130,4 +130,4 @@ def add(left: ir.Expr, right: ir.Expr) -> ir.Expr:
         case _, ir.Const(value=0):
             return left
         case _:
-            return ir.Binary("+", left, right, left.span)
+            return ir.Binary("+", left, right, span=left.span)

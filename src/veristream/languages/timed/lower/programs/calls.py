@@ -51,7 +51,7 @@ def lower_call(reader: Reader, expr: syntax.Call) -> ir.Expr:
     if references:
         name += f"<{', '.join(_spell(references.get(one.name)) for one in parameters)}>"
     reader.model.request(Request(name, function, references, _hidden_names(references)))
-    return ir.Call(name, (*hidden, *values), expr.span)
+    return ir.Call(name, (*hidden, *values), span=expr.span)
 
 
 def is_builtin(expr: syntax.Call, name: str, scope: Scope) -> bool:
@@ -128,7 +128,7 @@ def pass_by_value(reader: Reader, type_: Type, argument: syntax.Expression) -> l
     if isinstance(type_, Range):
         value = reader.value(argument)
         if type_ == ir.BOOL and type_of(argument, reader.scope) != ir.BOOL:
-            return [ir.Binary("!=", value, ir.Const(0), value.span)]
+            return [ir.Binary("!=", value, ir.Const(0), span=value.span)]
         if isinstance(value, ir.Const):
             check_range(value.value, type_, argument.span)
         return [value]
@@ -169,7 +169,7 @@ def _open(place: Ref, name: str) -> tuple[Ref, list[ir.Expr]]:
             indices.append(index)
         else:
             unknowns.append(index)
-            indices.append(ir.Local(f"{name}_at_{len(indices)}", None, index.span))
+            indices.append(ir.Local(f"{name}_at_{len(indices)}", span=index.span))
     return replace(place, indices=tuple(indices)), unknowns
 
 

@@ -119,8 +119,8 @@ def compare_clocks(reader: Reader, expr: syntax.Binary) -> ir.Expr:
     """Lowers a clock comparison in a query, which need not be convex."""
     if expr.op == "!=":
         equal = _compare(reader, replace(expr, op="=="))
-        return negation(ir.ClockTest(equal, expr.span))
-    return ir.ClockTest(_compare(reader, expr), expr.span)
+        return negation(ir.ClockTest(equal, span=expr.span))
+    return ir.ClockTest(_compare(reader, expr), span=expr.span)
 
 
 @dataclass(slots=True)
@@ -140,11 +140,11 @@ def _compare(reader: Reader, expr: syntax.Binary) -> ir.ClockConstraint:
     bound = _negative(total.number)
     match total.plus, total.minus:
         case [one], []:
-            return ir.ClockConstraint(one, None, _OPS[expr.op], bound, None, expr.span)
+            return ir.ClockConstraint(one, None, _OPS[expr.op], bound, span=expr.span)
         case [one], [other]:
-            return ir.ClockConstraint(one, other, _OPS[expr.op], bound, None, expr.span)
+            return ir.ClockConstraint(one, other, _OPS[expr.op], bound, span=expr.span)
         case [], [other]:
-            return ir.ClockConstraint(other, None, _FLIPPED[expr.op], total.number, None, expr.span)
+            return ir.ClockConstraint(other, None, _FLIPPED[expr.op], total.number, span=expr.span)
         case _:
             raise ModelError(
                 "a comparison may contain one clock or the difference of two clocks",
@@ -180,9 +180,9 @@ def _minus(left: ir.Expr, right: ir.Expr) -> ir.Expr:
         case ir.Const(value=one), ir.Const(value=other, span=span):
             return ir.Const(one - other, span)
         case ir.Const(value=0), _:
-            return ir.Unary("-", right, right.span)
+            return ir.Unary("-", right, span=right.span)
         case _:
-            return ir.Binary("-", left, right, left.span)
+            return ir.Binary("-", left, right, span=left.span)
 
 
 def _negative(value: ir.Expr) -> ir.Expr:
@@ -192,6 +192,6 @@ def _negative(value: ir.Expr) -> ir.Expr:
         case ir.Unary(op="-", operand=operand):
             return operand
         case ir.Binary(op="-", left=left, right=right, span=span):
-            return ir.Binary("-", right, left, span)
+            return ir.Binary("-", right, left, span=span)
         case _:
-            return ir.Unary("-", value, value.span)
+            return ir.Unary("-", value, span=value.span)

@@ -28,18 +28,18 @@ def perform(reader: Reader, expr: syntax.Expression) -> None:
         case syntax.Increment(op=op, target=target, span=span):
             assign(reader, _as_assignment(op, target, span))
         case syntax.Call(arguments=arguments, span=span) if is_builtin(expr, ASSERT, reader.scope):
-            reader.emit(ir.Check(reader.value(arguments[0]), f"`{written(span)}` does not hold", span))
+            reader.emit(ir.Check(reader.value(arguments[0]), f"`{written(span)}` does not hold", span=span))
         case syntax.Call(span=span):
             call = lower_call(reader, expr)
             if isinstance(call, ir.Call):
-                reader.emit(ir.Evaluate(call, span))
+                reader.emit(ir.Evaluate(call, span=span))
         case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
             chosen = reader.value(condition)
-            reader.emit(ir.If(chosen, _block(reader, then), _block(reader, otherwise), span))
+            reader.emit(ir.If(chosen, _block(reader, then), _block(reader, otherwise), span=span))
         case _:
             value = reader.value(expr)
             if has_call(value):
-                reader.emit(ir.Let(reader.names.fresh("unused"), ir.INT, value, None, expr.span))
+                reader.emit(ir.Let(reader.names.fresh("unused"), ir.INT, value, span=expr.span))
 
 
 def _block(reader: Reader, expr: syntax.Expression) -> ir.Block:
@@ -49,7 +49,7 @@ def _block(reader: Reader, expr: syntax.Expression) -> ir.Block:
 
 
 def _as_assignment(op: str, target: syntax.Expression, span: Span) -> syntax.Assignment:
-    return syntax.Assignment("+=" if op == "++" else "-=", target, syntax.Number(1, span), span)
+    return syntax.Assignment("+=" if op == "++" else "-=", target, syntax.Number(1, span=span), span=span)
 
 
 def increment(reader: Reader, expr: syntax.Increment) -> ir.Expr:
@@ -82,7 +82,7 @@ def assign(reader: Reader, expr: syntax.Assignment) -> None:
                 f"{describe(place.type)} can only be assigned with `=`", expr.span, "write `= ...`"
             )
         old = access.read(place, reader.model, expr.target.span)
-        value = ir.Binary(OPERATORS[expr.op[:-1]], old, value, expr.span)
+        value = ir.Binary(OPERATORS[expr.op[:-1]], old, value, span=expr.span)
     for _, one in access.elements(place):
         store(reader, one, value, _is_truth(reader, expr), expr)
 
@@ -114,12 +114,12 @@ def store(reader: Reader, place: Ref, value: ir.Expr, truth: bool, expr: syntax.
                 raise ModelError(
                     "clock values cannot be negative", expr.value.span, "set the clock to 0 or more"
                 )
-            reader.emit(ir.Reset(access.clock(place, expr.target.span), value, expr.span))
+            reader.emit(ir.Reset(access.clock(place, expr.target.span), value, span=expr.span))
         case Range() as type_:
             converted = as_type(value, type_, truth)
             if isinstance(converted, ir.Const):
                 check_range(converted.value, type_, expr.value.span)
-            reader.emit(ir.Assign(access.target(place, expr.target.span), converted, expr.span))
+            reader.emit(ir.Assign(access.target(place, expr.target.span), converted, span=expr.span))
         case type_:
             raise no_number(expr.target, describe(type_))
 
@@ -130,7 +130,7 @@ def as_type(value: ir.Expr, type_: Range, truth: bool) -> ir.Expr:
         return value
     if isinstance(value, ir.Const):
         return ir.Const(int(value.value != 0), value.span)
-    return ir.Binary("!=", value, ir.Const(0), value.span)
+    return ir.Binary("!=", value, ir.Const(0), span=value.span)
 
 
 def _copy_result(reader: Reader, expr: syntax.Assignment, call: syntax.Call) -> None:
@@ -146,10 +146,10 @@ def _copy(reader: Reader, expr: syntax.Assignment, source: syntax.Expression) ->
     if isinstance(source, syntax.Ternary):
         chosen = reader.value(source.condition)
         then, otherwise = (
-            _block(reader, syntax.Assignment(expr.op, expr.target, side, expr.span))
+            _block(reader, syntax.Assignment(expr.op, expr.target, side, span=expr.span))
             for side in (source.then, source.otherwise)
         )
-        reader.emit(ir.If(chosen, then, otherwise, expr.span))
+        reader.emit(ir.If(chosen, then, otherwise, span=expr.span))
         return
     if isinstance(source, syntax.Call):
         _copy_result(reader, expr, source)

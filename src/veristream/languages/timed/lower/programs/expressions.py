@@ -76,7 +76,7 @@ class ExpressionReader(Reader):
             case syntax.Quantified():
                 return self._quantified(expr)
             case syntax.Deadlock(span=span):
-                return ir.Deadlocked(span)
+                return ir.Deadlocked(span=span)
 
     def place(self, expr: syntax.Expression) -> Fixed | Ref:
         match expr:
@@ -136,7 +136,7 @@ class ExpressionReader(Reader):
             return self._read(expr)
         process = self.process(expr.base)
         if expr.name in process.locations:
-            return ir.AtLocation(process.component, process.locations[expr.name], expr.span)
+            return ir.AtLocation(process.component, process.locations[expr.name], span=expr.span)
         return self._number(self._of_process(expr), expr)
 
     def _of_process(self, expr: syntax.Member) -> Fixed | Ref:
@@ -184,7 +184,7 @@ class ExpressionReader(Reader):
             case "-" if isinstance(operand, ir.Const):
                 return ir.Const(-operand.value, expr.span)
             case "-":
-                return ir.Unary("-", operand, expr.span)
+                return ir.Unary("-", operand, span=expr.span)
             case "not":
                 return negation(operand)
 
@@ -228,7 +228,7 @@ class ExpressionReader(Reader):
                 f"{describe(left.type)} cannot be ordered", expr.span, "compare elements or fields"
             )
         equal = [
-            ir.Binary("==", self._number(one, expr.left), self._number(other, expr.right), expr.span)
+            ir.Binary("==", self._number(one, expr.left), self._number(other, expr.right), span=expr.span)
             for (_, one), (_, other) in zip(access.elements(left), access.elements(right), strict=True)
         ]
         both = conjunction(equal)
@@ -242,7 +242,7 @@ class ExpressionReader(Reader):
             raise _conditional_effect(expr.span)
         if isinstance(condition, ir.Const):
             return then if condition.value else otherwise
-        return ir.Conditional(condition, then, otherwise, expr.span)
+        return ir.Conditional(condition, then, otherwise, span=expr.span)
 
     def _process_call(self, expr: syntax.ProcessCall) -> ir.Expr:
         """Lowers a call of a process's function.
@@ -265,7 +265,7 @@ class ExpressionReader(Reader):
                 return ir.Const(abs(value.value), expr.span)
             if self.effects is not None and has_call(value):  # evaluated twice
                 (value,) = self.keep([value], self.mark())
-            return ir.Binary("max", value, ir.Unary("-", value, expr.span), expr.span)
+            return ir.Binary("max", value, ir.Unary("-", value, span=expr.span), span=expr.span)
         if isinstance(type_of(expr, self.scope), Void):
             raise ModelError(
                 f"`{expr.name}` returns no value", expr.span, "call it as a statement of its own"
@@ -285,7 +285,7 @@ class ExpressionReader(Reader):
         bound = Ref(name, type_, Home.LOCAL, writable=False)
         inner = replace(self, scope=self.scope.bind(expr.name, bound), effects=None)
         body = inner.value(expr.body)
-        return ir.Fold(_FOLDS[expr.op], name, type_.low, type_.high, body, expr.span)
+        return ir.Fold(_FOLDS[expr.op], name, type_.low, type_.high, body, span=expr.span)
 
     def _must_unroll(self, expr: syntax.Quantified) -> bool:
         """Returns whether the IR cannot fold it: it has clocks, or processes selected by the bound name."""

@@ -20,7 +20,7 @@ _TOTAL = _TRUTHS | {"+", "-", "*", "min", "max"}
 
 def fold(op: ir.BinaryOp, left: ir.Expr, right: ir.Expr, span: Span) -> ir.Expr:
     """Returns `left op right`, simplified."""
-    whole = ir.Binary(op, left, right, span)
+    whole = ir.Binary(op, left, right, span=span)
     if isinstance(left, ir.Const) and isinstance(right, ir.Const):
         value = constant_value(whole)
         return whole if value is None else ir.Const(value, span)
@@ -46,7 +46,7 @@ def fold(op: ir.BinaryOp, left: ir.Expr, right: ir.Expr, span: Span) -> ir.Expr:
 def negation(condition: ir.Expr) -> ir.Expr:
     if isinstance(condition, ir.Const):
         return ir.Const(int(not condition.value), condition.span)
-    return ir.Unary("not", condition, condition.span)
+    return ir.Unary("not", condition, span=condition.span)
 
 
 def conjunction(parts: Iterable[ir.Expr]) -> ir.Expr:

@@ -63,7 +63,7 @@ class Reader(ABC):
             name = self.names.fresh("kept")
             self.effects.insert(mark, ir.Let(name, ir.INT, value, span=value.span))
             mark += 1
-            kept.append(ir.Local(name, None, value.span))
+            kept.append(ir.Local(name, span=value.span))
         return kept
 
     def emit(self, statement: ir.Statement) -> None:

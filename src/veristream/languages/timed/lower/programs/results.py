@@ -21,7 +21,7 @@ def store_result(function: FunctionName) -> FunctionName:
     result = syntax.Parameter(_RESULT, declaration.result, reference=True, span=span)
     changed = replace(
         declaration,
-        result=syntax.PlainType("void", span),
+        result=syntax.PlainType("void", span=span),
         parameters=(*declaration.parameters, result),
         body=_block(declaration.body),
     )
@@ -36,9 +36,9 @@ def _parts(statement: syntax.Statement) -> tuple[syntax.Statement, ...]:
     """Rewrites a statement; `return e;` becomes two."""
     match statement:
         case syntax.Return(value=value, span=span) if value is not None:
-            target = syntax.Name(_RESULT, span)
-            stored = syntax.Evaluate(syntax.Assignment("=", target, value, span), span)
-            return (stored, syntax.Return(None, span))
+            target = syntax.Name(_RESULT, span=span)
+            stored = syntax.Evaluate(syntax.Assignment("=", target, value, span=span), span=span)
+            return (stored, syntax.Return(None, span=span))
         case syntax.Block():
             return (_block(statement),)
         case syntax.For() | syntax.ForEach() | syntax.While():
@@ -52,4 +52,4 @@ def _parts(statement: syntax.Statement) -> tuple[syntax.Statement, ...]:
 
 def _one(statement: syntax.Statement) -> syntax.Statement:
     parts = _parts(statement)
-    return parts[0] if len(parts) == 1 else syntax.Block((), parts, statement.span)
+    return parts[0] if len(parts) == 1 else syntax.Block((), parts, span=statement.span)

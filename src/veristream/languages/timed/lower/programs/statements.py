@@ -48,7 +48,7 @@ def _function(model: Model, request: Request) -> net.Function:
     declaration, outer = request.function.declaration, request.function.scope
     names = LocalNames(set(request.hidden))
     reader = FunctionReader(model, outer.inner(), names, [], path=(declaration.name,))
-    parameters = [net.Parameter(name, ir.INT, declaration.span) for name in request.hidden]
+    parameters = [net.Parameter(name, ir.INT, span=declaration.span) for name in request.hidden]
     for parameter in declaration.parameters:
         if parameter.name in request.references:
             reader.scope.declare(parameter.name, request.references[parameter.name], parameter.span)
@@ -58,7 +58,7 @@ def _function(model: Model, request: Request) -> net.Function:
     body = Body(reader, result, request.name)
     statements = (*(reader.effects or ()), *body.block(declaration.body))
     given = NO_VALUE if isinstance(result, Void) else result
-    return net.Function(request.name, tuple(parameters), given, statements, declaration.span)
+    return net.Function(request.name, tuple(parameters), given, statements, span=declaration.span)
 
 
 def _result(function: FunctionName) -> Range | Void:
@@ -80,7 +80,7 @@ def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
     ref = Ref(name, type_, Home.LOCAL, writable=not parameter.constant)
     reader.scope.declare(parameter.name, ref, parameter.span)
     if isinstance(type_, Range):
-        return [net.Parameter(name, type_, parameter.span)]
+        return [net.Parameter(name, type_, span=parameter.span)]
     passed: list[net.Parameter] = []
     declare_locals(reader, ref, parameter.span)
     for leaf, part in access.elements(ref):
@@ -90,9 +90,9 @@ def _take(reader: Reader, parameter: syntax.Parameter) -> list[net.Parameter]:
                 parameter.span,
                 "write `&` before the parameter",
             )
-        passed.append(net.Parameter(reader.names.fresh(f"{name}_of"), leaf.type, parameter.span))
-        value = ir.Local(passed[-1].name, None, parameter.span)
-        reader.emit(ir.Assign(access.target(part, parameter.span), value, parameter.span))
+        passed.append(net.Parameter(reader.names.fresh(f"{name}_of"), leaf.type, span=parameter.span))
+        value = ir.Local(passed[-1].name, span=parameter.span)
+        reader.emit(ir.Assign(access.target(part, parameter.span), value, span=parameter.span))
     return passed
 
 
@@ -106,7 +106,7 @@ def declare_locals(reader: Reader, ref: Ref, span: Span) -> None:
                 "declare it outside the function",
             )
         size = leaf.count if leaf.dimensions else None
-        reader.emit(ir.Let(ref.name + leaf.path, leaf.type, ir.Const(default(leaf.type)), size, span))
+        reader.emit(ir.Let(ref.name + leaf.path, leaf.type, ir.Const(default(leaf.type)), size, span=span))
 
 
 def _is_known(type_: Type, declaration: syntax.Variable, scope: Scope) -> bool:
@@ -151,7 +151,7 @@ class FunctionReader(ExpressionReader):
         ref = Ref(self.names.fresh(parameter.name), type_, Home.LOCAL, writable=not parameter.constant)
         declare_locals(self, ref, parameter.span)
         for (_, part), value in zip(access.elements(ref), values, strict=True):
-            self.emit(ir.Assign(access.target(part, parameter.span), value, argument.span))
+            self.emit(ir.Assign(access.target(part, parameter.span), value, span=argument.span))
         return ref
 
 
@@ -228,7 +228,7 @@ class Body:
         if isinstance(initial, syntax.InitialList):
             raise ModelError("expected a number, found a list", initial.span, "remove the braces")
         value = self._typed(initial, type_)
-        self.reader.emit(ir.Let(ref.name, type_, value, None, span))
+        self.reader.emit(ir.Let(ref.name, type_, value, span=span))
 
     def _typed(self, expr: syntax.Expression, type_: Range) -> ir.Expr:
         value = as_type(self.reader.value(expr), type_, type_of(expr, self.reader.scope) == ir.BOOL)
@@ -243,7 +243,7 @@ class Body:
                 return
             case Range() as type_ if not isinstance(initial, syntax.InitialList):
                 value = self._typed(initial, type_)
-                self.reader.emit(ir.Assign(access.target(ref, span), value, span))
+                self.reader.emit(ir.Assign(access.target(ref, span), value, span=span))
             case Record() as type_ if isinstance(initial, syntax.InitialList):
                 for name, item in record_items(type_, initial, span).items():
                     part = ref.part(name)
@@ -260,7 +260,7 @@ class Body:
                     self._fill(ref.at(ir.Const(number)), item, span)
             case _ if not isinstance(initial, syntax.InitialList):
                 inner = self.reader.within(self.reader.scope.bind("=", ref))
-                assign(inner, syntax.Assignment("=", syntax.Name("=", span), initial, span))
+                assign(inner, syntax.Assignment("=", syntax.Name("=", span=span), initial, span=span))
             case _:
                 raise ModelError("expected a number, found a list", initial.span, "remove the braces")
 
@@ -276,8 +276,8 @@ class Body:
             case syntax.For(begin=begin, condition=condition, after=after, body=body, span=span):
                 for expr in begin:
                     perform(reader, expr)
-                tail = tuple(syntax.Evaluate(expr, expr.span) for expr in after)
-                self._loop(condition or syntax.Number(1, span), body, tail, span)
+                tail = tuple(syntax.Evaluate(expr, span=expr.span) for expr in after)
+                self._loop(condition or syntax.Number(1, span=span), body, tail, span)
             case syntax.While(condition=condition, body=body, body_first=False, span=span):
                 self._loop(condition, body, (), span)
             case syntax.While(condition=condition, body=body, span=span):
@@ -286,7 +286,7 @@ class Body:
                 self._for_each(statement)
             case syntax.If(condition=condition, then=then, otherwise=otherwise, span=span):
                 chosen = reader.value(condition)
-                reader.emit(ir.If(chosen, self._nested(then), self._nested(otherwise), span))
+                reader.emit(ir.If(chosen, self._nested(then), self._nested(otherwise), span=span))
             case syntax.Return():
                 self._return(statement)
             case syntax.Nothing():
@@ -297,7 +297,7 @@ class Body:
         name = self.reader.names.fresh(loop.name)
         counter = Ref(name, type_, Home.LOCAL, writable=False)
         inner = replace(self, reader=self.reader.within(self.reader.scope.bind(loop.name, counter)))
-        self.reader.emit(ir.For(name, type_.low, type_.high, inner._nested(loop.body), loop.span))
+        self.reader.emit(ir.For(name, type_.low, type_.high, inner._nested(loop.body), span=loop.span))
 
     def _loop(
         self,
@@ -310,28 +310,28 @@ class Body:
         test = self._inner(self.reader.scope)
         value = test.reader.value(condition)
         before = tuple(test.reader.effects or ())
-        after = self._nested(syntax.Block((), tail, span))
+        after = self._nested(syntax.Block((), tail, span=span))
         rounds = (*self._nested(body), *after)
         if not before:
-            self.reader.emit(ir.While(value, rounds, ITERATIONS_MAX, span))
+            self.reader.emit(ir.While(value, rounds, ITERATIONS_MAX, span=span))
             return
         again = self.reader.names.fresh("again")
-        stop = ir.Assign(ir.Local(again), ir.FALSE, span)
-        self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, None, span))
-        inside = (*before, ir.If(value, rounds, (stop,), span))
-        self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span))
+        stop = ir.Assign(ir.Local(again), ir.FALSE, span=span)
+        self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, span=span))
+        inside = (*before, ir.If(value, rounds, (stop,), span=span))
+        self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span=span))
 
     def _repeat(self, condition: syntax.Expression, body: syntax.Statement, span: Span) -> None:
         """Lowers `do ... while`."""
         again = self.reader.names.fresh("again")
-        self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, None, span))
+        self.reader.emit(ir.Let(again, ir.BOOL, ir.TRUE, span=span))
         rounds = self._nested(body)
         test = self._inner(self.reader.scope)
         value = as_type(
             test.reader.value(condition), ir.BOOL, type_of(condition, test.reader.scope) == ir.BOOL
         )
-        inside = (*rounds, *(test.reader.effects or ()), ir.Assign(ir.Local(again), value, span))
-        self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span))
+        inside = (*rounds, *(test.reader.effects or ()), ir.Assign(ir.Local(again), value, span=span))
+        self.reader.emit(ir.While(ir.Local(again), inside, ITERATIONS_MAX, span=span))
 
     def _return(self, statement: syntax.Return) -> None:
         if isinstance(self.result, Void):
@@ -339,9 +339,9 @@ class Body:
                 raise ModelError(
                     "a `void` function cannot return a value", statement.value.span, "write `return;`"
                 )
-            self.reader.emit(ir.Return(ir.Const(0), statement.span))
+            self.reader.emit(ir.Return(ir.Const(0), span=statement.span))
             return
         if statement.value is None:
             raise ModelError("this `return` needs a value", statement.span, "write `return value;`")
         value = self._typed(statement.value, self.result)
-        self.reader.emit(ir.Return(value, statement.span))
+        self.reader.emit(ir.Return(value, span=statement.span))

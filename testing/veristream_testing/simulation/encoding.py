@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from veristream.kabis.ordering.messages import Message
 from veristream.kabis.ordering.peers import MESSAGE_BYTES_MAX
@@ -11,11 +10,8 @@ from veristream.kabis.protocol.codec import Coded
 
 
 @dataclass(frozen=True, slots=True)
-class ConsensusMessage(Coded):
+class ConsensusMessage(Coded, kind="consensus-message", bytes_max=MESSAGE_BYTES_MAX):
     """A consensus message that stands alone."""
-
-    KIND: ClassVar[str] = "consensus-message"
-    BYTES_MAX: ClassVar[int] = MESSAGE_BYTES_MAX
 
     message: Message
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from operator import itemgetter
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import pytest
 
@@ -61,9 +61,7 @@ def read_backwards(reader: Reader) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Coded):
-    KIND: ClassVar[str] = "test-part"
-
+class Part(Coded, kind="test-part"):
     number: U8
 
     def check(self) -> None:
@@ -72,9 +70,7 @@ class Part(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Coded):
-    KIND: ClassVar[str] = "test-whole"
-
+class Whole(Coded, kind="test-whole"):
     flag: bool
     colour: Colour
     part: Part
@@ -165,9 +161,7 @@ def test_what_could_not_be_read_back_is_not_written(value: dict[str, object], pr
 
 def test_what_is_only_encoded_has_no_read() -> None:
     @dataclass(frozen=True, slots=True)
-    class Statement(Encoded):
-        KIND: ClassVar[str] = "test-statement"
-
+    class Statement(Encoded, kind="test-statement"):
         number: U32
 
     assert Statement(7).encode() == domain_tag("test-statement") + b"\0\0\0\x07"
@@ -176,9 +170,7 @@ def test_what_is_only_encoded_has_no_read() -> None:
 
 def test_what_is_written_by_hand_stays() -> None:
     @dataclass(frozen=True, slots=True)
-    class Hand(Encoded):
-        KIND: ClassVar[str] = "test-hand"
-
+    class Hand(Encoded, kind="test-hand"):
         number: int
 
         def write(self, writer: Writer) -> None:

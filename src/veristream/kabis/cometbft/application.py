@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, assert_never
 
 from veristream.kabis.cometbft import abci
 from veristream.kabis.ledger.ledger import Ledger
@@ -38,30 +38,24 @@ class DecidedWrongError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Coded):
+class Place(Coded, kind="cometbft-place"):
     """Our header, and the height of the CometBFT block with its transactions."""
-
-    KIND: ClassVar[str] = "cometbft-place"
 
     comet_height: U64
     header: BlockHeader
 
 
 @dataclass(frozen=True, slots=True)
-class Places(Coded):
+class Places(Coded, kind="cometbft-places"):
     """CometBFT heights of some of our blocks, and the node's own CometBFT height."""
-
-    KIND: ClassVar[str] = "cometbft-places"
 
     comet_height: U64
     places: Annotated[tuple[Place, ...], at_most(PLACES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
-class CometStatus(Coded):
+class CometStatus(Coded, kind="cometbft-status"):
     """Status of a node's application: our height, our last block, and the digest of the genesis."""
-
-    KIND: ClassVar[str] = "cometbft-status"
 
     height: U64
     block_id: Digest

@@ -17,7 +17,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.ledger.key_proofs import KeyProof
 from veristream.kabis.protocol.batch import Batch
@@ -80,10 +80,8 @@ class ReceiptError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class CertifiedHeader(Coded):
+class CertifiedHeader(Coded, kind="certified-header"):
     """A block's header and the votes that decided it."""
-
-    KIND: ClassVar[str] = "certified-header"
 
     header: BlockHeader
     certificate: Certificate
@@ -106,14 +104,11 @@ class CertifiedHeader(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class EventReceipt(Coded):
+class EventReceipt(Coded, kind="event-receipt", bytes_max=RECEIPT_BYTES_MAX):
     """The proof of one event: `position` in its batch, and the `number` of the transaction in its block.
 
     Without a `key_block` the key proof is from the state that `block` names.
     """
-
-    KIND: ClassVar[str] = "event-receipt"
-    BYTES_MAX: ClassVar[int] = RECEIPT_BYTES_MAX
 
     leaf: Annotated[bytes, blob(LEAF_BYTES_MAX)]
     position: U32

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heapify, heapreplace
 from types import MappingProxyType
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.actions import TOPICS_MAX
 from veristream.kabis.protocol.codec import Encoded
@@ -26,10 +26,8 @@ MemberId = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Member(Encoded):
+class Member(Encoded, kind="member"):
     """A consumer in a group; `seen_ms` is the time of the block with its last action."""
-
-    KIND: ClassVar[str] = "member"
 
     name: Name
     instance: Name
@@ -44,10 +42,8 @@ class Member(Encoded):
 
 
 @dataclass(frozen=True, slots=True)
-class Group(Encoded):
+class Group(Encoded, kind="group"):
     """Members in ascending order of id; the generation grows whenever the assignment may change."""
-
-    KIND: ClassVar[str] = "group"
 
     generation: U64
     members: Annotated[tuple[Member, ...], at_most(GROUP_MEMBERS_MAX)]

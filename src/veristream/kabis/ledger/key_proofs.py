@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.ledger.state import (
     KEYS_SECTION,
@@ -29,11 +29,8 @@ from veristream.kabis.protocol.merkle import MerklePath, ProofError, prove_inclu
 
 
 @dataclass(frozen=True, slots=True)
-class KeyProof(Coded):
+class KeyProof(Coded, kind="key-proof", bytes_max=8192):
     """A key's entry, its Merkle path among the keys, and the roots of all sections of the state."""
-
-    KIND: ClassVar[str] = "key-proof"
-    BYTES_MAX: ClassVar[int] = 8192
 
     key: Key
     index: U64

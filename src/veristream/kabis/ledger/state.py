@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from hashlib import sha256
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from veristream.kabis.ledger.groups import Group
 from veristream.kabis.protocol.batch import SignedHeader
@@ -21,10 +21,8 @@ from veristream.kabis.protocol.merkle import compute_root, hash_leaf
 
 
 @dataclass(frozen=True, slots=True)
-class Topic(Encoded):
+class Topic(Encoded, kind="topic"):
     """A topic's policy."""
-
-    KIND: ClassVar[str] = "topic"
 
     partitions: U32
     validated: bool
@@ -40,11 +38,8 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Key(Coded):
+class Key(Coded, kind="key", bytes_max=256):
     """A client's key of one epoch, valid above its registered height, up to the height where it ended."""
-
-    KIND: ClassVar[str] = "key"
-    BYTES_MAX: ClassVar[int] = 256
 
     public: PublicKey
     registered_height: U64
@@ -67,10 +62,8 @@ class Key(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Account(Encoded):
+class Account(Encoded, kind="account"):
     """An admin or client: its latest key epoch, its last action, and the number of groups it created."""
-
-    KIND: ClassVar[str] = "account"
 
     key_epoch: U32
     number: U64
@@ -79,10 +72,8 @@ class Account(Encoded):
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor(Encoded):
+class Cursor(Encoded, kind="cursor"):
     """A producer's position in a partition: the next sequence number, and its last batch."""
-
-    KIND: ClassVar[str] = "cursor"
 
     next_sequence: U64
     last: Digest
@@ -90,13 +81,11 @@ class Cursor(Encoded):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition(Encoded):
+class Partition(Encoded, kind="partition"):
     """A partition: the next index, the first readable one, and a hash chain over its history.
 
     `oldest` is the first index of the oldest batch kept; it may be below the low-water mark.
     """
-
-    KIND: ClassVar[str] = "partition"
 
     next_index: U64
     low_water: U64
@@ -105,19 +94,15 @@ class Partition(Encoded):
 
 
 @dataclass(frozen=True, slots=True)
-class Index(Encoded):
+class Index(Encoded, kind="index"):
     """An index in a partition."""
-
-    KIND: ClassVar[str] = "index"
 
     index: U64
 
 
 @dataclass(frozen=True, slots=True)
-class Accusation(Encoded):
+class Accusation(Encoded, kind="accusation"):
     """The transaction with this digest, at this height, proves somebody's fault."""
-
-    KIND: ClassVar[str] = "accusation"
 
     height: U64
     transaction: Digest

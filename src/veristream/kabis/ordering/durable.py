@@ -10,7 +10,7 @@ lost record was never sent.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, assert_never
 
 from veristream.kabis.ordering.messages import NO_ROUND, Certificate, Proposal, Round, Signed, Step, Value
 from veristream.kabis.protocol.codec import Coded
@@ -55,11 +55,8 @@ Record = Annotated[SignedOnce | Locked | Entered, tagged("record")]
 
 
 @dataclass(frozen=True, slots=True)
-class ConsensusRecord(Coded):
+class ConsensusRecord(Coded, kind="consensus-record", bytes_max=1 << 40):
     """A record as the log holds it."""
-
-    KIND: ClassVar[str] = "consensus-record"
-    BYTES_MAX: ClassVar[int] = 1 << 40
 
     record: Record
 

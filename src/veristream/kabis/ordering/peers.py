@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.ordering.messages import CONTENT_BYTES_MAX, Message
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX, EncodedTransaction
@@ -37,11 +37,8 @@ PeerMessage = Annotated[Offer | Ask | Message, tagged("message of a validator")]
 
 
 @dataclass(frozen=True, slots=True)
-class SentMessage(Coded):
+class SentMessage(Coded, kind="peer-message", bytes_max=PEER_MESSAGE_BYTES_MAX):
     """A message as it is sent."""
-
-    KIND: ClassVar[str] = "peer-message"
-    BYTES_MAX: ClassVar[int] = PEER_MESSAGE_BYTES_MAX
 
     message: PeerMessage
 

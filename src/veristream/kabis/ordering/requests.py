@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, ClassVar, assert_never
+from typing import Annotated, assert_never
 
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.blocks import BLOCK_BYTES_MAX
@@ -36,11 +36,8 @@ def split_request(body: bytes) -> tuple[Operation, bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Coded):
+class Read(Coded, kind="ordering-read", bytes_max=256):
     """Requests decided blocks of these heights; waits up to `wait_ms` for the first."""
-
-    KIND: ClassVar[str] = "ordering-read"
-    BYTES_MAX: ClassVar[int] = 256
 
     first: U64
     last: U64
@@ -49,11 +46,8 @@ class Read(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks(Coded):
+class Blocks(Coded, kind="ordering-blocks", bytes_max=16 << 20):
     """Encoded certified blocks of consecutive heights, and the validator's height."""
-
-    KIND: ClassVar[str] = "ordering-blocks"
-    BYTES_MAX: ClassVar[int] = 16 << 20
 
     height: U64
     blocks: Annotated[
@@ -62,11 +56,8 @@ class Blocks(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Status(Coded):
+class Status(Coded, kind="ordering-status", bytes_max=512):
     """A validator's report on itself: its last block, the state after it, and its current work."""
-
-    KIND: ClassVar[str] = "ordering-status"
-    BYTES_MAX: ClassVar[int] = 512
 
     height: U64
     block_id: Digest
@@ -80,10 +71,8 @@ class Status(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Accused(Coded):
+class Accused(Coded, kind="ordering-accused"):
     """A faulty party; the block at `height` holds the evidence with this digest."""
-
-    KIND: ClassVar[str] = "ordering-accused"
 
     role: Name
     name: Annotated[str, text(300)]
@@ -92,10 +81,8 @@ class Accused(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence(Coded):
+class Evidence(Coded, kind="ordering-evidence"):
     """All accused on the ledger, and the number of contradictions that this validator saw itself."""
-
-    KIND: ClassVar[str] = "ordering-evidence"
 
     accused: Annotated[tuple[Accused, ...], at_most(ACCUSATIONS_MAX)]
     seen: U64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, get_args
 
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded, decode_one_of, domain_tag
@@ -24,19 +24,15 @@ TOPICS_MAX = 1000
 OFFSETS_MAX = 1000
 
 
-class TransactionPart(Coded):
+class TransactionPart(Coded, bytes_max=TRANSACTION_BYTES_MAX):
     """A value that must fit into a transaction."""
 
     __slots__ = ()
 
-    BYTES_MAX: ClassVar[int] = TRANSACTION_BYTES_MAX
-
 
 @dataclass(frozen=True, slots=True)
-class SetTopic(TransactionPart):
+class SetTopic(TransactionPart, kind="set-topic"):
     """An admin creates or changes a topic, for everybody from this point of the order on."""
-
-    KIND: ClassVar[str] = "set-topic"
 
     topic: Name
     partitions: U32
@@ -44,14 +40,12 @@ class SetTopic(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class RegisterKey(TransactionPart):
+class RegisterKey(TransactionPart, kind="register-key"):
     """An admin registers a client's first key, or replaces a lost one.
 
     `possession` is the new key's own signature over `possession_bytes`.
     """
 
-    KIND: ClassVar[str] = "register-key"
-
     name: Name
     key_epoch: U32
     public: PublicKey
@@ -59,30 +53,24 @@ class RegisterKey(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class RotateKey(TransactionPart):
+class RotateKey(TransactionPart, kind="rotate-key"):
     """The author's next key; signing this is the last act of the current one."""
 
-    KIND: ClassVar[str] = "rotate-key"
-
     public: PublicKey
     possession: Signature
 
 
 @dataclass(frozen=True, slots=True)
-class RevokeKey(TransactionPart):
+class RevokeKey(TransactionPart, kind="revoke-key"):
     """An admin or the owner revokes a key."""
-
-    KIND: ClassVar[str] = "revoke-key"
 
     name: Name
     key_epoch: U32
 
 
 @dataclass(frozen=True, slots=True)
-class JoinGroup(TransactionPart):
+class JoinGroup(TransactionPart, kind="join-group"):
     """The author's consumer `instance` joins a group or changes its topics, which ascend."""
-
-    KIND: ClassVar[str] = "join-group"
 
     group: Name
     instance: Name
@@ -91,10 +79,8 @@ class JoinGroup(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveGroup(TransactionPart):
+class LeaveGroup(TransactionPart, kind="leave-group"):
     """The author's consumer `instance` leaves a group."""
-
-    KIND: ClassVar[str] = "leave-group"
 
     group: Name
     instance: Name
@@ -105,10 +91,8 @@ Offset = tuple[Name, U32, U64]
 
 
 @dataclass(frozen=True, slots=True)
-class CommitOffsets(TransactionPart):
+class CommitOffsets(TransactionPart, kind="commit-offsets"):
     """Records how far a member of a group has read; without offsets it is a heartbeat."""
-
-    KIND: ClassVar[str] = "commit-offsets"
 
     group: Name
     instance: Name
@@ -117,10 +101,8 @@ class CommitOffsets(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class LowWater(TransactionPart):
+class LowWater(TransactionPart, kind="low-water"):
     """An admin releases the events below an index; from here on, reading them is an error."""
-
-    KIND: ClassVar[str] = "low-water"
 
     topic: Name
     partition: U32
@@ -128,10 +110,8 @@ class LowWater(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Hole(TransactionPart):
+class Hole(TransactionPart, kind="hole"):
     """An admitted batch, named by its first index, that is unavailable; as an admin's action, skips it."""
-
-    KIND: ClassVar[str] = "hole"
 
     topic: Name
     partition: U32

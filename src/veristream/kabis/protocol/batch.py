@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 from veristream.kabis.protocol.codec import SIGNATURE_BYTES, Coded, DecodeError, Octets, Reader, Writer
 from veristream.kabis.protocol.fields import U32, U64, Digest, Name, Signature
@@ -35,11 +35,8 @@ class BatchError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchHeader(Coded):
+class BatchHeader(Coded, kind="batch-header", bytes_max=2048):
     """What a producer signs; `previous` is the digest of its previous header, or zeros."""
-
-    KIND: ClassVar[str] = "batch-header"
-    BYTES_MAX: ClassVar[int] = 2048
 
     chain_id: Name
     topic: Name
@@ -69,11 +66,8 @@ class BatchHeader(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class SignedHeader(Coded):
+class SignedHeader(Coded, kind="signed-header", bytes_max=BatchHeader.BYTES_MAX + SIGNATURE_BYTES):
     """A header and its producer's signature over the header's encoding, domain tag included."""
-
-    KIND: ClassVar[str] = "signed-header"
-    BYTES_MAX: ClassVar[int] = BatchHeader.BYTES_MAX + SIGNATURE_BYTES
 
     header: BatchHeader
     signature: Signature
@@ -88,15 +82,12 @@ class SignedHeader(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Coded):
+class Batch(Coded, kind="batch", bytes_max=BATCH_BYTES_MAX):
     """A signed header and its events as leaves. Storage parties keep the bytes as they arrived.
 
     It is encoded by hand: lengths are packed and unpacked in one call, since a batch may hold thousands of
     leaves.
     """
-
-    KIND: ClassVar[str] = "batch"
-    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX
 
     signed: SignedHeader
     leaves: tuple[bytes, ...]

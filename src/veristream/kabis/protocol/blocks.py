@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.certificates import Certificate
 from veristream.kabis.protocol.codec import Coded, DecodeError
@@ -25,15 +25,12 @@ EncodedTransaction = Annotated[bytes, blob(TRANSACTION_BYTES_MAX)]
 
 
 @dataclass(frozen=True, slots=True)
-class BlockHeader(Coded):
+class BlockHeader(Coded, kind="block-header", bytes_max=1024):
     """The header of a block.
 
     `previous` is the id of the previous block, or the digest of the genesis at height 1; `state` is the
     hash of the ledger after the previous block; `time_ms` strictly increases.
     """
-
-    KIND: ClassVar[str] = "block-header"
-    BYTES_MAX: ClassVar[int] = 1024
 
     chain_id: Name
     height: U64
@@ -50,11 +47,8 @@ class BlockHeader(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Block(Coded):
+class Block(Coded, kind="block", bytes_max=BLOCK_BYTES_MAX):
     """A header and the encoded transactions under its root."""
-
-    KIND: ClassVar[str] = "block"
-    BYTES_MAX: ClassVar[int] = BLOCK_BYTES_MAX
 
     header: BlockHeader
     transactions: Annotated[tuple[EncodedTransaction, ...], at_most(TRANSACTIONS_MAX)]
@@ -76,10 +70,8 @@ def transactions_root(transactions: Sequence[bytes]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class CertifiedBlock(Coded):
+class CertifiedBlock(Coded, kind="certified-block"):
     """A block and the votes that decided it."""
-
-    KIND: ClassVar[str] = "certified-block"
 
     block: Block
     certificate: Certificate

@@ -271,16 +271,18 @@ class Reader:
 class Encoded:
     """A value with one encoding of its own.
 
-    A class that defines a `KIND` gets its `write` and `read` from the types of its fields (see `fields`),
-    unless it has a `write` of its own.
+    A class with a `kind` gets its `write` and `read` from the types of its fields (see `fields`), unless it
+    has a `write` of its own.
     """
 
     __slots__ = ()
 
     KIND: ClassVar[str]
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, kind: str | None = None) -> None:
         super().__init_subclass__()
+        if kind is not None:  # a dataclass with slots is made a second time, without arguments
+            cls.KIND = kind
         if "KIND" in vars(cls) and "write" not in vars(cls):
             if "read" in vars(cls):
                 raise TypeError(f"{cls.__name__} has a read of its own, and no write")
@@ -305,6 +307,11 @@ class Coded(Encoded):
 
     BYTES_MAX: ClassVar[int] = 1 << 24
     """The longest encoding that `decode` accepts."""
+
+    def __init_subclass__(cls, kind: str | None = None, bytes_max: int | None = None) -> None:
+        super().__init_subclass__(kind)
+        if bytes_max is not None:
+            cls.BYTES_MAX = bytes_max
 
     @classmethod
     def read(cls, reader: Reader) -> Self:

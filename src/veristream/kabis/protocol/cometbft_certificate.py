@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.codec import DIGEST_BYTES, Coded, DecodeError
 from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Signature, ascending, at_most, fixed
@@ -96,11 +96,8 @@ def encode_time(time_ns: int) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class CometCertificate(Coded):
+class CometCertificate(Coded, kind="cometbft-certificate", bytes_max=1 << 17):
     """The proof that CometBFT's validators decided our block named by the anchor."""
-
-    KIND: ClassVar[str] = "cometbft-certificate"
-    BYTES_MAX: ClassVar[int] = 1 << 17
 
     anchor: Annotated[bytes, fixed(ANCHOR_BYTES)]
     path: MerklePath

@@ -2,9 +2,7 @@
 
 The type of a field says how it is encoded, by an annotation where Python's type leaves that open:
 
-    class JoinGroup(Coded):
-        KIND: ClassVar[str] = "join-group"
-
+    class JoinGroup(Coded, kind="join-group"):
         group: Name
         topics: Annotated[tuple[Name, ...], at_most(TOPICS_MAX), ascending("topics")]
         session_ms: U32

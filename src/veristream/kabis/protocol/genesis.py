@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.protocol.codec import (
@@ -58,13 +58,11 @@ def _read_mode(reader: Reader) -> StorageMode:
 
 
 @dataclass(frozen=True, slots=True)
-class Party(Coded):
+class Party(Coded, kind="party"):
     """A validator, storage party, admin or client: name, Ed25519 key, and the address of a server.
 
     The address is not encoded: it is not part of the chain's identity.
     """
-
-    KIND: ClassVar[str] = "party"
 
     name: Name
     public: PublicKey
@@ -72,11 +70,8 @@ class Party(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class Genesis(Coded):
+class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
     """A chain before its first block; votes refer to validators by their position."""
-
-    KIND: ClassVar[str] = "genesis"
-    BYTES_MAX: ClassVar[int] = GENESIS_BYTES_MAX
 
     chain_id: Name
     time_ms: U64

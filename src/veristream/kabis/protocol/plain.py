@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX
 from veristream.kabis.protocol.batch import BATCH_BYTES_MAX, BATCH_EVENTS_MAX
@@ -40,15 +40,12 @@ def read_leaves(reader: Reader) -> tuple[bytes, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class PlainAppend(Coded):
+class PlainAppend(Coded, kind="plain-append", bytes_max=BATCH_BYTES_MAX):
     """Events for a partition that is not validated.
 
     `session` names the producer's run and `sequence` counts its appends to the partition from 0: an append
     that is sent again, because its answer was lost, is not kept twice, and none overtakes another.
     """
-
-    KIND: ClassVar[str] = "plain-append"
-    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX
 
     place: PartitionName
     session: Annotated[bytes, fixed(SESSION_BYTES)]
@@ -62,22 +59,16 @@ class PlainAppend(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class PlainEntry(Coded):
+class PlainEntry(Coded, kind="plain-entry", bytes_max=BATCH_BYTES_MAX + 64):
     """An append with the offset that its first event got."""
-
-    KIND: ClassVar[str] = "plain-entry"
-    BYTES_MAX: ClassVar[int] = BATCH_BYTES_MAX + 64
 
     first_offset: U64
     append: PlainAppend
 
 
 @dataclass(frozen=True, slots=True)
-class PlainSlice(Coded):
+class PlainSlice(Coded, kind="storage-slice", bytes_max=ANSWER_BYTES_MAX):
     """Records of a partition from an offset on; `end` is where the durable ones end."""
-
-    KIND: ClassVar[str] = "storage-slice"
-    BYTES_MAX: ClassVar[int] = ANSWER_BYTES_MAX
 
     end: U64
     entries: Annotated[tuple[PlainEntry, ...], at_most(RANGE_BATCHES_MAX)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from operator import itemgetter
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.codec import Coded, Writer
 from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Name, Signature, ascending, at_most
@@ -22,11 +22,8 @@ PARTIES_MAX = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class StorageReceipt(Coded):
+class StorageReceipt(Coded, kind="storage-receipt", bytes_max=1024):
     """A storage party states that the batch with this header digest is durable in its log."""
-
-    KIND: ClassVar[str] = "storage-receipt"
-    BYTES_MAX: ClassVar[int] = 1024
 
     party: Name
     digest: Digest
@@ -52,15 +49,12 @@ def sign_storage_receipt(chain_id: str, party: str, digest: bytes, signer: Signe
 
 
 @dataclass(frozen=True, slots=True)
-class StorageAbsence(Coded):
+class StorageAbsence(Coded, kind="storage-absence", bytes_max=1024):
     """A storage party states that at this height it did not have the batch with this header digest.
 
     The party itself has seen the height certified. Otherwise somebody could ask early, with a future
     height, and use the true answer against a batch that was stored later.
     """
-
-    KIND: ClassVar[str] = "storage-absence"
-    BYTES_MAX: ClassVar[int] = 1024
 
     party: Name
     digest: Digest
@@ -110,11 +104,8 @@ def vote_bytes(
 
 
 @dataclass(frozen=True, slots=True)
-class SignedVote(Coded):
+class SignedVote(Coded, kind="signed-vote", bytes_max=512):
     """A vote with its signature; `validator` is the position in the genesis, counted from 0."""
-
-    KIND: ClassVar[str] = "signed-vote"
-    BYTES_MAX: ClassVar[int] = 512
 
     validator: U16
     kind: VoteKind
@@ -146,11 +137,8 @@ class VoteSignatureError(CertificateError):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitCertificate(Coded):
+class CommitCertificate(Coded, kind="commit-certificate", bytes_max=1 << 17):
     """Precommits of one height and round for one block, by validator in ascending order."""
-
-    KIND: ClassVar[str] = "commit-certificate"
-    BYTES_MAX: ClassVar[int] = 1 << 17
 
     height: U64
     round_number: U32

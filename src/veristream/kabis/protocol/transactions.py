@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, ClassVar, get_args
+from typing import Annotated, get_args
 
 from veristream.kabis.protocol.actions import Action, Hole, TransactionPart, decode_action
 from veristream.kabis.protocol.batch import SignedHeader
@@ -27,10 +27,8 @@ ACTION_BYTES_MAX = TRANSACTION_BYTES_MAX - 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Submit(TransactionPart):
+class Submit(TransactionPart, kind="submit"):
     """A producer requests admission of its batch; the storage receipts ascend by party."""
-
-    KIND: ClassVar[str] = "submit"
 
     signed: SignedHeader
     receipts: Annotated[
@@ -47,10 +45,8 @@ def _read_action(reader: Reader) -> Action:
 
 
 @dataclass(frozen=True, slots=True)
-class Signed(TransactionPart):
+class Signed(TransactionPart, kind="signed"):
     """An action of an admin or client; its number is above that of the author's previous one."""
-
-    KIND: ClassVar[str] = "signed"
 
     author: Name
     key_epoch: U32
@@ -64,10 +60,8 @@ class Signed(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Skip(TransactionPart):
+class Skip(TransactionPart, kind="skip"):
     """A hole that all storage parties which gave a receipt admit."""
-
-    KIND: ClassVar[str] = "skip"
 
     hole: Hole
     absences: Annotated[
@@ -76,10 +70,8 @@ class Skip(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class Evict(TransactionPart):
+class Evict(TransactionPart, kind="evict"):
     """A member of a group has been silent for longer than its session; anybody may report it."""
-
-    KIND: ClassVar[str] = "evict"
 
     group: Name
     name: Name
@@ -87,20 +79,16 @@ class Evict(TransactionPart):
 
 
 @dataclass(frozen=True, slots=True)
-class BatchConflict(TransactionPart):
+class BatchConflict(TransactionPart, kind="batch-conflict"):
     """Evidence: a producer's key signed two batches with a common sequence number."""
-
-    KIND: ClassVar[str] = "batch-conflict"
 
     first: SignedHeader
     second: SignedHeader
 
 
 @dataclass(frozen=True, slots=True)
-class VoteConflict(TransactionPart):
+class VoteConflict(TransactionPart, kind="vote-conflict"):
     """Evidence: a validator voted for two blocks in one step."""
-
-    KIND: ClassVar[str] = "vote-conflict"
 
     first: SignedVote
     second: SignedVote

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.client.consumed import Place
@@ -30,14 +30,11 @@ class Posted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch(Coded):
+class Epoch(Coded, kind="spark-epoch", bytes_max=1 << 40):
     """The events of an epoch in order; `before` is the number of our events in each lane at its start.
 
     Once all of them are acknowledged, it is `finished` and holds no events.
     """
-
-    KIND: ClassVar[str] = "spark-epoch"
-    BYTES_MAX: ClassVar[int] = 1 << 40
 
     number: U64
     finished: bool

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, Protocol
 
 from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
 from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX, Absent, Below
@@ -121,11 +121,8 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
-class Batches(Coded):
+class Batches(Coded, kind="storage-batches", bytes_max=ANSWER_BYTES_MAX):
     """Batches in the order of the log, and the position to ask for next, or 0 for those of a stream."""
-
-    KIND: ClassVar[str] = "storage-batches"
-    BYTES_MAX: ClassVar[int] = ANSWER_BYTES_MAX
 
     next_position: U64
     batches: Annotated[tuple[Annotated[bytes, blob(BATCH_BYTES_MAX)], ...], at_most(RANGE_BATCHES_MAX)]

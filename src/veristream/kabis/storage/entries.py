@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.batch import (
     HEAD_BYTES_MAX,
@@ -30,10 +30,8 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint(Coded):
+class Checkpoint(Coded, kind="storage-checkpoint"):
     """The extents of streams and partitions, written before their oldest entries are released."""
-
-    KIND: ClassVar[str] = "storage-checkpoint"
 
     streams: Annotated[tuple[tuple[StreamName, Extent], ...], at_most(CHECKPOINT_STREAMS_MAX)] = ()
     partitions: Annotated[tuple[tuple[PartitionName, Extent], ...], at_most(CHECKPOINT_STREAMS_MAX)] = ()

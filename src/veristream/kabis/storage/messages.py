@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, Absent, Below
 from veristream.kabis.protocol.batch import SignedHeader
@@ -40,10 +40,8 @@ class Outcome(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchRange(Coded):
+class FetchRange(Coded, kind="storage-fetch"):
     """Requests the batches of a stream from a sequence number on."""
-
-    KIND: ClassVar[str] = "storage-fetch"
 
     stream: StreamName
     first_sequence: U64
@@ -51,10 +49,8 @@ class FetchRange(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class FetchPlain(Coded):
+class FetchPlain(Coded, kind="storage-fetch-plain"):
     """Requests the records of a partition from an offset on; waits up to `wait_ms` for the first."""
-
-    KIND: ClassVar[str] = "storage-fetch-plain"
 
     place: PartitionName
     offset: U64
@@ -63,40 +59,32 @@ class FetchPlain(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class AskAbsence(Coded):
+class AskAbsence(Coded, kind="storage-ask-absence"):
     """Requests a statement that the party does not have this batch at the certificate's height."""
-
-    KIND: ClassVar[str] = "storage-ask-absence"
 
     signed: SignedHeader
     certificate: Certificate
 
 
 @dataclass(frozen=True, slots=True)
-class CatchUp(Coded):
+class CatchUp(Coded, kind="storage-catch-up"):
     """Requests the batches of the party's log from a position on."""
-
-    KIND: ClassVar[str] = "storage-catch-up"
 
     position: U64
     bytes_max: U32
 
 
 @dataclass(frozen=True, slots=True)
-class RaiseLowWater(Coded):
+class RaiseLowWater(Coded, kind="storage-low-water"):
     """Releases everything below the mark of a stream, or of a partition that is not validated."""
-
-    KIND: ClassVar[str] = "storage-low-water"
 
     name: Annotated[PartitionName | StreamName, tagged("name")]
     low_water: U64
 
 
 @dataclass(frozen=True, slots=True)
-class Status(Coded):
+class Status(Coded, kind="storage-status"):
     """The status of a party: positions in its log, and what it found when it opened the log."""
-
-    KIND: ClassVar[str] = "storage-status"
 
     start: U64
     end: U64
@@ -107,20 +95,15 @@ class Status(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class AskEvidence(Coded):
+class AskEvidence(Coded, kind="storage-topic"):
     """Requests evidence against the producers of a topic."""
-
-    KIND: ClassVar[str] = "storage-topic"
 
     topic: Name
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence(Coded):
+class Evidence(Coded, kind="storage-evidence", bytes_max=ANSWER_BYTES_MAX):
     """Pairs of contradicting headers; one pair is enough to convict a producer."""
-
-    KIND: ClassVar[str] = "storage-evidence"
-    BYTES_MAX: ClassVar[int] = ANSWER_BYTES_MAX
 
     pairs: Annotated[tuple[tuple[SignedHeader, SignedHeader], ...], at_most(EVIDENCE_MAX)]
 

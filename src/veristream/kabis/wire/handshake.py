@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import Enum
 from hashlib import blake2b, sha256
 from hmac import compare_digest
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, TypeVar
 
 from nacl.bindings import (
     crypto_scalarmult,
@@ -103,11 +103,8 @@ class Secrets:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hello(Coded):
+class _Hello(Coded, kind="wire-hello", bytes_max=HANDSHAKE_BYTES_MAX):
     """The first message: the client's share."""
-
-    KIND: ClassVar[str] = "wire-hello"
-    BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
 
     chain_id: Name
     nonce: Annotated[bytes, fixed(NONCE_BYTES)]
@@ -116,22 +113,16 @@ class _Hello(Coded):
 
 
 @dataclass(frozen=True, slots=True)
-class _Proof(Coded):
+class _Proof(Coded, kind="wire-proof", bytes_max=HANDSHAKE_BYTES_MAX):
     """An identity, with the signature that proves it."""
-
-    KIND: ClassVar[str] = "wire-proof"
-    BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
 
     peer: Peer
     signature: Signature
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer(Coded):
+class _Answer(Coded, kind="wire-answer", bytes_max=HANDSHAKE_BYTES_MAX):
     """The second message: the server's share and its proof."""
-
-    KIND: ClassVar[str] = "wire-answer"
-    BYTES_MAX: ClassVar[int] = HANDSHAKE_BYTES_MAX
 
     hello: _Hello
     proof: _Proof

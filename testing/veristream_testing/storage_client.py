@@ -8,7 +8,22 @@ from veristream.kabis.protocol.batch import Batch, BatchError
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
 from veristream.kabis.storage import messages
 from veristream.kabis.storage.client import FETCH_BYTES, StorageClient
-from veristream.kabis.storage.core import Batches
+from veristream.kabis.storage.core import Batches, StorageCore
+
+
+def fetch_digest(core: StorageCore, digest: bytes) -> bytes | Absent | Below:
+    """Returns a copy of the batch whose header has this digest."""
+    found = core.view_digest(digest)
+    return found if isinstance(found, Absent | Below) else bytes(found)
+
+
+def fetch_first(core: StorageCore, stream: StreamName, first_sequence: int) -> bytes | Absent | Below:
+    """Returns the batch that begins with a sequence number; of two, the one that came first."""
+    found = core.fetch_range(stream, first_sequence, 1)
+    if isinstance(found, Below):
+        return found
+    begins = found and Batch.decode(found[0]).header.first_sequence == first_sequence
+    return found[0] if begins else Absent()
 
 
 class CheckingClient(StorageClient):

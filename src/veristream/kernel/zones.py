@@ -29,7 +29,6 @@ INFINITY = 2**30 - 2
 """The bound that excludes nothing; even, as `< infinity` is strict."""
 
 LE_ZERO = 1
-LT_ZERO = 0
 EMPTY = -1
 """Entry 0 of an empty zone."""
 
@@ -117,12 +116,6 @@ def is_empty(d: Zone) -> bool:
 
 
 @loop
-def satisfies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
-    """Whether some point has x_i - x_j within the bound."""
-    return add(d[j * n + i], bound) >= LE_ZERO
-
-
-@loop
 def implies(d: Zone, n: int, i: int, j: int, bound: int) -> bool:
     """Whether all points have x_i - x_j within the bound."""
     return bool(d[i * n + j] <= bound)
@@ -137,22 +130,6 @@ def includes(big: Zone, small: Zone, n: int) -> bool:
         if big[k] < small[k]:
             return False
     return True
-
-
-@loop
-def same(a: Zone, b: Zone, n: int) -> bool:
-    """Whether two zones have the same points."""
-    if a[0] < LE_ZERO:
-        return bool(b[0] < LE_ZERO)
-    for k in range(n * n):
-        if a[k] != b[k]:
-            return False
-    return True
-
-
-def intersects(a: Zone, b: Zone, n: int) -> bool:
-    """Whether two zones have a point in common."""
-    return meets(a, b, n, np.empty(n * n, np.int32))
 
 
 @loop

@@ -41,6 +41,7 @@ from veristream.kabis.storage.core import StorageCore, StorageRefusedError
 from veristream.kabis.wire.connection import RequestError
 from veristream_testing.simulation.memory_log import MemoryLog
 from veristream_testing.simulation.votes import certify
+from veristream_testing.storage_client import fetch_digest
 
 FETCH_BYTES = 1 << 20
 
@@ -277,7 +278,7 @@ class MemoryStorage:
         party = await self._reach()
         with self._cluster.lock:
             party.fetches += 1
-            data = party.core.fetch_digest(digest)
+            data = fetch_digest(party.core, digest)
             match party.fault:
                 case StorageFault.GARBAGE:
                     return b"garbage"

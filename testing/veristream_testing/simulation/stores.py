@@ -22,6 +22,7 @@ from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.storage.core import StorageCore, StorageRefusedError
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 from veristream_testing.simulation.memory_log import MemoryLog
+from veristream_testing.storage_client import fetch_digest
 
 RANGE_BYTES = 1 << 20
 
@@ -150,7 +151,7 @@ class Store:
                 return self._forge(digest)
             case StorageFault.DECAY:
                 self.log.flip(self.random)
-        return _answer(lambda: self.party.fetch_digest(digest))
+        return _answer(lambda: fetch_digest(self.party, digest))
 
     def _alter(self, data: bytes) -> bytes:
         batch = Batch.decode(data)

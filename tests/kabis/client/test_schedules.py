@@ -27,6 +27,7 @@ from veristream.kabis.cluster.faults import StorageFault
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.receipts import StorageReceipt
 from veristream.kabis.protocol.records import Record
+from veristream_testing.storage_client import fetch_digest
 
 BUFFER_BYTES = 400
 Output = producer_outputs.Output | consumer_outputs.Output
@@ -170,7 +171,7 @@ class Clients(RuleBasedStateMachine):
             case producer_outputs.Submit(_, _, transaction, _):
                 self.cluster.submit(transaction)
             case consumer_outputs.Fetch(party, _, _, digest):
-                answer = self.cluster.parties[party].core.fetch_digest(digest)
+                answer = fetch_digest(self.cluster.parties[party].core, digest)
                 fault = self.cluster.parties[party].fault
                 if fault is StorageFault.SILENT or not answered:
                     self.fail(core, output)

@@ -14,6 +14,7 @@ from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.keys import load_key
 from veristream.kabis.storage.core import StorageCore
+from veristream_testing.storage_client import fetch_digest
 
 ANY_BYTES = 1 << 40
 
@@ -59,6 +60,6 @@ def _check_storage(folder: ClusterFolder, name: str, vouched: list[Admission]) -
     with Log(path / "log") as log:
         core = StorageCore(folder.genesis(), name, load_key(path / "key"), log)
         assert core.lost_count == 0
-        missing = [each for each in vouched if not isinstance(core.fetch_digest(each.digest), bytes)]
+        missing = [each for each in vouched if not isinstance(fetch_digest(core, each.digest), bytes)]
         assert missing == [], f"{name} gave receipts for what it does not have"
         assert core.evidence(TOPIC) == [], "no producer has signed twice"

@@ -41,6 +41,7 @@ from veristream.kabis.storage.core import (
 )
 from veristream.kabis.storage.ranges import Ranges
 from veristream_testing.simulation.memory_log import MemoryLog
+from veristream_testing.storage_client import fetch_digest, fetch_first
 
 PLACE = PartitionName("clicks", 3)
 
@@ -75,8 +76,8 @@ def test_a_receipt_is_given_only_when_the_batch_is_durable(log: StorageLog) -> N
     assert stored == core_module.StoredBatch(0, one.digest(), again=False)
     with pytest.raises(NotDurableError):
         core.receipt(stored.digest)
-    assert core.fetch_digest(stored.digest) == Absent()
-    assert core.fetch(STREAM, 0) == Absent()
+    assert fetch_digest(core, stored.digest) == Absent()
+    assert fetch_first(core, STREAM, 0) == Absent()
     log.sync()
     receipt = core.receipt(stored.digest)
     assert (receipt.party, receipt.digest) == ("s0", one.digest())
@@ -94,10 +95,10 @@ def test_a_batch_comes_back_by_key_and_by_digest_as_it_was(log: StorageLog) -> N
         store(core, one)
     log.sync()
     for number, one in enumerate(batches):
-        assert core.fetch(STREAM, 3 * number) == one.encode()
-        assert core.fetch_digest(one.digest()) == one.encode()
-    assert core.fetch(STREAM, 1) == Absent()
-    assert core.fetch(replace(STREAM, producer="bob"), 0) == Absent()
+        assert fetch_first(core, STREAM, 3 * number) == one.encode()
+        assert fetch_digest(core, one.digest()) == one.encode()
+    assert fetch_first(core, STREAM, 1) == Absent()
+    assert fetch_first(core, replace(STREAM, producer="bob"), 0) == Absent()
     assert core.fetch_range(STREAM, 7, 10**6) == tuple(one.encode() for one in batches[2:])
     assert core.fetch_range(STREAM, 15, 10**6) == ()
     size = len(batches[0].encode())
@@ -123,8 +124,8 @@ def test_a_second_batch_with_one_sequence_is_evidence_and_replaces_nothing(log: 
     assert core.evidence("orders") == []  # not durable yet
     log.sync()
     for each in (core, party(log)):
-        assert each.fetch(STREAM, 0) == good.encode()
-        assert each.fetch_digest(evil.digest()) == evil.encode()
+        assert fetch_first(each, STREAM, 0) == good.encode()
+        assert fetch_digest(each, evil.digest()) == evil.encode()
         assert each.evidence("orders") == [(good.signed, evil.signed)]
         assert each.evidence("clicks") == []
         each.receipt(evil.digest()).verify(CHAIN, STORES[0].public)
@@ -173,7 +174,7 @@ def test_everything_is_there_after_a_restart(log: StorageLog) -> None:
     core.append_plain(plain(0, b"a", b"b"))
     log.sync()
     core = party(log)
-    assert [core.fetch(STREAM, sequence) for sequence in (0, 2, 4)] == [
+    assert [fetch_first(core, STREAM, sequence) for sequence in (0, 2, 4)] == [
         batches[place].encode() for place in (0, 2, 1)
     ]
     assert store(core, batches[1]).again
@@ -189,7 +190,7 @@ def test_what_was_not_synced_may_be_lost_and_can_be_stored_again() -> None:
     store(core, batch(2))
     log.crash()
     core = party(log)
-    assert core.fetch(STREAM, 0) == batch(0).encode()
+    assert fetch_first(core, STREAM, 0) == batch(0).encode()
     assert store(core, batch(2)).again is False
 
 
@@ -220,15 +221,15 @@ def test_below_retention_is_another_answer_than_absent(log: StorageLog) -> None:
         log.sync()
         for each in (core, party(log)):
             if mark:
-                assert each.fetch(STREAM, 0) == Below(mark)
+                assert fetch_first(each, STREAM, 0) == Below(mark)
                 assert each.fetch_range(STREAM, 0, 1000) == Below(mark)
-                assert each.fetch_digest(batches[0].digest()) == Below(mark)
+                assert fetch_digest(each, batches[0].digest()) == Below(mark)
                 with pytest.raises(StorageRefusedError, match="below retention"):
                     store(each, batch(0, [b"late"]))
                 assert each.absence(batch(0, [b"late"]).signed, certificate(1)) == Below(mark)
             if sequence < 10:
-                assert each.fetch(STREAM, sequence) == batches[sequence // 2].encode()
-            assert each.fetch(STREAM, 10) == Absent()
+                assert fetch_first(each, STREAM, sequence) == batches[sequence // 2].encode()
+            assert fetch_first(each, STREAM, 10) == Absent()
     with pytest.raises(StorageRefusedError):
         core.raise_low_water(STREAM, 10)
     with pytest.raises(StorageRefusedError):
@@ -238,12 +239,12 @@ def test_below_retention_is_another_answer_than_absent(log: StorageLog) -> None:
 
 
 def test_a_mark_within_a_batch_keeps_the_batch(log: StorageLog) -> None:
-    core = party(log)
-    store(core, batch(0, [b"1", b"2", b"3"]))
+    core, one = party(log), batch(0, [b"1", b"2", b"3"])
+    store(core, one)
     core.raise_low_water(STREAM, 2)
     log.sync()
-    assert core.fetch(STREAM, 0) == batch(0, [b"1", b"2", b"3"]).encode()
-    assert core.fetch_range(STREAM, 2, 1000) == (batch(0, [b"1", b"2", b"3"]).encode(),)
+    assert fetch_digest(core, one.digest()) == one.encode()
+    assert core.fetch_range(STREAM, 2, 1000) == (one.encode(),)
     assert core.fetch_range(STREAM, 1, 1000) == Below(2)
 
 
@@ -260,16 +261,19 @@ def test_marks_and_offsets_outlive_the_segments(tmp_path: Path) -> None:
         core.raise_low_water(PLACE, 20)
         start = core.retain()
         assert 0 < start <= 20
-        assert core.fetch(STREAM, 18) == Below(20) and core.fetch(STREAM, 20) == batch(20).encode()
+        assert (
+            fetch_first(core, STREAM, 18) == Below(20)
+            and fetch_first(core, STREAM, 20) == batch(20).encode()
+        )
         core.retain(size_bytes_max=0)
-        assert core.fetch(STREAM, 20) == Below(40)
-        assert core.fetch_digest(batch(20).digest()) == Absent()
+        assert fetch_first(core, STREAM, 20) == Below(40)
+        assert fetch_digest(core, batch(20).digest()) == Absent()
         assert core.fetch_plain(PLACE, 0, 1000) == Below(20)
     with Log(tmp_path, options) as log:
         core = party(log)
-        assert core.fetch(STREAM, 20) == Below(40)
+        assert fetch_first(core, STREAM, 20) == Below(40)
         assert core.absence(batch(20, [b"late"]).signed, certificate(1)) == Below(40)
-        assert core.fetch(STREAM, 40) == Absent()
+        assert fetch_first(core, STREAM, 40) == Absent()
         assert core.fetch_plain(PLACE, 19, 1000) == Below(20)
         assert core.append_plain(plain(0, b"new", session=b"t" * 16)).first_offset == 20
         log.sync()
@@ -347,7 +351,7 @@ def test_a_consumer_that_does_not_validate_reads_any_topic_by_offset(log: Storag
     log.sync()
     for each in (core, party(log)):
         assert each.fetch_plain(place, 2, 10**6) == Below(3)
-        assert each.fetch(STREAM, 0) == one.encode()  # a validated stream has a mark of its own
+        assert fetch_first(each, STREAM, 0) == one.encode()  # a validated stream has a mark of its own
 
 
 def test_an_append_sent_again_is_kept_once_and_none_overtakes(
@@ -384,8 +388,8 @@ def test_what_was_lost_to_damage_is_absent_and_counted(tmp_path: Path) -> None:
     with Log(tmp_path) as log:
         core = party(log)
         assert core.lost_count == 1
-        assert core.fetch(STREAM, 2) == Absent()
-        assert core.fetch(STREAM, 4) == batch(4).encode()
+        assert fetch_first(core, STREAM, 2) == Absent()
+        assert fetch_first(core, STREAM, 4) == batch(4).encode()
         assert store(core, batch(2)).again is False
 
 

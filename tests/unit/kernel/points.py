@@ -102,6 +102,21 @@ def read(d: dbm.Zone, n: int) -> Described:
     )
 
 
+def satisfies(d: dbm.Zone, n: int, i: int, j: int, bound: int) -> bool:
+    """Whether some point has x_i - x_j within the bound."""
+    return dbm.add(int(d[j * n + i]), bound) >= dbm.LE_ZERO
+
+
+def same(a: dbm.Zone, b: dbm.Zone, n: int) -> bool:
+    """Whether two zones have the same points."""
+    return dbm.includes(a, b, n) and dbm.includes(b, a, n)
+
+
+def intersects(a: dbm.Zone, b: dbm.Zone, n: int) -> bool:
+    """Whether two zones have a point in common."""
+    return dbm.meets(a, b, n, np.empty(n * n, np.int32))
+
+
 def is_canonical(d: dbm.Zone, n: int) -> bool:
     """Whether the diagonal is zero and no path is tighter, on bounds as (constant, weak) pairs."""
 

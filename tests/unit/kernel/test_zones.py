@@ -21,10 +21,13 @@ from tests.unit.kernel.points import (
     describe,
     grid,
     holds,
+    intersects,
     is_canonical,
     line_meets,
     matrix,
     read,
+    same,
+    satisfies,
     solve,
     tuples,
 )
@@ -59,7 +62,7 @@ def test_bounds_add(left: int, right: int, total: int) -> None:
 
 
 def test_bounds_are_ordered_by_tightness() -> None:
-    ordered = [dbm.below(-1), dbm.at_most(-1), dbm.LT_ZERO, dbm.LE_ZERO, dbm.below(1), dbm.at_most(1)]
+    ordered = [dbm.below(-1), dbm.at_most(-1), dbm.below(0), dbm.LE_ZERO, dbm.below(1), dbm.at_most(1)]
     assert ordered == [-2, -1, 0, 1, 2, 3]
     assert 2 * dbm.INFINITY < 2**31
 
@@ -146,7 +149,7 @@ def test_satisfies_and_implies(zones: tuple[Described], data: st.DataObject) -> 
     (zone,) = zones
     one = data.draw(constraints(zone.m))
     d = closed(zone)
-    some = dbm.satisfies(d, zone.n, one.i, one.j, one.bound)
+    some = satisfies(d, zone.n, one.i, one.j, one.bound)
     everywhere = dbm.implies(d, zone.n, one.i, one.j, one.bound)
     assert some == (solve(zone.but(one)) is not None)
     assert everywhere == (solve(zone.but(one.negation)) is None)
@@ -168,7 +171,7 @@ def test_inclusion_of_matrices_is_inclusion_of_points(zones: tuple[Described, ..
         within = solve(small) is None or (solve(big) is not None and is_subset(small, big))
         without = solve(big) is None or (solve(small) is not None and is_subset(big, small))
         assert dbm.includes(right, left, a.n) == within
-        assert dbm.same(left, right, a.n) == (within and without)
+        assert same(left, right, a.n) == (within and without)
 
 
 @few
@@ -178,7 +181,7 @@ def test_intersection(zones: tuple[Described, ...]) -> None:
     both = a.but(*b.constraints)
     d, other = closed(a), closed(b)
     common = solve(both) is not None
-    assert dbm.intersects(d, other, a.n) == common
+    assert intersects(d, other, a.n) == common
     assert np.array_equal(d, closed(a))
     assert dbm.intersect(d, other, a.n) == common
     assert dbm.is_empty(d) == (not common)
@@ -192,8 +195,8 @@ def test_zones_can_be_apart_without_one_difference_that_is() -> None:
     one = closed(describe(3, Constraint(1, 2, -1, False), Constraint(3, 0, 1, False)))
     other = closed(describe(3, Constraint(0, 1, -1, False), Constraint(2, 3, 0, False)))
     for cut in read(other, 4).constraints:
-        assert dbm.satisfies(one, 4, cut.i, cut.j, cut.bound)
-    assert not dbm.intersects(one, other, 4)
+        assert satisfies(one, 4, cut.i, cut.j, cut.bound)
+    assert not intersects(one, other, 4)
     assert not dbm.intersect(one, other, 4)
 
 
@@ -290,10 +293,10 @@ def test_no_clocks() -> None:
     dbm.relax_upper(d, 1)
     dbm.relax_lower(d, 1)
     assert d.tolist() == [dbm.LE_ZERO]
-    assert dbm.is_unbounded(d, 1) and dbm.close(d, 1) and dbm.intersects(d, d, 1)
+    assert dbm.is_unbounded(d, 1) and dbm.close(d, 1) and intersects(d, d, 1)
     assert dbm.constrain(d, 1, 0, 0, dbm.at_most(3))
-    assert not dbm.satisfies(d, 1, 0, 0, dbm.LT_ZERO)
-    assert not dbm.constrain(d, 1, 0, 0, dbm.LT_ZERO)
+    assert not satisfies(d, 1, 0, 0, dbm.below(0))
+    assert not dbm.constrain(d, 1, 0, 0, dbm.below(0))
     assert dbm.is_empty(d)
 
 
@@ -303,9 +306,9 @@ def test_an_empty_zone_is_within_all_and_meets_none(zone: Described) -> None:
     d, full = matrix(zone), matrix(describe(zone.m))
     assume(not dbm.close(d, zone.n))
     nothing = matrix(describe(zone.m))
-    assert not dbm.constrain(nothing, zone.n, 1, 0, dbm.LT_ZERO)
+    assert not dbm.constrain(nothing, zone.n, 1, 0, dbm.below(0))
     assert dbm.includes(full, d, zone.n) and dbm.includes(nothing, d, zone.n)
     assert not dbm.includes(d, full, zone.n)
-    assert dbm.same(d, nothing, zone.n) and not dbm.same(d, full, zone.n)
-    assert not dbm.same(full, d, zone.n)
-    assert not dbm.intersects(d, full, zone.n) and not dbm.intersects(full, d, zone.n)
+    assert same(d, nothing, zone.n) and not same(d, full, zone.n)
+    assert not same(full, d, zone.n)
+    assert not intersects(d, full, zone.n) and not intersects(full, d, zone.n)

@@ -88,7 +88,7 @@ def test_a_zone_without_itself_or_nothing(zones: tuple[Described]) -> None:
     (zone,) = zones
     n, d = zone.n, closed(zone)
     nothing, out = matrix(describe(zone.m)), room(n, n * n)
-    dbm.constrain(nothing, n, 1, 0, dbm.LT_ZERO)
+    dbm.constrain(nothing, n, 1, 0, dbm.below(0))
     assert subtract(d, d, n, out) == 0
     assert subtract(d, nothing, n, out) == 1 and np.array_equal(out[0], d)
     assert subtract(nothing, d, n, out) == 0

@@ -251,11 +251,6 @@ class StorageCore:
             self._genesis.chain_id, self._party, digest, certificate.height, self._signer
         )
 
-    def fetch_digest(self, digest: bytes) -> bytes | Absent | Below:
-        """Returns the batch whose header has this digest."""
-        found = self.view_digest(digest)
-        return found if isinstance(found, Absent | Below) else bytes(found)
-
     def view_digest(self, digest: bytes) -> Octets | Absent | Below:
         """Returns the batch whose header has this digest, as a view of the bytes that were read."""
         position = self._digests.get(digest)
@@ -265,15 +260,6 @@ class StorageCore:
         header = entry.signed.header
         low_water = self._streams[stream_of(header)].low_water
         return Below(low_water) if header.next_sequence <= low_water else entry.data
-
-    def fetch(self, stream: StreamName, first_sequence: int) -> bytes | Absent | Below:
-        """Returns the batch that begins with a sequence number; of two, the one that came first."""
-        ranges = self._streams.get(stream, Ranges())
-        position = ranges.position_of(first_sequence)
-        if position is not None:
-            entry = self._durable_batch(position)
-            return bytes(entry.data) if isinstance(entry, BatchEntry) else entry
-        return Below(ranges.low_water) if first_sequence < ranges.low_water else Absent()
 
     def fetch_range(
         self, stream: StreamName, first_sequence: int, bytes_max: int

@@ -12,7 +12,6 @@ from veristream.ir import property as prop
 from veristream.languages.csp import syntax as csp
 from veristream.languages.csp.lower.expressions import Translator
 
-_TRUE = prop.Holds(ir.TRUE)
 _FALSE = prop.Holds(ir.FALSE)
 
 

@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial, wraps
-from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
 from veristream.errors import EnvironmentFailure
@@ -206,9 +205,7 @@ class AsyncClient(Generic[Output]):
         await self.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def _party(self, name: str) -> Storage:
@@ -256,9 +253,7 @@ class Blocking(Generic[Inner]):
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -21,8 +21,9 @@ from veristream.export.clike import (
 from veristream.export.flat import KEPT, READY, Command, Flat, FlatBlock, Put, Take, specialise
 from veristream.export.forward import list_exprs
 from veristream.export.names import Globals, Locals
-from veristream.export.rewrite import all_of, children, walk
+from veristream.export.rewrite import all_of
 from veristream.ir.expr import FALSE, Assign, Const, Expr, For, If, Let, Load, Peek, Queue, Statement, While
+from veristream.ir.walk import walk
 
 TESTS_MAX = 50
 """The most tests in one function, since SPIN cannot parse long ones."""
@@ -45,7 +46,7 @@ def needs_c(command: Command, flat: Flat) -> bool:
 def indexes_itself(expr: Expr) -> bool:
     """Whether an array or queue is indexed by its own elements, which SPIN rejects."""
     for part in walk(expr):
-        inner = [below for child in children(part) for below in walk(child)]
+        inner = [below for below in walk(part) if below is not part]
         match part:
             case Load(variable=name):
                 if any(isinstance(below, Load) and below.variable == name for below in inner):

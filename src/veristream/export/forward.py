@@ -7,8 +7,9 @@ end if the queue is not used in between, so its parts need no locals either.
 from __future__ import annotations
 
 from veristream.export.flat import FlatBlock, Put, Take, substitute_exchange
-from veristream.export.rewrite import substitute_statement, walk
+from veristream.export.rewrite import substitute_statement
 from veristream.ir import expr as ir
+from veristream.ir.walk import walk
 
 USES_MAX = 3
 """A value with operators is repeated at most this often."""
@@ -88,11 +89,11 @@ def list_exprs(statement: ir.Statement | Put | Take) -> list[ir.Expr]:
             return list(indices)
 
 
-def _parts(statement: ir.Statement | Put | Take) -> list[ir.Expr]:
+def _parts(statement: ir.Statement | Put | Take) -> list[object]:
     return [part for expr in list_exprs(statement) for part in walk(expr)]
 
 
-def _read_names(parts: list[ir.Expr]) -> set[str]:
+def _read_names(parts: list[object]) -> set[str]:
     """Returns the names of variables and buffers, which are distinct in a model."""
     return {part.variable for part in parts if isinstance(part, ir.Load)} | {
         part.channel for part in parts if isinstance(part, ir.Queue | ir.Peek)

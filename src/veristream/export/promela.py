@@ -21,10 +21,11 @@ from veristream.export.commands import flatten
 from veristream.export.flat import Command, Flat, specialise
 from veristream.export.forward import forward
 from veristream.export.names import Globals, Locals
-from veristream.export.rewrite import all_of, any_of, children, negate, walk
+from veristream.export.rewrite import all_of, any_of, children, negate
 from veristream.ir import expr as ir
 from veristream.ir import property as prop
 from veristream.ir.network import FairnessMark, Network
+from veristream.ir.walk import walk
 from veristream.source import NOWHERE, Span
 
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from veristream.ir import expr as ir
+from veristream.ir.constant import constant_value
 
-_COMPUTE: Mapping[str, Callable[[int, int], int]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "&": lambda a, b: a & b,
-    "|": lambda a, b: a | b,
-    "^": lambda a, b: a ^ b,
-    "min": min,
-    "max": max,
-    "==": lambda a, b: int(a == b),
-    "!=": lambda a, b: int(a != b),
-    "<": lambda a, b: int(a < b),
-    "<=": lambda a, b: int(a <= b),
-    ">": lambda a, b: int(a > b),
-    ">=": lambda a, b: int(a >= b),
-}
-_TRUTHS = frozenset({"==", "!=", "<", "<=", ">", ">=", "and", "or", "implies"})
+_COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+_TRUTHS = _COMPARISONS | {"and", "or", "implies"}
+_FOLDED = _COMPARISONS | {"+", "-", "*", "&", "|", "^", "min", "max", "mod"}
 
 
 def children(expr: ir.Expr) -> tuple[ir.Expr, ...]:
@@ -83,13 +70,6 @@ def rebuild(expr: ir.Expr, parts: tuple[ir.Expr, ...]) -> ir.Expr:
             assert_never(expr)
 
 
-def walk(expr: ir.Expr) -> Iterator[ir.Expr]:
-    """Yields the expression and all its parts."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
-
-
 def substitute(expr: ir.Expr, values: Mapping[str, ir.Expr]) -> ir.Expr:
     """Replaces local names; they are unique, so nothing is captured."""
     if isinstance(expr, ir.Local) and expr.index is None and expr.name in values:
@@ -143,10 +123,9 @@ def shorten(expr: ir.Expr) -> ir.Expr:
             return truth(left)
         case ir.Binary(op="or", left=left, right=ir.Const(value=0)):
             return truth(left)
-        case ir.Binary(op=op, left=ir.Const(value=a), right=ir.Const(value=b)) if op in _COMPUTE:
-            return ir.Const(_COMPUTE[op](a, b), expr.span)
-        case ir.Binary(op="mod", left=ir.Const(value=a), right=ir.Const(value=b)) if b > 0:
-            return ir.Const(a % b, expr.span)
+        case ir.Binary(op=op, left=ir.Const(), right=ir.Const()) if op in _FOLDED:
+            folded = constant_value(expr)
+            return expr if folded is None else ir.Const(folded, expr.span)
         case _:
             return expr
 

@@ -22,12 +22,12 @@ from veristream.export.rewrite import (
     rebuild,
     truth,
     unroll,
-    walk,
 )
 from veristream.export.safety import Facts, Knowledge, in_range, safe
 from veristream.ir import expr as ir
 from veristream.ir.bounds import Names, interval
 from veristream.ir.network import Component, Function, Network, Variable, all_variables
+from veristream.ir.walk import walk
 from veristream.source import Span
 
 Scope = Mapping[str, ir.Expr]

@@ -14,7 +14,7 @@ from veristream.errors import ModelError
 from veristream.export.commands import flatten
 from veristream.export.flat import KEPT, READY, Command, Flat, Test
 from veristream.export.names import Globals, Locals
-from veristream.export.rewrite import both, negate, walk
+from veristream.export.rewrite import both, negate
 from veristream.export.safety import WIDEST
 from veristream.export.tla_text import (
     OK,
@@ -33,6 +33,7 @@ from veristream.export.tla_text import (
 from veristream.ir.expr import FALSE, TRUE, Expr, Local, Statement
 from veristream.ir.network import Network, Variable
 from veristream.ir.property import Always
+from veristream.ir.walk import walk
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import pytest
 
 from veristream.export.flat import Put, Take
 from veristream.export.forward import forward
-from veristream.export.rewrite import walk
 from veristream.export.straight import Straightener
 from veristream.ir.expr import (
     INT,
@@ -33,6 +32,7 @@ from veristream.ir.expr import (
 from veristream.ir.network import Function, Network, Parameter, Variable
 from veristream.ir.oracle.evaluate import ModelFault, run, thaw
 from veristream.ir.state import initial_state, name_parts
+from veristream.ir.walk import walk
 
 DIGIT = Type(0, 9)
 X, Y = Load("x"), Load("y")

@@ -205,7 +205,7 @@ def test_a_forged_record_stops_its_party_and_nobody_else(
     if party is not None:
         assert wait_until(lambda: [party] if party.is_alive() else [], PATIENCE_S) == []
     message, _ = last_words(console.data / "storage-1")
-    assert f"somebody else writes into the topic {topic_of(chain_id, 'storage-1')}" in message
+    assert f"another client writes to the topic {topic_of(chain_id, 'storage-1')}" in message
     assert values(pull(access, topic, 2)) == [b"before", b"after"]
     refused = console("up", "--detach")
     assert refused.code == 3

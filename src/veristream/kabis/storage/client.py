@@ -159,5 +159,5 @@ class StorageClient:
 
 def _require(body: bytes | Absent | Below) -> bytes:
     if not isinstance(body, bytes):
-        raise LyingPartyError("an answer of the wrong kind")
+        raise LyingPartyError("unexpected kind of answer")
     return body

@@ -111,17 +111,17 @@ class Evidence(Coded, kind="storage-evidence", bytes_max=ANSWER_BYTES_MAX):
 def split_request(body: bytes) -> tuple[Operation, bytes]:
     """Splits a request into its kind and body; raises DecodeError."""
     if not body:
-        raise DecodeError("an empty request")
+        raise DecodeError("empty request")
     try:
         return Operation(body[0]), body[1:]
     except ValueError as error:
-        raise DecodeError(f"a request of kind {body[0]}") from error
+        raise DecodeError(f"unknown kind of request: {body[0]}") from error
 
 
 def decode_digest(data: bytes) -> bytes:
     """Returns the digest in a body; raises DecodeError."""
     if len(data) != DIGEST_BYTES:
-        raise DecodeError(f"a digest of {len(data)} bytes")
+        raise DecodeError(f"a digest has {DIGEST_BYTES} bytes, not {len(data)}")
     return data
 
 
@@ -150,4 +150,4 @@ def split_answer(data: bytes) -> bytes | Absent | Below:
         return Absent()
     if data[:1] == bytes((Outcome.BELOW,)) and len(data) == 9:
         return Below(int.from_bytes(data[1:], "big"))
-    raise DecodeError("an answer of no known kind")
+    raise DecodeError("unknown kind of answer")

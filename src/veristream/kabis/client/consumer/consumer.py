@@ -190,7 +190,7 @@ class AsyncKabisConsumer(AsyncClient[Output]):
                 await self._waiting[ticket].wait()
         except TimeoutError:
             raise EnvironmentFailure(
-                "the ledger has not taken it in time", "see whether the validators decide blocks"
+                "the ledger did not record the commit in time", "check whether validators decide blocks"
             ) from None
         finally:
             del self._waiting[ticket]
@@ -221,7 +221,7 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         except FAILURES as error:
             raise EnvironmentFailure(
                 f"the storage party {party.name} of {place[0]} does not answer: {error}",
-                "see whether it runs",
+                "check whether it runs",
             ) from error
         if isinstance(part, Below):
             return part.low_water

@@ -1,7 +1,7 @@
 """A storage party's log as a topic of its own Kafka cluster: one partition, and positions are offsets.
 
 Only the party writes there, so it knows each record's offset before Kafka reports it. If Kafka reports
-another one, somebody else has written, and the log fails instead of confirming a record at another place.
+another one, another client has written, and the log fails instead of confirming a record at another place.
 A record is durable when Kafka has acknowledged it to an idempotent producer with `acks=all`.
 
 Beside the topic the party keeps, in its own folder, the end of the durable records and the positions that
@@ -149,8 +149,8 @@ class KafkaLog:
             self._producer.produce(self._topic, message, partition=0, on_delivery=self._delivered)
         except BufferError as error:
             raise Full(
-                f"{self._reader.where} takes no more: {BUFFER_KIB >> 10} MiB wait; nothing of it was kept",
-                "see why Kafka does not acknowledge",
+                f"{self._reader.where} accepts no record: {BUFFER_KIB >> 10} MiB are not acknowledged yet",
+                "check why Kafka does not acknowledge",
             ) from error
         self._end = position + 1
         self._sizes.append(len(message))
@@ -165,12 +165,12 @@ class KafkaLog:
                 return
             offset = known_offset(message)
             if error is not None:
-                self._failure = self._troubles.explain(f"write into {self._reader.where}", error)
+                self._failure = self._troubles.explain(f"write to {self._reader.where}", error)
             elif offset not in (None, expected):
                 self._failure = KafkaFailure(
-                    f"somebody else writes into {self._reader.where}: our record {expected} stands at"
-                    f" offset {offset}",
-                    "see who may write there; --repair marks what is not ours as lost",
+                    f"another client writes to {self._reader.where}: our record {expected} has offset"
+                    f" {offset}",
+                    "check who may write to it; --repair marks other clients' records as lost",
                 )
             elif offset is not None:
                 self._durable = expected + 1  # and all before it: there is no other place for them
@@ -180,8 +180,8 @@ class KafkaLog:
         try:
             while not self._closing.is_set():
                 self._producer.poll(POLL_S)
-        except KafkaException as exception:  # the client has given up for good, and tells whoever polls
-            failure = self._troubles.explain(f"write into {self._reader.where}", error_of(exception))
+        except KafkaException as exception:  # the client has failed for good, and reports it to its poller
+            failure = self._troubles.explain(f"write to {self._reader.where}", error_of(exception))
             with self._news:
                 self._failure = self._failure or failure
                 self._news.notify_all()
@@ -219,7 +219,7 @@ class KafkaLog:
             self._failure = DamagedRecord(self._reader.where, self._durable, str(error))
             raise self._failure from error
         except KafkaFailure:
-            return  # it is away again; the next call asks once more
+            return  # it is unavailable again; the next call retries
         finally:
             reader.close()
 
@@ -294,7 +294,7 @@ class KafkaLog:
         """Returns the gap for unreadable positions that the operator gave up; raises for others."""
         given_up = self._lost.issuperset(range(position, position + count))
         if not given_up and not self._options.repair:
-            raise DamagedRecord(self._reader.where, position, f"{count} records are not there any more")
+            raise DamagedRecord(self._reader.where, position, f"{count} records are missing")
         if not given_up:
             self._lost.update(range(position, position + count))
             replace(self._folder / "lost.json", json.dumps(sorted(self._lost)).encode() + b"\n")
@@ -344,7 +344,7 @@ class KafkaLog:
             try:
                 self._topics.admin.delete_records([place])[place].result()
             except KafkaException as error:
-                doing = f"let the oldest records of {self._reader.where} go"
+                doing = f"delete the oldest records of {self._reader.where}"
                 raise self._troubles.explain(doing, error_of(error)) from error
             del self._sizes[: start - self._start]
             for position in [each for each in self._cache if each < start]:

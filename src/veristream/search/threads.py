@@ -4,9 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 LEAST = 1 << 12
 """Fewer items are not worth sharing."""
+
+LINE = 16
+"""Words between the counters of two threads, so that they share no cache line."""
+
+
+class Crew:
+    """Threads that wait for work; the thread that calls `run` is the first of them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._pool = ThreadPoolExecutor(max(1, size - 1))  # starts no thread before there is work
+
+    def run(self, work: Callable[[int], Result]) -> list[Result]:
+        """Calls `work` with the number of each thread, at the same time; returns the results."""
+        others = [self._pool.submit(work, number) for number in range(1, self.size)]
+        first = work(0)
+        return [first, *(other.result() for other in others)]
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown(wait=True)
 
 
 def divide(work: Callable[[int, int], None], count: int, workers: int) -> None:

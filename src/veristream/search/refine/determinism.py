@@ -18,7 +18,8 @@ from veristream.native.primitives import half_at, set_word, word_at
 from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError, budget_bytes, reserve
 from veristream.search.refine.alphabet import TAU, Alphabet
-from veristream.search.refine.labelled import (
+from veristream.search.refine.labelled import Labelled
+from veristream.search.refine.system import (
     DONE,
     EDGES,
     FAULT,
@@ -26,7 +27,6 @@ from veristream.search.refine.labelled import (
     QUANTUM,
     STATES,
     WORK,
-    Labelled,
     System,
     expand_state,
 )

@@ -15,11 +15,11 @@ from veristream.native.loop import loop
 from veristream.native.primitives import half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, reserve
 from veristream.search.refine.alphabet import TAU
-from veristream.search.refine.labelled import (
+from veristream.search.refine.labelled import Labelled
+from veristream.search.refine.system import (
     DIVERGES,
     DONE,
     GROW,
-    Labelled,
     System,
     diverge,
     expand_state,
@@ -45,6 +45,7 @@ TRACES, FAILURES, DIVERGENCES = range(3)
 """How much is observed; each level includes those before it."""
 NOWHERE = -1
 """The target of an event that no state of a node can do."""
+UNKNOWN_MOVE = -2
 
 TICK, LEAST_USED, NORMAL_COUNTS = range(3)
 
@@ -90,6 +91,16 @@ def first_node(normal):  # type: ignore[no-untyped-def]
     """Makes the node of the empty trace; returns DONE or why it could not."""
     tick = _next_tick(normal)
     return _close(normal, tick, _collect(normal, tick, 0, 0))[0]
+
+
+@loop
+def known_move(normal, node, event):  # type: ignore[no-untyped-def]
+    """The target of the visible event from the node if it is known, else UNKNOWN_MOVE; several threads may
+    ask at the same time."""
+    place = place_of(normal.moves, (node << 32) | event)
+    if word_at(normal.moves.keys, place) == 0:
+        return UNKNOWN_MOVE
+    return word_at(normal.moves.values, place)
 
 
 @loop
@@ -146,7 +157,7 @@ def _close(normal, tick, size):  # type: ignore[no-untyped-def]
     for k in range(size):
         state = word_at(normal.queue, k)
         set_word(members, k, state)
-        if normal.depth >= FAILURES and offer_of(system, normal.offers, state) == -2:
+        if normal.depth >= FAILURES and offer_of(system, normal.offers, state, True) == -2:
             return GROW, NOWHERE
         if normal.depth == DIVERGENCES:
             code = diverge(system, normal.alphabet, state)
@@ -233,6 +244,8 @@ def allows_offer(normal, node, offer):  # type: ignore[no-untyped-def]
 @loop
 def covers(normal, small, large):  # type: ignore[no-untyped-def]
     """Whether the states of one node are all states of the other, so that it allows no more."""
+    if small == large:
+        return True
     if word_at(normal.bits, small) & ~word_at(normal.bits, large):
         return False
     return is_subset(normal.nodes, small, large)

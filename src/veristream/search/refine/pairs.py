@@ -17,19 +17,7 @@ from veristream.native.loop import loop
 from veristream.native.primitives import half_at, set_half, set_word, word_at
 from veristream.search.memory import OutOfMemoryError, Reserve, reserve
 from veristream.search.refine.alphabet import TAU
-from veristream.search.refine.labelled import (
-    DIVERGES,
-    DONE,
-    FAULT,
-    GROW,
-    QUANTUM,
-    WORK,
-    Labelled,
-    System,
-    diverge,
-    expand_state,
-    offer_of,
-)
+from veristream.search.refine.labelled import Labelled
 from veristream.search.refine.normal_form import (
     DIVERGENCES,
     FAILURES,
@@ -41,6 +29,18 @@ from veristream.search.refine.normal_form import (
     find_move,
     first_node,
 )
+from veristream.search.refine.system import (
+    DIVERGES,
+    DONE,
+    FAULT,
+    GROW,
+    QUANTUM,
+    WORK,
+    System,
+    diverge,
+    expand_state,
+    offer_of,
+)
 from veristream.search.refine.tables import Map, MapTable, address_of, has_room, place_of, put
 from veristream.verdict import Counts
 
@@ -51,11 +51,10 @@ BROKEN, COMPLETE = 10, 11
 NOT, CANNOT, REFUSES, ENDLESS = range(4)
 
 # The state of the loop between calls. BROKEN_PAIR and BROKEN_EDGE belong to HOW.
-PAIRS, CURSOR, LEVEL_END, DEPTH, TRANSITIONS, ROOM_FULL = range(6)
-HOW, BROKEN_PAIR, BROKEN_EDGE, SEEN_VISIBLE, SEEN_STABLE, PAIR_COUNTS = range(6, 12)
+PAIRS, NEXT, CURSOR, LEVEL_END, DEPTH, TRANSITIONS, ROOM_FULL = range(7)
+HOW, BROKEN_PAIR, BROKEN_EDGE, SEEN_VISIBLE, SEEN_STABLE, PAIR_COUNTS = range(7, 13)
 ROOT = 0xFFFFFFFF
 WORK_LEAST = 1 << 14  # expansions between two checks of the limits
-WIDE = 1 << 12  # fewer pairs are not worth sharing
 LOOK_BACK = 32  # pairs of one state that a new one is compared with
 
 
@@ -64,15 +63,31 @@ class Pairing(NamedTuple):
 
     system: System
     normal: Normal
-    old: Map  # from state and node to the pair, for pairs that a new one is not compared with
-    room: int
+    old: int  # per worker, the words of a map: from state and node to the pair, for pairs of its states
+    # that a new one is not compared with
+    workers: int  # no address, as is `end`
+    end: int  # of the worker's numbers of pairs
     states: int
     nodes: int
     parents: int
     events: int  # by which the pair was reached from its parent
     others: int  # the pair that the same state had before, plus 1
     heads: int  # per state of the implementation: its newest pair, plus 1
+    queue: int  # the pairs in the order of the search; 0 if that is the order of their numbers
     counts: int
+
+
+@loop
+def owner_of(pairing, state):  # type: ignore[no-untyped-def]
+    """The worker that decides which pairs of the state are new. A cache line of `heads` has one."""
+    return ((((state >> 4) * 0x9E3779B1) & 0xFFFFFFFF) * pairing.workers) >> 32
+
+
+@loop
+def _old_of(pairing, state):  # type: ignore[no-untyped-def]
+    """The map with old pairs of the state."""
+    words = pairing.old + 32 * owner_of(pairing, state)
+    return Map(word_at(words, 0), word_at(words, 1), word_at(words, 2), word_at(words, 3))
 
 
 @loop
@@ -92,30 +107,35 @@ def _last_compared(pairing, state, node):  # type: ignore[no-untyped-def]
 
 
 @loop
-def _add(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
+def add_pair(pairing, state, node, parent, event):  # type: ignore[no-untyped-def]
     """Adds the pair unless it is known or covered; returns DONE or GROW."""
     covered, last = _last_compared(pairing, state, node)
     if covered:
         return DONE
-    pair = word_at(pairing.counts, PAIRS)
-    if pair == pairing.room:
+    pair = word_at(pairing.counts, NEXT)
+    if pair == pairing.end:
         set_word(pairing.counts, ROOM_FULL, 1)
         return GROW
     if last != 0:
-        if word_at(pairing.old.keys, place_of(pairing.old, (state << 32) | node)) != 0:
+        old = _old_of(pairing, state)
+        if word_at(old.keys, place_of(old, (state << 32) | node)) != 0:
             return DONE
-        if not has_room(pairing.old.counts, 1):
+        if not has_room(old.counts, 1):
             return GROW
         # With the new pair, this one will not be compared any more.
         key = (state << 32) | half_at(pairing.nodes, last - 1)
-        put(pairing.old, place_of(pairing.old, key), key, last - 1)
+        put(old, place_of(old, key), key, last - 1)
     set_half(pairing.states, pair, state)
     set_half(pairing.nodes, pair, node)
     set_half(pairing.parents, pair, parent)
     set_half(pairing.events, pair, event)
     set_half(pairing.others, pair, half_at(pairing.heads, state))
     set_half(pairing.heads, state, pair + 1)
-    set_word(pairing.counts, PAIRS, pair + 1)
+    set_word(pairing.counts, NEXT, pair + 1)
+    known = word_at(pairing.counts, PAIRS)
+    if pairing.queue != 0:
+        set_half(pairing.queue, known, pair)
+    set_word(pairing.counts, PAIRS, known + 1)
     return DONE
 
 
@@ -124,13 +144,13 @@ def _begin(pairing):  # type: ignore[no-untyped-def]
     """Adds the first pair; returns DONE or why it could not."""
     code = first_node(pairing.normal)
     if code == DONE:
-        code = _add(pairing, 0, 0, ROOT, TAU)
+        code = add_pair(pairing, 0, 0, ROOT, TAU)
         set_word(pairing.counts, LEVEL_END, 1)
     return code
 
 
 @loop
-def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
+def judge(pairing, state, node):  # type: ignore[no-untyped-def]
     """How the pair itself, with an expanded state, violates the refinement; with DONE, or why it is not
     known."""
     system, normal = pairing.system, pairing.normal
@@ -141,7 +161,7 @@ def _judge(pairing, state, node):  # type: ignore[no-untyped-def]
         if half_at(system.divergence, state) == DIVERGES:
             return DONE, ENDLESS
     if normal.depth >= FAILURES:
-        offer = offer_of(system, normal.offers, state)
+        offer = offer_of(system, normal.offers, state, True)
         if offer == -2:
             return GROW, NOT
         if offer >= 0:
@@ -166,7 +186,7 @@ def _follow(pairing, pair, state, node):  # type: ignore[no-untyped-def]
                 return code, -1
             if target == NOWHERE:
                 return DONE, edge
-        code = _add(pairing, half_at(system.targets, edge), target, pair, event)
+        code = add_pair(pairing, half_at(system.targets, edge), target, pair, event)
         if code != DONE:
             return code, -1
     return DONE, -1
@@ -189,7 +209,7 @@ def _look(pairing, pair):  # type: ignore[no-untyped-def]
     code = expand_state(system, normal.alphabet, state)
     if code != DONE:
         return code
-    code, how = _judge(pairing, state, node)
+    code, how = judge(pairing, state, node)
     if code != DONE:
         return code
     if how != NOT:
@@ -221,18 +241,19 @@ def explore_pairs(pairing: Pairing, quantum: int) -> int:
         if code != DONE:
             return code
     for _ in range(quantum):
-        pair = word_at(counts, CURSOR)
-        if pair == word_at(counts, LEVEL_END):
+        cursor = word_at(counts, CURSOR)
+        if cursor == word_at(counts, LEVEL_END):
             if word_at(counts, HOW) != NOT:
                 return BROKEN
-            if pair == word_at(counts, PAIRS):
+            if cursor == word_at(counts, PAIRS):
                 return COMPLETE
             set_word(counts, LEVEL_END, word_at(counts, PAIRS))
             set_word(counts, DEPTH, word_at(counts, DEPTH) + 1)
+        pair = cursor if pairing.queue == 0 else half_at(pairing.queue, cursor)
         code = _look(pairing, pair)
         if code != DONE:
             return code
-        set_word(counts, CURSOR, pair + 1)
+        set_word(counts, CURSOR, cursor + 1)
     return QUANTUM
 
 
@@ -249,50 +270,54 @@ class Break:
 class Pairs:
     """An exploration in progress; see `session.Advancing`."""
 
-    def __init__(
-        self, implementation: Labelled, normal: NormalForm, budget: int, shared_from: int = 0
-    ) -> None:
+    def __init__(self, implementation: Labelled, normal: NormalForm, budget: int) -> None:
         self.implementation, self.normal, self.budget = implementation, normal, budget
-        self.shared_from = shared_from  # pairs; with fewer, one thread searches
+        self.workers = implementation.crew.size
         self.complete = False
         self.failed: Labelled | None = None  # the network that has a failing action
         self.broken: Break | None = None
-        room = min(budget // 28, ROOT - 1)
-        self._reserves: list[Reserve] = [reserve(4 * room) for _ in range(5)]
-        self._heads = reserve(4 * implementation.rooms[0] * (1 + len(implementation.others)))
-        self._room = room
-        self._old = MapTable()
-        self._tally = np.zeros(PAIR_COUNTS, np.int64)
+        self.room = min(budget // 28, (ROOT - 1) // self.workers)  # pairs of each worker
+        self._reserves: list[Reserve] = [reserve(4 * self.room * self.workers) for _ in range(5)]
+        self._heads = reserve(4 * implementation.rooms[0] * self.workers)
+        self._old = [MapTable() for _ in range(self.workers)]
+        self._maps = np.zeros((self.workers, len(Map._fields)), np.int64)
+        self._list_maps()
+        self.tally = np.zeros(PAIR_COUNTS, np.int64)
+
+    def _list_maps(self) -> None:
+        self._maps[:] = [old.native for old in self._old]
 
     @property
     def native(self) -> Pairing:
         """The current form for the native loop."""
         states, nodes, parents, events, others = (part.address for part in self._reserves)
         return Pairing(
-            self.implementation.native,
-            self.normal.native,
-            self._old.native,
-            self._room,
-            states,
-            nodes,
-            parents,
-            events,
-            others,
-            self._heads.address,
-            address_of(self._tally),
+            system=self.implementation.native,
+            normal=self.normal.native,
+            old=address_of(self._maps),
+            workers=self.workers,
+            end=self.room,
+            states=states,
+            nodes=nodes,
+            parents=parents,
+            events=events,
+            others=others,
+            heads=self._heads.address,
+            queue=0,
+            counts=address_of(self.tally),
         )
 
     @property
     def state_count(self) -> int:
         """Pairs found."""
-        return int(self._tally[PAIRS])
+        return int(self.tally[PAIRS])
 
     @property
     def counts(self) -> Counts:
         """Transitions are steps of the implementation, counted once for each pair; the depth is the number
         of the level being expanded, after the end the greatest distance."""
         pairs, transitions, depth, cursor = (
-            int(self._tally[which]) for which in (PAIRS, TRANSITIONS, DEPTH, CURSOR)
+            int(self.tally[which]) for which in (PAIRS, TRANSITIONS, DEPTH, CURSOR)
         )
         return Counts(pairs, transitions, depth, frontier=pairs - cursor)
 
@@ -300,58 +325,54 @@ class Pairs:
     def byte_count(self) -> int:
         """Memory in use."""
         offers = self.normal.offers.byte_count + self.implementation.alphabet.table.byte_count
-        own = 20 * self.state_count + self._old.byte_count + 4 * self.implementation.state_count
+        own = 20 * self.state_count + 4 * self.implementation.state_count
+        own += sum(old.byte_count for old in self._old)
         return own + self.implementation.byte_count + self.normal.byte_count + offers
 
     @property
     def saw_visible(self) -> bool:
         """Whether the implementation took a visible action."""
-        return bool(self._tally[SEEN_VISIBLE])
+        return bool(self.tally[SEEN_VISIBLE])
 
     @property
     def saw_stable(self) -> bool:
         """Whether refusals were compared."""
-        return bool(self._tally[SEEN_STABLE])
+        return bool(self.tally[SEEN_STABLE])
 
     def advance(self, quantum: int) -> None:
         """Checks about `quantum` pairs, and expands about as many states of each side."""
-        for side in (self.implementation, self.normal.specification):
-            side.counts[WORK] = max(quantum, WORK_LEAST)
-        quantum = self._expand_ahead(quantum)
+        self.allow(quantum)
         code = int(explore_pairs(self.native, quantum))
         while code == GROW:
-            self._tend()
+            self.tend()
             code = int(explore_pairs(self.native, quantum))
         if self.byte_count > self.budget:
             raise OutOfMemoryError
         if code == FAULT:
             self.failed = self._failing()
         elif code == BROKEN:
-            how, pair, edge = self._tally[[HOW, BROKEN_PAIR, BROKEN_EDGE]]
+            how, pair, edge = self.tally[[HOW, BROKEN_PAIR, BROKEN_EDGE]]
             self.broken = Break(int(how), int(pair), int(edge))
         self.complete = code in (FAULT, BROKEN, COMPLETE)
 
-    def _expand_ahead(self, quantum: int) -> int:
-        """Has all workers expand the states of the next pairs, if these are many; returns how many pairs to
-        check now."""
-        if not self.implementation.others or self.state_count < self.shared_from:
-            return quantum
-        cursor = int(self._tally[CURSOR])
-        waiting = min(quantum, self.state_count - cursor)
-        if waiting < WIDE:
-            return min(quantum, WIDE)
-        self.implementation.expand_ahead(self._reserves[0].address + 4 * cursor, waiting)
-        return waiting
+    def allow(self, quantum: int) -> None:
+        """Sets how many states of each side may be expanded until the limits are checked."""
+        for side in (self.implementation, self.normal.specification):
+            side.counts[WORK] = max(quantum, WORK_LEAST)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Ends the threads of the implementation."""
+        self.implementation.crew.close()
 
-    def _tend(self) -> None:
-        if self._tally[ROOM_FULL] or self.byte_count > self.budget:
+    def tend(self) -> None:
+        """Enlarges what is too small; raises OutOfMemoryError if there is no room for another pair."""
+        if self.tally[ROOM_FULL] or self.byte_count > self.budget:
             raise OutOfMemoryError
         self.implementation.make_room()
         self.normal.make_room()
-        self._old.make_room(1024)
+        for old in self._old:
+            old.make_room(1024)
+        self._list_maps()
 
     def _failing(self) -> Labelled:
         sides = (self.implementation, self.normal.specification)

@@ -21,6 +21,7 @@ from veristream.search.refine.alphabet import TAU, Alphabet
 from veristream.search.refine.labelled import Labelled
 from veristream.search.refine.normal_form import DIVERGENCES, FAILURES, TRACES, NormalForm
 from veristream.search.refine.pairs import CANNOT, ENDLESS, REFUSES, Break, Pairs
+from veristream.search.refine.sharing import SharedPairs
 from veristream.search.refine.tables import SequenceTable
 from veristream.search.session import Session
 from veristream.search.trace import action_fault, find_step, first_step
@@ -59,7 +60,8 @@ class _Search:
         self.offers = SequenceTable(budget)
         depth = DEPTHS[claim.model]
         self.normal = NormalForm(self.specification, self.offers, depth, budget)
-        self.pairs = Pairs(self.implementation, self.normal, budget, shared_from)
+        sides = self.implementation, self.normal, budget
+        self.pairs = Pairs(*sides) if workers == 1 else SharedPairs(*sides, shared_from)
         self.session = Session(self.pairs, limits, report, name, started)
 
     def run(self) -> Verdict:

@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
+from veristream.search.limits import Limits
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach.edges import Edges, Numbering, copy_edges
-from veristream.search.reach.explore import Exploration
+from veristream.search.reach.explore import Exploration, sharing_of
 from veristream.search.runs.graph import Graph
 from veristream.search.threads import divide
 
 Words = NDArray[np.int64]
+
+GROWTH_MAX = 4  # of the product between two looks for cycles
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,16 @@ class Explored:
 
     def _state(self, node: int) -> int:
         return int(self.states(np.array([node], np.int64))[0])
+
+
+def next_look(states: int, limits: Limits) -> int:
+    """How many states there are to be when cycles are looked for again, after so many.
+
+    Several workers explore faster than they look for cycles, so they explore more in between: still, no
+    violation waits longer than it would with one worker, which looks whenever the product has doubled.
+    """
+    workers, shared_from = sharing_of(limits)
+    return (1 + min(workers, GROWTH_MAX - 1)) * states if states >= shared_from else 2 * states
 
 
 def explored_part(exploration: Exploration) -> Explored:

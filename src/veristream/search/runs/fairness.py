@@ -24,15 +24,18 @@ from veristream.ir.expr import Const
 from veristream.ir.network import FairnessMark, Label
 from veristream.ir.property import Fairness
 from veristream.search.runs.graph import (
+    ABSENT,
     NONE,
     TOO_SMALL,
     Graph,
     Letters,
+    Part,
     components,
+    copy_part,
     enabled_units,
+    gather,
     name_steps,
     scratch_for,
-    stacks_for,
     summarise,
     taken_units,
 )
@@ -140,46 +143,55 @@ def find_fair(graph: Graph, all_marks: int, units: Units, system: System) -> Fai
     """A fair accepting component; of the candidates, those nearest to the initial state are tried first."""
     # A node without edges is on no cycle.
     nodes = np.flatnonzero(np.diff(graph.first))
-    stacks = stacks_for(graph.first.size - 1)
-    found = np.full(stacks.order.size, NONE, np.int64)
+    found = np.full(graph.first.size - 1, NONE, np.int64)
+    numbers = np.full(found.size, ABSENT, np.uint32)
     pending, base = [nodes], 0
     while pending:
         nodes = pending.pop()
+        inside, count = components(_part(graph, nodes, numbers, system.workers))
         # Components of all parts have different numbers, so what `found` says of others does no harm.
-        count = int(components(graph, nodes, found, stacks, base))
-        marks, cyclic, least = summarise(graph, nodes, found, base, count)
-        candidates = np.flatnonzero(cyclic & (marks & all_marks == all_marks))
-        candidates = base + candidates[np.argsort(least[candidates], kind="stable")]
-        base += count
-        members = _members(nodes, found, candidates)
-        for component in candidates:
-            inside = members[int(component)]
-            taken, enabled = np.zeros_like(units.weak), _no_bits(inside, units)
-            candidate = FairComponent(int(component), inside, found, taken, enabled)
+        found[nodes] = inside + base
+        summary = summarise(graph, nodes, found, base, count, system.workers)
+        chosen = np.flatnonzero(summary.cyclic & (summary.marks & all_marks == all_marks))
+        chosen = chosen[np.argsort(summary.least[chosen], kind="stable")]
+        members = _members(nodes, found, base, np.bincount(inside, minlength=1), chosen)
+        for component, some in zip(base + chosen, members, strict=True):
+            taken, enabled = np.zeros_like(units.weak), _no_bits(some, units)
+            candidate = FairComponent(int(component), some, found, taken, enabled)
             fair, rest = _judge(graph, units, system, candidate)
             if fair is not None:
                 return fair
             if rest.size:
                 pending.append(rest)
+        base += count
     return None
+
+
+def _part(graph: Graph, nodes: Words, numbers: NDArray[np.uint32], workers: int) -> Part:
+    """The part of the graph with only these nodes; `numbers` is ABSENT everywhere, and stays so."""
+    numbers[nodes] = np.arange(nodes.size, dtype=np.uint32)
+    part = Part(np.empty(2 * nodes.size, np.int64), np.empty(graph.targets.size, np.uint32))
+
+    def copy(first: int, last: int) -> None:
+        copy_part(graph, nodes, numbers, first, last, part)
+
+    divide(copy, nodes.size, workers)
+    numbers[nodes] = ABSENT
+    return part
 
 
 def _no_bits(nodes: Words, units: Units) -> Words:
     return np.zeros((nodes.size if units.exist else 0, units.weak.size), np.int64)
 
 
-def _members(nodes: Words, found: NDArray[np.int64], candidates: NDArray[np.int64]) -> dict[int, Words]:
-    """The nodes of each candidate, in ascending order."""
-    if candidates.size == 0:
-        return {}
-    wanted = np.zeros(int(found.max()) + 1, np.bool_)
-    wanted[candidates] = True
-    inside = nodes[wanted[found[nodes]]]
-    order = np.argsort(found[inside], kind="stable")
-    inside = inside[order]
-    numbers, starts = np.unique(found[inside], return_index=True)
-    parts = np.split(inside, starts[1:])
-    return {int(number): np.sort(part) for number, part in zip(numbers, parts, strict=True)}
+def _members(nodes: Words, found: Words, base: int, sizes: Words, chosen: Words) -> list[Words]:
+    """The nodes of each component that is chosen, in ascending order."""
+    ends = np.cumsum(sizes[chosen])
+    members = np.empty(ends[-1] if ends.size else 0, np.int64)
+    places = np.full(sizes.size, NONE, np.int64)
+    places[chosen] = ends - sizes[chosen]
+    gather(nodes, found, base, places, members)
+    return np.split(members, ends[:-1]) if ends.size else []
 
 
 def _judge(
@@ -197,9 +209,13 @@ def _judge(
     def fill(first: int, last: int) -> None:
         some = (system.successors, system.rows, system.word_count, places[first:last])
         candidate.enabled[first:last] = enabled_of(units, *some)
+        taken = np.zeros_like(units.weak)
+        taken_units(graph, nodes[first:last], candidate.found, component, units.of_action, taken)
+        parts.append(taken)
 
+    parts: list[Words] = []
     divide(fill, nodes.size, system.workers)
-    taken_units(graph, nodes, candidate.found, component, units.of_action, candidate.taken)
+    np.bitwise_or.reduce(parts, axis=0, out=candidate.taken)
     everywhere = np.bitwise_and.reduce(candidate.enabled, axis=0)
     if (everywhere & units.weak & ~candidate.taken).any():
         return None, nothing

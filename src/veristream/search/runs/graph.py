@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.native.loop import loop
-from veristream.native.primitives import call_1, call_4, word_at
+from veristream.native.primitives import call_1, call_4, prefetch, word_at
 from veristream.search.reach.visited import same_row
+from veristream.search.threads import divide
 
 Words = NDArray[np.int64]
 Bits = Annotated[NDArray[np.int64], 2]
@@ -32,65 +33,105 @@ class Graph(NamedTuple):
     entries: NDArray[np.int64]
 
 
-OUTSIDE = 1 << 62
+AHEAD = 32  # so many edges before an edge is copied, its target's number is prefetched
+TARGETS_AHEAD = 8
+ABSENT = 0xFFFFFFFF
 
 
-class Stacks(NamedTuple):
-    """The memory of Tarjan's algorithm: five words per node."""
+class Part(NamedTuple):
+    """Some nodes of a graph with the edges between them. The nodes have numbers of their own, without gaps:
+    what is known of each is then close together, which is most of the time of a decomposition."""
 
-    order: NDArray[
-        np.int64
-    ]  # when a node was reached, NONE before; OUTSIDE if it does not matter (any more)
-    waiting: NDArray[np.int64]  # Tarjan's stack
-    path: NDArray[np.int64]
-    low: NDArray[np.int64]  # the earliest node that waits and is reached from each node on the path
-    turn: NDArray[np.int64]  # the next edge of each node on the path
-
-
-def stacks_for(node_count: int) -> Stacks:
-    """Memory to decompose a graph, or parts of it one after the other."""
-    order = np.full(node_count, OUTSIDE, np.int64)
-    return Stacks(order, *(np.empty(node_count, np.int64) for _ in range(4)))
+    bounds: NDArray[np.int64]  # of each node: its first edge, and one past its last
+    targets: NDArray[np.uint32]
 
 
 @loop
-def components(graph: Graph, nodes: Words, found: Words, stacks: Stacks, base: int) -> int:
-    """Tarjan's algorithm over `nodes`, as if there were no others.
+def copy_part(
+    graph: Graph, nodes: Words, numbers: NDArray[np.uint32], first_node: int, last_node: int, part: Part
+) -> None:
+    """Copies the edges of nodes[first_node:last_node] that stay in a part, to where they are in the graph;
+    `numbers` has the number of each node of the graph in the part, or ABSENT."""
+    known, edge_count = numbers.size, graph.targets.size
+    for k in range(first_node, last_node):
+        at = graph.first[nodes[k]]
+        part.bounds[2 * k] = at
+        for edge in range(at, graph.first[nodes[k] + 1]):
+            if edge + AHEAD < edge_count:
+                prefetch(numbers.ctypes.data + 4 * np.int64(graph.targets[edge + AHEAD]))
+            target = np.int64(graph.targets[edge])
+            if target < known and numbers[target] != ABSENT:
+                part.targets[at] = numbers[target]
+                at += 1
+        part.bounds[2 * k + 1] = at
 
-    Writes the number of each node's component into `found`, counted from `base` in the order in which they
-    are completed; returns how many there are. The path is an explicit stack, without recursion.
-    """
+
+UNREACHED, FINISHED = -1, (1 << 31) - 1
+
+
+class Stacks(NamedTuple):
+    """The memory of Tarjan's algorithm."""
+
+    order: NDArray[np.int32]  # when a node was reached; UNREACHED before, FINISHED with its component
+    waiting: NDArray[np.int32]  # Tarjan's stack
+    path: NDArray[np.int32]
+    low: NDArray[np.int32]  # the earliest node that waits and is reached from each node on the path
+    turn: NDArray[np.int64]  # the next edge of each node on the path
+
+
+def components(part: Part) -> tuple[Words, int]:
+    """The component of each node of a part, by Tarjan's algorithm, and how many there are. They are
+    numbered in the order in which they are completed."""
+    count = part.bounds.size // 2
+    found = np.empty(count, np.int64)
+    waiting, path, low = (np.empty(count, np.int32) for _ in range(3))
+    order = np.full(count, UNREACHED, np.int32)
+    stacks = Stacks(order, waiting, path, low, np.empty(count, np.int64))
+    return found, int(_components(part, found, stacks))
+
+
+@loop
+def _expect_targets(part, order, node):  # type: ignore[no-untyped-def]
+    """Prefetches what is known of the first targets of a node."""
+    first, last = part.bounds[2 * node], part.bounds[2 * node + 1]
+    for edge in range(first, min(first + TARGETS_AHEAD, last)):
+        prefetch(order.ctypes.data + 4 * np.int64(part.targets[edge]))
+
+
+@loop
+def _components(part: Part, found: Words, stacks: Stacks) -> int:
+    """The path is an explicit stack, without recursion."""
     order, low = stacks.order, stacks.low
     waiting, path, turn = stacks.waiting, stacks.path, stacks.turn
     waiting_count = path_count = reached = count = 0
-    for node in nodes:
-        order[node] = NONE
-    for start in nodes:
-        if order[start] != NONE:
+    for start in range(order.size):
+        if order[start] != UNREACHED:
             continue
         order[start] = low[0] = reached
         reached += 1
         waiting[waiting_count] = path[0] = start
-        turn[0] = graph.first[start]
+        turn[0] = part.bounds[2 * start]
         waiting_count += 1
         path_count = 1
         while path_count > 0:
             top = path_count - 1
-            node, edge = path[top], turn[top]
-            if edge < graph.first[node + 1]:
-                turn[top] = edge + 1
-                target = np.int64(graph.targets[edge])
-                if target >= order.size:
-                    continue
-                if order[target] == NONE:
+            node, edge, lowest = path[top], turn[top], low[top]
+            last = part.bounds[2 * node + 1]
+            while edge < last:
+                target = np.int64(part.targets[edge])
+                edge += 1
+                if order[target] == UNREACHED:
                     order[target] = low[path_count] = reached
                     reached += 1
                     waiting[waiting_count] = path[path_count] = target
-                    turn[path_count] = graph.first[target]
+                    turn[path_count] = part.bounds[2 * target]
+                    _expect_targets(part, order, target)
                     waiting_count += 1
                     path_count += 1
-                else:
-                    low[top] = min(low[top], order[target])
+                    break
+                lowest = min(lowest, order[target])
+            low[top], turn[top] = lowest, edge
+            if path_count > top + 1:
                 continue
             path_count -= 1
             if low[top] < order[node]:
@@ -99,8 +140,8 @@ def components(graph: Graph, nodes: Words, found: Words, stacks: Stacks, base: i
             while True:
                 waiting_count -= 1
                 member = waiting[waiting_count]
-                found[member] = base + count
-                order[member] = OUTSIDE
+                found[member] = count
+                order[member] = FINISHED
                 if member == node:
                     break
             count += 1
@@ -115,12 +156,23 @@ class Summary(NamedTuple):
     least: NDArray[np.int64]
 
 
-def summarise(graph: Graph, nodes: Words, found: Words, base: int, count: int) -> Summary:
-    """The summary of the `count` components that `components` found, the first of which is `base`."""
-    least = np.full(count, 1 << 62, np.int64)
-    summary = Summary(np.zeros(count, np.int64), np.zeros(count, np.bool_), least)
-    _summarise(graph, nodes, found, base, summary)
-    return summary
+def summarise(graph: Graph, nodes: Words, found: Words, base: int, count: int, workers: int) -> Summary:
+    """The summary of the `count` components of `nodes`, the first of which is `base` in `found`."""
+    parts: list[Summary] = []
+
+    def work(first: int, last: int) -> None:
+        least = np.full(count, 1 << 62, np.int64)
+        part = Summary(np.zeros(count, np.int64), np.zeros(count, np.bool_), least)
+        _summarise(graph, nodes[first:last], found, base, part)
+        parts.append(part)
+
+    divide(work, nodes.size, workers)
+    total = parts[0]
+    for part in parts[1:]:
+        np.bitwise_or(total.marks, part.marks, out=total.marks)
+        np.logical_or(total.cyclic, part.cyclic, out=total.cyclic)
+        np.minimum(total.least, part.least, out=total.least)
+    return total
 
 
 @loop
@@ -134,6 +186,16 @@ def _summarise(graph: Graph, nodes: Words, found: Words, base: int, summary: Sum
             if target < found.size and found[target] == component + base:
                 cyclic[component] = True
                 marks[component] |= graph.entries[edge] >> 32
+
+
+@loop
+def gather(nodes: Words, found: Words, base: int, places: Words, members: Words) -> None:
+    """Writes each of `nodes` to the place of its component, which is then the next one; NONE: nowhere."""
+    for node in nodes:
+        component = found[node] - base
+        if places[component] != NONE:
+            members[places[component]] = node
+            places[component] += 1
 
 
 class Scratch(NamedTuple):

@@ -20,7 +20,7 @@ from veristream.search.limits import Limits, Report
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach import expand as native
 from veristream.search.reach.explore import Exploration, Plan, begin, sharing_of
-from veristream.search.runs.explored import Explored, explored_part
+from veristream.search.runs.explored import Explored, explored_part, next_look
 from veristream.search.runs.fairness import System, find_fair
 from veristream.search.runs.found import lasso_of
 from veristream.search.runs.paired import NotDecidedError, PairedRuns
@@ -146,7 +146,7 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
                     return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
             states = exploration.counts.states
             if states >= look_at and not exploration.complete:
-                look_at = 2 * states
+                look_at = next_look(states, session.limits)
                 violated = look(False)
                 if violated is not None:
                     return violated

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 Result = TypeVar("Result")
 
 LEAST = 1 << 12
@@ -13,6 +16,11 @@ LEAST = 1 << 12
 
 LINE = 16
 """Words between the counters of two threads, so that they share no cache line."""
+
+
+def lone_words(count: int) -> NDArray[np.int64]:
+    """Zeroed words on cache lines of their own: a thread that writes them disturbs no other."""
+    return np.zeros(count + 2 * LINE, np.int64)[LINE : LINE + count]
 
 
 class Crew:

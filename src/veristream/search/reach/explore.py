@@ -33,6 +33,7 @@ from veristream.search.reach.table import SLOT_BYTES
 from veristream.search.reach.visited import ROOT, Store, find_or_add
 from veristream.search.reduction.tables import Tables
 from veristream.search.session import QUANTUM, Hit
+from veristream.search.threads import lone_words
 from veristream.verdict import Counts
 
 WIDE = 1 << 12  # a level of fewer states is not worth sharing
@@ -347,7 +348,7 @@ def prepare(
 
 
 def _shared(workers: int, memory: Memory, plan: Plan) -> Work:
-    control = np.zeros(native.CONTROL_COUNT, np.int64)
+    control = lone_words(native.CONTROL_COUNT)
     control[native.WATCH_STATES] = plan.states
     control[native.WATCH_ACTIONS] = plan.actions
     control[native.WATCH_ENDS] = plan.ends
@@ -362,7 +363,7 @@ def _shared(workers: int, memory: Memory, plan: Plan) -> Work:
 
 def _own(word_count: int, plan: Plan, memory: Memory, worker: int) -> Own:
     rows, actions, prints, sources, keys = _buffers(word_count, BUFFER)
-    tally = np.zeros(native.TALLY_COUNT, np.int64)
+    tally = lone_words(native.TALLY_COUNT)
     edges = [0]
     if memory.edges is not None:
         edges = memory.edges.addresses
@@ -372,7 +373,7 @@ def _own(word_count: int, plan: Plan, memory: Memory, worker: int) -> Own:
         actions,
         prints,
         sources,
-        np.zeros(2, np.int64),
+        lone_words(2),
         np.full((native.HIT_COUNT, 2), -1, np.int64),
         tally,
         np.array(plan.goals, np.int64).reshape(-1, 2),

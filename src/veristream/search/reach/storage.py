@@ -20,6 +20,7 @@ from veristream.search.reach.fields import Fields
 from veristream.search.reach.packing import MASK, OFFSET, read_row, repack
 from veristream.search.reach.table import SLOT_BYTES, Table
 from veristream.search.reach.visited import Store, enter_again, size_arenas, store_of
+from veristream.search.threads import lone_words
 
 WORD_BYTES = 8
 REFERENCE_BYTES = 4
@@ -50,7 +51,7 @@ class Form:
 
 def scratch_of(word_count: int) -> NDArray[np.int64]:
     """Room for a row and a key."""
-    return np.zeros(2 * word_count, np.int64)
+    return lone_words(2 * word_count)
 
 
 @dataclass(slots=True)

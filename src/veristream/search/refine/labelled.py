@@ -38,7 +38,7 @@ from veristream.search.refine.system import (
     expand_ahead,
 )
 from veristream.search.refine.tables import Words, address_of
-from veristream.search.threads import LINE, Crew
+from veristream.search.threads import Crew, lone_words
 
 CAPACITY = 2048
 _FIRST_SLOTS = 1 << 12
@@ -50,10 +50,10 @@ class Helper:
     """What another thread needs to expand states: counts, buffers, and numbers for states and edges."""
 
     def __init__(self, native: System, worker: int, rooms: tuple[int, int]) -> None:
-        self.counts = np.zeros(COUNTS + LINE, np.int64)
+        self.counts = lone_words(COUNTS)
         self.counts[[STATES, EDGES]] = worker * rooms[0], worker * rooms[1]
         self._first_edge, self._ends = worker * rooms[1], tuple((worker + 1) * room for room in rooms)
-        self._key = np.zeros(native.fixed_width + native.argument_count, np.int64)
+        self._key = lone_words(native.fixed_width + native.argument_count)
         self._buffers = _buffers(native.capacity, native.store.word_count + native.argument_count)
 
     @property
@@ -100,10 +100,10 @@ class Labelled:
         self.memory |= {part: reserve(4 * edge_room * workers) for part in ("targets", "events")}
         self.memory["table"] = reserve(4 * _FIRST_SLOTS)
         wording, fixed = alphabet.word(actions)
-        self.counts = np.zeros(COUNTS + LINE, np.int64)
+        self.counts = lone_words(COUNTS)
         self.counts[FAULT_STATE] = -1
         self.counts[STATE_LIMIT] = int(_LOAD_MAX * _FIRST_SLOTS)
-        self._tables = (wording, fixed, np.zeros(fixed.shape[1] + arguments, np.int64))
+        self._tables = (wording, fixed, lone_words(fixed.shape[1] + arguments))
         self._buffers = _buffers(CAPACITY, words + arguments)
         self.rooms = room, edge_room  # for each worker
         self._arenas = workers, bits

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veristream.kernel.layout import Row
-from veristream.search.limits import Limits
 from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach.edges import Edges, Numbering, copy_edges
-from veristream.search.reach.explore import Exploration, sharing_of
+from veristream.search.reach.explore import Exploration
 from veristream.search.runs.graph import Graph
 from veristream.search.threads import divide
 
@@ -49,14 +48,14 @@ class Explored:
         return int(self.states(np.array([node], np.int64))[0])
 
 
-def next_look(states: int, limits: Limits) -> int:
+def next_look(states: int, exploration: object) -> int:
     """How many states there are to be when cycles are looked for again, after so many.
 
     Several workers explore faster than they look for cycles, so they explore more in between: still, no
     violation waits longer than it would with one worker, which looks whenever the product has doubled.
     """
-    workers, shared_from = sharing_of(limits)
-    return (1 + min(workers, GROWTH_MAX - 1)) * states if states >= shared_from else 2 * states
+    workers = len(exploration.own) if isinstance(exploration, Exploration) else 1
+    return min(1 + workers, GROWTH_MAX) * states
 
 
 def explored_part(exploration: Exploration) -> Explored:

@@ -1,9 +1,9 @@
 """Liveness: properties of infinite runs, by the product with a Büchi automaton.
 
 The automaton accepts the runs that violate the property. The product is explored breadth-first, with its
-edges kept; whenever it has doubled, and at the end, its strongly connected components are searched for a
-fair accepting one. A cycle in the part explored so far is a cycle of the whole, so a violation is often
-found long before the product is complete.
+edges kept; whenever it has doubled (`next_look`), and at the end, its strongly connected components are
+searched for a fair accepting one. A cycle in the part explored so far is a cycle of the whole, so a
+violation is often found long before the product is complete.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
                     return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
             states = exploration.counts.states
             if states >= look_at and not exploration.complete:
-                look_at = next_look(states, session.limits)
+                look_at = next_look(states, exploration)
                 violated = look(False)
                 if violated is not None:
                     return violated

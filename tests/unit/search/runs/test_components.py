@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veristream.search import threads
-from veristream.search.limits import Limits
-from veristream.search.reach import explore
+from veristream.search.reach.expand import Code
+from veristream.search.reach.explore import Plan, begin
 from veristream.search.runs.explored import next_look
 from veristream.search.runs.fairness import System, Units, _members, _part, find_fair
 from veristream.search.runs.graph import ABSENT, Graph, components, summarise
@@ -90,11 +90,10 @@ def test_an_accepting_component_is_found_by_any_number_of_workers(
 
 @pytest.mark.parametrize(("workers", "growth"), [(1, 2), (2, 3), (3, 4), (64, 4)])
 def test_workers_explore_more_between_two_looks(workers: int, growth: int) -> None:
-    assert next_look(1000, Limits(workers=workers)) == growth * 1000
+    exploration = begin(Code(0, 0, 0, 0), np.zeros(1, np.uint64), Plan(), memory_max_mib=64)
+    exploration.own *= workers
+    assert next_look(1000, exploration) == growth * 1000
 
 
-def test_one_worker_looks_as_if_it_were_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explore, "count_cores", lambda: 2)
-    before = explore.SHARED_FROM - 1
-    assert next_look(before, Limits()) == 2 * before
-    assert next_look(before + 1, Limits()) == 3 * (before + 1)
+def test_other_explorations_look_whenever_they_have_doubled() -> None:
+    assert next_look(1000, object()) == 2000

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import numba
+import numpy as np
 import pytest
 
+from tests.unit.native import slow_loop
 from veristream.native.build import _dispatcher, _type_of, modules_with_loops, optimised
 from veristream.native.declared import entries_of
 from veristream_testing.loops import Burden, burdens_of
@@ -39,6 +42,18 @@ def test_what_numba_alone_makes_of_the_loop_is_refused() -> None:
     found = burdens_of(code)
     assert {burden.reason for burden in found} == {"counts references", "is not inlined"}
     assert any("keep" in burden.callee for burden in found)
+
+
+def test_the_mistake_that_made_the_search_slow_is_refused() -> None:
+    """Tuples of arrays that a function of its own takes, for each state."""
+    words = np.zeros(1, np.int64)
+    work, own = slow_loop.Work(*[words] * 3), slow_loop.Own(*[words] * 5)
+    types = tuple(map(numba.typeof, (work, own, 0)))
+    slow_loop.look_up.compile(types)
+    found = burdens_of(slow_loop.look_up.inspect_llvm(types))
+    innermost = [burden for burden in found if "look_up" in burden.function]
+    assert {burden.reason for burden in innermost} == {"counts references", "is not inlined"}
+    assert any("keep" in burden.callee for burden in innermost)
 
 
 def test_burdens_are_named() -> None:

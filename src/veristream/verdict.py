@@ -1,6 +1,9 @@
 """Verdicts: the result of checking a property, by a search or on a history.
 
 No exception ever becomes `Holds`, and a search that reaches a limit returns `Unknown`.
+
+`omission` is set if the verdict relies on a search that may have omitted a state, by hash compaction: the
+probability of that is at most so much. A verdict that its trace proves does not rely on it.
 """
 
 from __future__ import annotations
@@ -57,6 +60,7 @@ class Holds:
     reason: str = ""
     trace: Trace | None = None
     vacuous: str | None = None
+    omission: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ class Violated:
 
     reason: str = ""
     trace: Trace | None = None
+    omission: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,7 @@ class Unknown:
     reason: str
     trace: Trace | None = None
     fault: Fault | None = None
+    omission: float | None = None
 
 
 Verdict = Holds | Violated | Unknown
@@ -126,6 +132,7 @@ class Effort(Counts):
     depth_first: bool = field(
         default=False, kw_only=True
     )  # the depth is the greatest of the search's stack
+    hash_bits: int | None = field(default=None, kw_only=True)  # of a state that were kept; None: all
 
 
 @dataclass(frozen=True, slots=True)

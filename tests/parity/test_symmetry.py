@@ -31,8 +31,14 @@ def load(name: str, constants: dict[str, int]) -> Network:
 @pytest.mark.parametrize(("name", "constants"), CASES)
 @pytest.mark.parametrize(
     "limits",
-    [Limits(workers=1), Limits(workers=2), Limits(workers=3), Limits(order=Order.DEPTH)],
-    ids=["one worker", "two workers", "three workers", "depth-first"],
+    [
+        Limits(workers=1),
+        Limits(workers=2),
+        Limits(workers=3),
+        Limits(order=Order.DEPTH),
+        Limits(hash_bits=64),
+    ],
+    ids=["one worker", "two workers", "three workers", "depth-first", "hashes"],
 )
 def test_one_state_of_each_orbit(
     name: str, constants: dict[str, int], limits: Limits, monkeypatch: pytest.MonkeyPatch

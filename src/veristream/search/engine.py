@@ -31,7 +31,7 @@ from veristream.ir.property import (
     Transition,
     kind_of,
 )
-from veristream.search.limits import Limits, Order, Report, silent
+from veristream.search.limits import HASH_BITS_MAX, HASH_BITS_MIN, Limits, Order, Report, silent
 from veristream.search.session import INTERRUPTED, peak_memory_mib
 from veristream.verdict import Effort, Result, Unknown
 
@@ -95,6 +95,35 @@ def check_order(asked: Sequence[tuple[Network, Property]], limits: Limits) -> No
             f"--order depth does not apply to {', '.join(one.name for _, one in asked)}",
             hint="remove it; only safety properties of models without clocks are searched for depth-first",
         )
+
+
+def check_hashing(asked: Sequence[tuple[Network, Property]], limits: Limits) -> None:
+    """Raises ModelError if the limits ask for hash compaction that nothing asked for can use."""
+    bits = limits.hash_bits
+    if bits is None:
+        return
+    if not HASH_BITS_MIN <= bits <= HASH_BITS_MAX:
+        raise ModelError(
+            f"a hash cannot have {bits} bits",
+            hint=f"choose from {HASH_BITS_MIN} to {HASH_BITS_MAX}; 40 to 64 suit most models",
+        )
+    clash = next((option for option, is_given in _without_hashing(limits).items() if is_given), None)
+    if clash is not None:
+        raise ModelError(f"--hash-compact cannot be combined with {clash}", hint="remove one of them")
+    if not any(method_for(network, one) is Method.STATES for network, one in asked):
+        raise ModelError(
+            f"--hash-compact does not apply to {', '.join(one.name for _, one in asked)}",
+            hint="remove it; it is for safety properties of models without clocks",
+        )
+
+
+def _without_hashing(limits: Limits) -> dict[str, bool]:
+    """What hash compaction cannot do, and whether the limits ask for it."""
+    return {
+        f"--workers {limits.workers}": limits.workers is not None and limits.workers > 1,
+        "--order depth": limits.order is Order.DEPTH,
+        "--shortest": limits.shortest,
+    }
 
 
 def plan_searches(network: Network, properties: Sequence[Property]) -> list[tuple[Method, list[Property]]]:

@@ -13,6 +13,7 @@ from typing import Literal
 from veristream.verdict import Counts, Spread
 
 WORKERS_MAX = 256
+HASH_BITS_MIN, HASH_BITS_MAX = 8, 64
 QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
@@ -36,6 +37,7 @@ class Limits:
     shortest: bool = False  # with reduction or depth-first: search again in full for a shortest trace
     remedy: str = "--max-memory-mib"  # the hint in the message that the memory is used up
     order: Order = Order.BREADTH  # depth: for safety of untimed networks, by one worker, without reduction
+    hash_bits: int | None = None  # keep so many bits of each visited state; for the same searches as depth
 
 
 def count_cores() -> int:

@@ -40,6 +40,18 @@ class Reserve:
         """The address of the first word."""
         return int(self.words.ctypes.data)
 
+    def forget(self, first: int, last: int) -> None:
+        """Frees the pages between two bytes; they are zero then."""
+        _evict(self.mapping, first, last)
+
+
+def _evict(mapping: Any, first: int, last: int) -> None:
+    """Lets the system take back the pages between two bytes: with that of the first byte, without that of
+    the last."""
+    start, end = (place - place % mmap.PAGESIZE for place in (first, last))
+    if start < end:
+        mapping.madvise(mmap.MADV_DONTNEED, start, end - start)
+
 
 def reserve(byte_count: int) -> Reserve:
     """Reserves zeroed memory; pages are allocated when they are first written."""
@@ -91,11 +103,9 @@ class Spill:
                 raise DiskFullError(str(error)) from error
             self.claimed += STEP
 
-    def forget(self, byte_count: int) -> None:
-        """Lets the system evict the first bytes from this process's memory; they stay readable."""
-        whole = byte_count - byte_count % mmap.PAGESIZE
-        if whole:
-            self.mapping.madvise(mmap.MADV_DONTNEED, 0, whole)
+    def forget(self, first: int, last: int) -> None:
+        """Evicts the pages between two bytes from this process's memory; they stay readable."""
+        _evict(self.mapping, first, last)
 
     def close(self) -> None:
         """Releases the disk space."""

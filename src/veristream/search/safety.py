@@ -8,7 +8,7 @@ of which there is one for states (`reach.safety`) and one for zones (`zones.safe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
 from veristream.ir.expr import Expr
@@ -23,7 +23,8 @@ from veristream.ir.property import (
     kind_of,
 )
 from veristream.search.limits import Limits, Report
-from veristream.search.session import Advancing, Hit, Session
+from veristream.search.omission import tell_omission
+from veristream.search.session import Advancing, Hit, Session, hash_bits_of, omission_of
 from veristream.verdict import Effort, Holds, Result, Trace, Unknown, Verdict, Violated
 
 SafetyClaim = DeadlockFree | NonTerminating | Always | Reachable | Transition
@@ -133,7 +134,7 @@ class Search(Generic[Explored]):
         if not self.session.stopped:
             self.session.unreduced_states = self.judge.unreduced_states()
         for case in self._open():
-            self._decide(case, self._at_end(case))
+            self._decide(case, self._weigh(self._at_end(case)))
 
     def _open(self) -> list[Case]:
         return [case for case in self.cases if case.verdict is None]
@@ -171,6 +172,17 @@ class Search(Generic[Explored]):
                 return Violated(UNREACHABLE)
             case _:
                 return Holds(vacuous=self.judge.vacuity(case))
+
+    def _weigh(self, verdict: Verdict) -> Verdict:
+        """The verdict of a search that is complete, unless states were omitted; then it says how probable
+        that is. It is unknown if no bound on the probability is known."""
+        bits, omission = hash_bits_of(self.session.exploration), omission_of(self.session.exploration)
+        if bits is None or omission is None or isinstance(verdict, Unknown):
+            return verdict
+        reason = "; ".join(part for part in (verdict.reason, tell_omission(omission, bits)) if part)
+        if omission >= 1:
+            return Unknown(reason, verdict.trace, omission=omission)
+        return replace(verdict, reason=reason, omission=omission)
 
     def _best(self, case: Case, optimise: Optimise) -> Verdict:
         stopped, best = self.session.stopped, self.judge.best(case, optimise)

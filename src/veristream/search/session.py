@@ -87,6 +87,26 @@ def goes_deep(exploration: object) -> bool:
     return isinstance(exploration, Ordered) and exploration.is_deep
 
 
+@runtime_checkable
+class Hashing(Protocol):
+    """An exploration that may omit states: it knows visited ones only by a hash of so many bits."""
+
+    @property
+    def hash_bits(self) -> int: ...
+    @property
+    def omission(self) -> float: ...
+
+
+def hash_bits_of(exploration: object) -> int | None:
+    """How many bits the exploration keeps of a visited state; None if it keeps all of it."""
+    return exploration.hash_bits if isinstance(exploration, Hashing) else None
+
+
+def omission_of(exploration: object) -> float | None:
+    """At most how probable it is that the exploration has omitted a state so far; None if it omits none."""
+    return exploration.omission if isinstance(exploration, Hashing) else None
+
+
 Explored = TypeVar("Explored", bound=Advancing)
 
 
@@ -121,6 +141,7 @@ class Session(Generic[Explored]):
             frontier=counts.frontier,
             reduced=leaves_out(self.exploration),
             depth_first=goes_deep(self.exploration),
+            hash_bits=hash_bits_of(self.exploration),
         )
 
     @property

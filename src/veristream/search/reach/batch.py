@@ -101,4 +101,5 @@ def code_of(kernel: Kernel, plan: Plan, reduced: bool) -> Code:
     propositions = kernel.propositions if plan.observes else 0
     successors = kernel.reduced if reduced else kernel.successors
     bits = used_bits(kernel.layout)
-    return Code(successors, propositions, kernel.measure, kernel.terminated, row_bits=bits)
+    orbit = kernel.orbit if reduced else 0
+    return Code(successors, propositions, kernel.measure, kernel.terminated, row_bits=bits, orbit=orbit)

@@ -53,6 +53,7 @@ class Code(NamedTuple):
     terminated: int
     reduction: int = 0  # address of the tables of partial-order reduction, if `reduced` drives the search
     row_bits: int = 64  # the bits of a row's first word that may be set, from the lowest on
+    orbit: int = 0  # address of the entry that counts the states a row stands for, if symmetry is used
 
 
 class Work(NamedTuple):

@@ -3,6 +3,7 @@ depth-first on one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -29,7 +30,6 @@ from veristream.search.reach.expand import (
 from veristream.search.reach.packing import count_orbits
 from veristream.search.reach.reduced import expand_reduced
 from veristream.search.reach.storage import Form, Memory, enter_all, make_memory, scratch_of
-from veristream.search.reach.table import SLOT_BYTES
 from veristream.search.reach.visited import ROOT, Store, find_or_add
 from veristream.search.reduction.tables import Tables
 from veristream.search.session import QUANTUM, Hit
@@ -55,6 +55,7 @@ class Plan:
     observes: bool = False  # evaluate the state propositions
     keeps_edges: tuple[int, ...] = ()  # per value of a row's last word; empty: none are kept
     compact: bool = False  # store keys instead of rows, and find paths again; see `storage`
+    hash_bits: int | None = None  # keep hashes of so many bits instead; see `compaction`
 
 
 @dataclass(slots=True)
@@ -156,6 +157,10 @@ class Exploration:
     def row(self, index: int) -> Row:
         """The row of a state."""
         return self.memory.row(index)
+
+    def rows_to(self, index: int) -> Iterable[Row]:
+        """The rows of the states from the initial one to this one."""
+        return map(self.row, self.path(index))
 
     def path(self, index: int) -> list[int]:
         """The states from the initial one to this one, along the tree of the search."""
@@ -264,13 +269,22 @@ class Exploration:
         in_flight = sum(own.out_actions.size for own in self.own)
         memory, table = self.memory, self.memory.table
         slots = table.wanted(self.state_count, in_flight)
-        if self.byte_count + SLOT_BYTES * (slots - table.slot_count) > self.budget:
+        if self.byte_count + table.slot_size * (slots - table.slot_count) > self.budget:
             raise OutOfMemoryError
         again = memory.fields is not None and memory.fields.is_full and memory.widen(self.ranges())
         if again or slots > table.slot_count:
-            table.resize(slots)
-            enter_all(memory.store(), self.ranges(), self._helpers())
+            self._renew_table(slots)
         self.work.control[native.TABLE_LIMIT] = table.limit(in_flight)
+
+    def _renew_table(self, slots: int) -> None:
+        """Makes a table of so many slots in which all states are found by the keys that they have now."""
+        self.memory.table.resize(slots)
+        enter_all(self.memory.store(), self.ranges(), self._helpers())
+
+    def enter_first(self) -> None:
+        """Makes the first row in the buffer the first state."""
+        own, store = self.own[0], self.store()
+        find_or_add(store, pack_initial(store, own), int(own.prints[0]), 0, ROOT)
 
     def _helpers(self) -> ThreadPoolExecutor | None:
         return None if len(self.own) == 1 else self.pool
@@ -304,7 +318,7 @@ def begin(
     """An exploration that has found and observed its initial state."""
     exploration = prepare(code, len(initial), plan, workers, memory_max_mib)
     exploration.shared_from = shared_from
-    _enter_initial(exploration, initial)
+    enter_initial(exploration, initial)
     return exploration
 
 
@@ -327,7 +341,7 @@ def prepare(
 ) -> Exploration:
     """An exploration without any state yet; keeps its states in files if a folder for them is given."""
     budget = budget_bytes(memory_max_mib)
-    form = Form(word_count, plan.compact, code.row_bits)
+    form = Form(word_count, plan.compact, code.row_bits, plan.hash_bits)
     room = budget // form.state_bytes + 2 * BUFFER
     if spill_folder is not None:
         room = SPILLED_STATES_MAX
@@ -400,11 +414,12 @@ def _enlarge(own: Own, word_count: int) -> Own:
     return own._replace(out_rows=rows, out_actions=actions, prints=prints, sources=sources, keys=keys)
 
 
-def _enter_initial(exploration: Exploration, initial: Row) -> None:
-    own, store = exploration.own[0], exploration.store()
+def enter_initial(exploration: Exploration, initial: Row) -> None:
+    """Makes the initial state the first one, observes it, and makes it the first level."""
+    own = exploration.own[0]
     own.out_rows[: len(initial)] = initial.view(np.int64)
     address = int(own.out_rows.ctypes.data)
-    find_or_add(store, pack_initial(store, own), int(own.prints[0]), 0, ROOT)
+    exploration.enter_first()
     exploration.work.counts[0] = 1
     if exploration.plan.observes:
         observe(exploration.code, exploration.work, exploration.own[0], address, 0, 0)

@@ -35,13 +35,14 @@ from veristream.kernel.load import Kernel, load_kernel
 from veristream.search.limits import Limits, Order, Report, count_cores
 from veristream.search.reach import expand as native
 from veristream.search.reach.batch import Batch, batches, code_of
+from veristream.search.reach.compaction import begin_hashed
 from veristream.search.reach.expand import Code
 from veristream.search.reach.explore import SHARED_FROM, begin, begin_deep
 from veristream.search.reach.shorten import shorten
 from veristream.search.reduction.relations import relate, unsupported
 from veristream.search.reduction.tables import Tables, tabulate
 from veristream.search.safety import Best, Case, SafetyClaim, Search, Watching
-from veristream.search.session import Hit, goes_deep, leaves_out
+from veristream.search.session import Hit, goes_deep, leaves_out, omission_of
 from veristream.search.trace import action_fault, property_fault, replay
 from veristream.search.vacuity import true_from_the_start, unmet_premise
 from veristream.verdict import Holds, Result, Trace, Unknown, Verdict, Violated
@@ -58,8 +59,7 @@ class Exploring(Watching, Protocol):
 
     @property
     def seen(self) -> int: ...
-    def row(self, index: int) -> Row: ...
-    def path(self, index: int) -> list[int]: ...
+    def rows_to(self, index: int) -> Iterable[Row]: ...
     def unwatch(self, kind: int) -> None: ...
     def best(self, measure: int) -> tuple[int, int] | None: ...
     def count_orbits(self, orbit: int) -> int: ...
@@ -70,12 +70,16 @@ Open = Callable[[Code, Row, Batch, bool], AbstractContextManager[Exploring]]
 
 
 def opening_locally(limits: Limits, tables: Tables | None = None) -> Open:
-    """Explorations in this process, with partial-order reduction if its tables are given."""
+    """Explorations in this process: as the limits ask for it, or with partial-order reduction if its tables
+    are given."""
 
     @contextmanager
     def open_(code: Code, initial: Row, batch: Batch, reduced: bool) -> Iterator[Exploring]:
         if limits.order is Order.DEPTH:
             yield begin_deep(code, initial, batch.plan(), limits.memory_max_mib)
+            return
+        if limits.hash_bits is not None:
+            yield begin_hashed(code, initial, batch.plan(), limits.hash_bits, limits.memory_max_mib)
             return
         workers, shared_from = workers_of(limits), 0 if limits.workers else SHARED_FROM
         if tables is not None:
@@ -159,7 +163,11 @@ def _with_longer_traces(found: dict[str, Result]) -> set[str]:
 
 def allows_reduction(network: Network, batch: Batch, limits: Limits) -> bool:
     """Whether partial-order reduction preserves all verdicts of the batch."""
-    if unsupported(network) is not None or (network.symmetries and limits.symmetry):
+    if (
+        limits.hash_bits is not None
+        or unsupported(network) is not None
+        or (network.symmetries and limits.symmetry)
+    ):
         return False
     return not batch.actions and not batch.measures
 
@@ -222,9 +230,14 @@ class StateJudge:
         elif hit.kind == native.WATCH_FAULT:
             conditions = (*self.batch.states, *self.batch.measures)
             found = property_fault(self.interpreter, self._path(hit.other), conditions)
-        if found is not None and found.trace is not None and goes_deep(self.exploration):
+        if found is not None and found.trace is not None and not self._finds_nearest:
             return replace(found, trace=replace(found.trace, shortest=False))
         return found
+
+    @property
+    def _finds_nearest(self) -> bool:
+        """Whether the first hit of a kind is a nearest one, if no run is left out."""
+        return not goes_deep(self.exploration) and omission_of(self.exploration) is None
 
     def answer(self, hit: Hit) -> int:
         """The hit's kind, which is noted no more."""
@@ -232,16 +245,17 @@ class StateJudge:
         return hit.kind
 
     def found(self, case: Case, hit: Hit) -> Verdict:
-        """The verdict with its trace, a shortest one unless runs are left out or the search went deep."""
-        claim, goes_wide = case.claim, not goes_deep(self.exploration)
+        """The verdict with its trace, which may not be a shortest one if runs are left out, if states are
+        omitted, or if the search went deep."""
+        claim, is_nearest = case.claim, self._finds_nearest
         if isinstance(claim, Transition):
             states = self._path(hit.source, hit.kind)
             states.append(self._breaking_step(claim, states[-1]))
             steps = replay(self.interpreter, states)
-            return Violated("the last step violates it", Trace(steps, shortest=goes_wide))
+            return Violated("the last step violates it", Trace(steps, shortest=is_nearest))
         end = hit.source if isinstance(claim, DeadlockFree | NonTerminating) else hit.other
         states = self._path(end, hit.kind)
-        shortest = goes_wide and not leaves_out(self.exploration)
+        shortest = is_nearest and not leaves_out(self.exploration)
         trace = Trace(replay(self.interpreter, states), shortest=shortest or len(states) == 1)
         self._confirm(claim, states[-1])
         match claim:
@@ -277,13 +291,11 @@ class StateJudge:
     def _path(self, index: int, kind: int = native.HIT_COUNT) -> list[State]:
         """The states of a run to the given one; after a depth-first search, of a shorter run to a state
         that has a hit of the same kind."""
-        path = self.exploration.path(index)
-        rows: Iterable[Row] = map(self.exploration.row, path)
+        rows = self.exploration.rows_to(index)
         if goes_deep(self.exploration):
             code = code_of(self.kernel, self.batch.plan(), self.is_reduced)
-            width = len(self.exploration.row(index))
-            words = np.fromiter(chain.from_iterable(rows), np.uint64, len(path) * width)
-            rows = shorten(code, words.view(np.int64).reshape(-1, width), kind)
+            words = np.fromiter(chain.from_iterable(rows), np.uint64).view(np.int64)
+            rows = shorten(code, words.reshape(-1, self.kernel.layout.word_count), kind)
         states = [decode(self.kernel.layout, self.network, row) for row in rows]
         return list(real_run(self.network, self.interpreter, states)) if self.is_reduced else states
 

@@ -1,8 +1,9 @@
-"""What an exploration keeps of its states, in one of two forms.
+"""What an exploration keeps of its states, in one of three forms.
 
 *Plain*: rows and parents as they are, for searches that read them from outside of the loops or send them to
 others. *Compact*: keys instead of rows, and of the breadth-first tree only where each level begins; a
-state's ancestors are found again when a path is asked for.
+state's ancestors are found again when a path is asked for. *Hashed*: a hash of each state in the table,
+and keys only of states that are not expanded yet; see `compaction`.
 """
 
 from __future__ import annotations
@@ -18,30 +19,37 @@ from veristream.search.memory import Reserve, Spill, reserve, spill
 from veristream.search.reach.edges import Edges
 from veristream.search.reach.fields import Fields
 from veristream.search.reach.packing import MASK, OFFSET, read_row, repack
-from veristream.search.reach.table import SLOT_BYTES, Table
+from veristream.search.reach.table import SLOT_BYTES, WORD_BYTES, Table
 from veristream.search.reach.visited import Store, enter_again, size_arenas, store_of
 from veristream.search.threads import lone_words
 
-WORD_BYTES = 8
 REFERENCE_BYTES = 4
 """Of a parent, or of a level's first state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How states are stored: the words of a row, whether in the compact form, and how many bits of a row of
-    one word are used."""
+    """How states are stored: the words of a row, whether as keys, how many bits of a row of one word are
+    used, and of how many bits hashes are, if only these are kept."""
 
     word_count: int
     compact: bool = False
     row_bits: int = 64
+    hash_bits: int | None = None
 
     @property
     def state_bytes(self) -> int:
-        """Bytes of a state in the plain form, or as few as the compact form is given room for."""
+        """Bytes of a state in the plain form, or as few as another form is given room for."""
+        if self.hash_bits is not None:
+            return self.slot_size
         if not self.compact:
             return WORD_BYTES * self.word_count + REFERENCE_BYTES
         return SLOT_BYTES + max(self.key_size, self.word_count)
+
+    @property
+    def slot_size(self) -> int:
+        """Bytes of a slot of the table."""
+        return SLOT_BYTES if self.hash_bits is None else -(-self.hash_bits // 8)
 
     @property
     def key_size(self) -> int:
@@ -127,10 +135,11 @@ def make_memory(form: Form, workers: int, arena_size: int, spill_folder: str | N
     """Room for `arena_size` states of each worker, in files if a folder for them is given."""
     size, _ = size_arenas(arena_size, workers)
     rows = _lend(WORD_BYTES * form.word_count * size * workers, spill_folder)
-    memory = Memory(form, workers, size, rows, Table())
+    memory = Memory(form, workers, size, rows, Table(slot_size=form.slot_size))
     if form.compact:
-        memory.levels = reserve(REFERENCE_BYTES * workers * (size + 2))
         memory.fields = Fields(form.word_count) if form.word_count > 1 else None
+        if form.hash_bits is None:
+            memory.levels = reserve(REFERENCE_BYTES * workers * (size + 2))
     else:
         memory.parents = _lend(REFERENCE_BYTES * size * workers, spill_folder)
     return memory

@@ -10,15 +10,17 @@ LOAD_MAX = 0.85
 SLOTS_FIRST = 1 << 12
 SLOTS_MAX = (1 << 31) - 1
 SLOT_BYTES = 4
+WORD_BYTES = 8
 
 
 @dataclass(slots=True)
 class Table:
     """The slots of a visited set. A larger table is made from the states themselves, so that the old one is
-    freed first."""
+    freed first, unless somebody else keeps its memory."""
 
     slot_count: int = SLOTS_FIRST
-    memory: Reserve = field(default_factory=lambda: reserve(SLOT_BYTES * SLOTS_FIRST))
+    memory: Reserve = field(default_factory=lambda: reserve(WORD_BYTES * (SLOTS_FIRST + 2)))
+    slot_size: int = SLOT_BYTES
 
     @property
     def address(self) -> int:
@@ -28,7 +30,7 @@ class Table:
     @property
     def byte_count(self) -> int:
         """Memory in use."""
-        return SLOT_BYTES * self.slot_count
+        return self.slot_size * self.slot_count
 
     def limit(self, in_flight: int) -> int:
         """How many states it may hold when loops stop, if so many are added until they do."""
@@ -49,7 +51,7 @@ class Table:
     def resize(self, slots: int) -> None:
         """Replaces the table by an empty one."""
         self.memory = reserve(0)
-        self.memory = reserve(SLOT_BYTES * slots)
+        self.memory = reserve(self.slot_size * (slots + 1) + WORD_BYTES)  # loops may read a word there
         self.slot_count = slots
 
 

@@ -171,7 +171,7 @@ def read_key(store: Store, index: int, target: int) -> int:
 
 
 @loop
-def _write(store, index, row):  # type: ignore[no-untyped-def]
+def write(store, index, row):  # type: ignore[no-untyped-def]
     """Stores a row, or a key. What is written after a key belongs to states that are stored later."""
     if store.key_words != 0:
         target = store.rows + store.key_size * index
@@ -222,7 +222,7 @@ def find_or_add(store: Store, row: int, print_: int, fresh: int, parent: int) ->
         found = load_shared_half(slot)
         if found == 0:
             if not written:
-                _write(store, fresh, row)
+                write(store, fresh, row)
                 if store.parents != 0:
                     store_half(store.parents + 4 * fresh, parent)
                 written = True

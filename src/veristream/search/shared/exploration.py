@@ -113,6 +113,10 @@ class SharedExploration(ABC):
     def path(self, index: int) -> list[int]:
         """Returns the states from the initial one to this one."""
 
+    def rows_to(self, index: int) -> Iterable[Row]:
+        """Returns the rows of the states from the initial one to this one."""
+        return map(self.row, self.path(index))
+
     @abstractmethod
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""

@@ -8,7 +8,7 @@ threads have found are in no reproducible order, so all of them are discarded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,13 +130,9 @@ class Handover:
         """Bits of the propositions that held in some state."""
         return self.now.seen
 
-    def row(self, index: int) -> Row:
-        """Returns the row of a state."""
-        return self.now.row(index)
-
-    def path(self, index: int) -> list[int]:
-        """Returns the states from the initial one to this one."""
-        return self.now.path(index)
+    def rows_to(self, index: int) -> Iterable[Row]:
+        """Returns the rows of the states from the initial one to this one."""
+        return self.now.rows_to(index)
 
     def unwatch(self, kind: int) -> None:
         """Stops noting hits of a kind."""

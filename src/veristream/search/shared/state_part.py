@@ -172,7 +172,7 @@ class Part:
         kept = (self.state_count - self._forgotten) * sum(size for _, size in files)
         if table + kept > exploration.budget:
             for array, size in files:
-                array.forget(size * self.state_count)
+                array.forget(0, size * self.state_count)
             self._forgotten = self.state_count
 
     def outbox(self, part: int) -> bytes:

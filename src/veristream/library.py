@@ -97,28 +97,35 @@ def check(
     """
     networks = _networks(model, constants, properties)
     chosen = choose(networks, properties)  # report a wrong name before looking for a cluster
-    if limits is not None and limits.order is not Order.BREADTH:
-        _check_order(networks, chosen, limits, spark)
+    if limits is not None and (limits.order is not Order.BREADTH or limits.hash_bits is not None):
+        _check_limits(networks, chosen, limits, spark)
     if spark is not None and spark.checkpoint is not None:
         _claim(spark.checkpoint, networks, chosen, fairness, limits or Limits())
     return _check(_engine(spark), networks, properties, fairness, limits, report)
 
 
-def _check_order(
+def _check_limits(
     networks: Sequence[Network],
     chosen: Mapping[str, Sequence[Property]],
     limits: Limits,
     spark: SparkOptions | None,
 ) -> None:
-    """Raises ModelError if no search can go depth-first."""
-    from veristream.search.engine import check_order
+    """Raises ModelError if no search can go depth-first, or keep hashes, and that is asked for."""
+    from veristream.search.engine import check_hashing, check_order
 
-    if spark is not None:
+    if spark is not None and limits.order is Order.DEPTH:
         raise ModelError(
             "a depth-first search runs on this machine only",
             hint="add --engine local, or search breadth-first without --order depth",
         )
-    check_order([(network, one) for network in networks for one in chosen[network.name]], limits)
+    if spark is not None and limits.hash_bits is not None:
+        raise ModelError(
+            "a search with hash compaction runs on this machine only",
+            hint="add --engine local, or remove --hash-compact",
+        )
+    asked = [(network, one) for network in networks for one in chosen[network.name]]
+    check_hashing(asked, limits)
+    check_order(asked, limits)
 
 
 def _claim(

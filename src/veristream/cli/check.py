@@ -15,6 +15,7 @@ from veristream.cli.options import (
     EngineOption,
     ExchangeOption,
     FullTraceOption,
+    HashCompactOption,
     HtmlOption,
     JsonOption,
     MasterOption,
@@ -64,6 +65,7 @@ def check(
     symmetry: SymmetryOption = True,
     reduction: ReductionOption = True,
     order: OrderOption = Order.BREADTH,
+    hash_compact: HashCompactOption = None,
     shortest: ShortestOption = False,
     full_trace: FullTraceOption = False,
     as_json: JsonOption = False,
@@ -90,6 +92,6 @@ def check(
     """
     options = SparkOptions(master, parts, checkpoint, checkpoint_seconds, spill, exchange=exchange.value)
     bounds = (workers, max_states, max_seconds, max_memory_mib)
-    limits = Limits(*bounds, symmetry, reduction=reduction, shortest=shortest, order=order)
+    limits = Limits(*bounds, symmetry, reduction, shortest, order=order, hash_bits=hash_compact)
     asked = (model, properties or (), define or (), fairness, engine, options, resume, limits)
     run_check(Asked(*asked, full_trace, as_json, html_page))

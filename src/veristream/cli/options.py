@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from veristream.cli.choices import Engine, ExchangeChoice
-from veristream.search.limits import WORKERS_MAX, Order
+from veristream.search.limits import HASH_BITS_MAX, HASH_BITS_MIN, WORKERS_MAX, Order
 
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="The model: a .csp, .net, .py, .xml or .xta file.")
@@ -141,6 +141,17 @@ OrderOption = Annotated[
         help="How to search for safety properties of untimed models. depth follows each run to its end"
         " before it tries another: it may find a goal that lies deep after few states. It uses one worker"
         " and no reduction, and shortens the traces that it finds.",
+    ),
+]
+HashCompactOption = Annotated[
+    int | None,
+    typer.Option(
+        "--hash-compact",
+        metavar="BITS",
+        help=f"Keep only a hash of BITS bits ({HASH_BITS_MIN} to {HASH_BITS_MAX}) of each visited state, to"
+        " search for safety properties of untimed models in less memory. States may be omitted: a verdict"
+        " that relies on all states says how probable that is; a trace is a proof. It uses one worker and"
+        " no reduction.",
     ),
 ]
 ShortestOption = Annotated[

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from itertools import chain
 
 from veristream.expected import Outcome, Reproduction
 from veristream.page import Markup, element, escape, fold, render_page, scroll, table, text
 from veristream.report.sequence import draw_sequence
 from veristream.report.words import (
     EFFORT_TITLES,
+    all_remarks,
     model_title,
-    order_remarks,
     outcome_remarks,
-    reduction_remarks,
-    remarks,
     show_effort,
     tell_agreement,
     trace_title,
@@ -31,7 +28,7 @@ def render_results(model: str, results: Sequence[Result], clocks: Set[str] = fro
     return render_page(
         f"Veristream: {model}",
         table(titles, rows, range(3, 8)),
-        _list(chain(*map(remarks, results), reduction_remarks(results), order_remarks(results))),
+        _list(all_remarks(results)),
         *(chart for one in results for chart in draw_result(one, clocks)),
     )
 

@@ -86,6 +86,9 @@ def _result(result: Result) -> dict[str, Any]:
         document["reduced"] = True
     if effort.depth_first:
         document["order"] = "depth"
+    if effort.hash_bits is not None:
+        document["hash_bits"] = effort.hash_bits
+        document["omission_probability"] = verdict.omission
     if effort.spread is not None:
         document["spread"] = asdict(replace(effort.spread, skew=round(effort.spread.skew, 3)))
     return document

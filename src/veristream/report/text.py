@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from veristream.report.chart import LINE_WIDTH_MAX, UNICODE, Marks, render_chart
 from veristream.report.words import (
     EFFORT_TITLES,
+    all_remarks,
     model_title,
-    order_remarks,
     outcome_remarks,
-    reduction_remarks,
-    remarks,
     show_constants,
     show_effort,
     tell_agreement,
@@ -51,7 +48,7 @@ def render_results(results: Sequence[Result], look: Look = PLAIN) -> str:
     rows = [(one.property, one.kind, word(one.verdict), *show_effort(one)) for one in results]
     titles = ("property", "kind", "verdict", *EFFORT_TITLES)
     blocks = [_table(titles, rows, 3, look)]
-    told = "\n".join(chain(*map(remarks, results), reduction_remarks(results), order_remarks(results)))
+    told = "\n".join(all_remarks(results))
     if told:
         blocks.append(told)
     blocks.extend(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from veristream.verdict import Holds, Result, Trace, Unknown, Violated, word
@@ -82,6 +83,24 @@ def order_remarks(results: Sequence[Result]) -> Iterator[str]:
     traces = [result.verdict.trace for result in results if result.effort.depth_first]
     if any(trace is not None and not trace.shortest for trace in traces):
         yield "  traces found depth-first may not be the shortest (--shortest)"
+
+
+def hash_remarks(results: Sequence[Result]) -> Iterator[str]:
+    """Yields which results do not come from hash compaction, if it was used."""
+    others = [result.property for result in results if result.effort.hash_bits is None]
+    if 0 < len(others) < len(results):
+        names = ", ".join(others)
+        yield f"  searched without hash compaction: {names} (--hash-compact is for safety properties)"
+
+
+def all_remarks(results: Sequence[Result]) -> Iterator[str]:
+    """Yields the remarks on each result, then what the kind of search means for all of them."""
+    return chain(
+        *map(remarks, results),
+        reduction_remarks(results),
+        order_remarks(results),
+        hash_remarks(results),
+    )
 
 
 def trace_title(result: Result, trace: Trace) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 from io import TextIOWrapper
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C outside of a search."""
+GARBAGE = 200_000
+"""So many objects that may be garbage are left alone in a check: more than a small one makes in all."""
 
 
 def main() -> None:
@@ -18,6 +22,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if sys.argv[1:2] == ["check"]:
+        gc.set_threshold(GARBAGE)
+        atexit.register(gc.freeze)  # then nothing is worth looking for
     from veristream.cli.direct import runs_directly
 
     try:

@@ -1,7 +1,7 @@
-"""`veristream check MODEL [-p NAME]... [--order ORDER]`, run at once.
+"""`veristream check MODEL` with the options `-p`, `-D`, `--order` and `--json`, run at once.
 
-Declaring and parsing all verbs and options takes longer than checking a small model does. This spelling of
-the most frequent command needs none of them; every other command line is left to `app`.
+Declaring and parsing all verbs and options takes longer than checking a small model does. These spellings
+of the most frequent command need none of them; every other command line is left to `app`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-_NAMES = ("-p", "--property")
+_OPTIONS = {"-p": "-p", "--property": "-p", "-D": "-D", "--define": "-D", "--order": "--order"}
 _ORDERS = ("breadth", "depth")
 
 
@@ -21,32 +21,26 @@ def runs_directly(arguments: Sequence[str]) -> bool:
     from veristream.cli.checking import Asked, run_check
     from veristream.search.limits import Limits, Order
 
-    model, properties, order = plain
-    run_check(Asked(Path(model), properties, limits=Limits(reduction=True, order=Order(order))))
+    (model,), as_json = plain["model"], bool(plain["--json"])
+    limits = Limits(reduction=True, order=Order([_ORDERS[0], *plain["--order"]][-1]))
+    run_check(Asked(Path(model), tuple(plain["-p"]), tuple(plain["-D"]), limits=limits, as_json=as_json))
     return True
 
 
-def _read(arguments: Sequence[str]) -> tuple[str, tuple[str, ...], str] | None:
-    """Returns the model, the properties and the order of a plain check, or None if it is any other
-    command."""
+def _read(arguments: Sequence[str]) -> dict[str, list[str]] | None:
+    """Returns the model and the options of a plain check, or None if it is any other command."""
     if not arguments or arguments[0] != "check":
         return None
-    models: list[str] = []
-    properties: list[str] = []
-    order = _ORDERS[0]
+    plain: dict[str, list[str]] = {"model": [], "--json": [], "-p": [], "-D": [], "--order": []}
     rest = iter(arguments[1:])
     for one in rest:
-        if one in _NAMES:
-            name = next(rest, "")
-            if not name or name.startswith("-"):
-                return None
-            properties.append(name)
-        elif one == "--order":
-            order = next(rest, "")
-            if order not in _ORDERS:
-                return None
-        elif not one or one.startswith("-"):
+        if one == "--json":
+            plain["--json"].append(one)
+            continue
+        option = _OPTIONS.get(one)
+        value = one if option is None else next(rest, "")
+        if not value or value.startswith("-"):
             return None
-        else:
-            models.append(one)
-    return (models[0], tuple(properties), order) if len(models) == 1 else None
+        plain[option or "model"].append(value)
+    known = all(order in _ORDERS for order in plain["--order"])
+    return plain if len(plain["model"]) == 1 and known else None

@@ -106,20 +106,35 @@ def test_a_wrong_verb_gets_a_suggestion(run: Any) -> None:
     assert "No such command 'chek'. Did you mean 'check'?" in done.stderr
 
 
+def plain(
+    *properties: str, order: str = "breadth", define: tuple[str, ...] = (), as_json: bool = False
+) -> Asked:
+    """What a plain check of m.net asks for."""
+    limits = Limits(reduction=True, order=Order(order))
+    return Asked(Path("m.net"), properties, define, limits=limits, as_json=as_json)
+
+
 @pytest.mark.parametrize(
-    ("line", "plain"),
+    ("line", "wanted"),
     [
-        ("check m.net", ("m.net", ())),
-        ("check m.net -p a --property b", ("m.net", ("a", "b"))),
-        ("check -p a m.net", ("m.net", ("a",))),
-        ("check m.net --order depth -p a", ("m.net", ("a",), "depth")),
-        ("check --order breadth m.net", ("m.net", ())),
+        ("check m.net", plain()),
+        ("check m.net -p a --property b", plain("a", "b")),
+        ("check -p a m.net", plain("a")),
+        ("check m.net --order depth -p a", plain("a", order="depth")),
+        ("check --order breadth m.net", plain()),
+        ("check m.net --json", plain(as_json=True)),
+        ("check --json --json m.net -p a", plain("a", as_json=True)),
+        ("check -D N=1 m.net --define M=-2", plain(define=("N=1", "M=-2"))),
         ("check m.net --order sideways", None),
         ("check m.net --order", None),
         ("check m.net --order=depth", None),
         ("check", None),
         ("check --help", None),
-        ("check m.net --json", None),
+        ("check m.net --json --no-reduction", None),
+        ("check m.net --json=true", None),
+        ("check m.net -DN=1", None),
+        ("check m.net -D", None),
+        ("check m.net -D --json", None),
         ("check m.net n.net", None),
         ("check m.net -p", None),
         ("check m.net -p --json", None),
@@ -131,21 +146,20 @@ def test_a_wrong_verb_gets_a_suggestion(run: Any) -> None:
     ],
 )
 def test_only_a_plain_check_runs_directly(
-    line: str, plain: tuple[Any, ...] | None, monkeypatch: pytest.MonkeyPatch
+    line: str, wanted: Asked | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Asked] = []
     monkeypatch.setattr(checking, "run_check", asked.append)
-    assert direct.runs_directly(line.split()) is (plain is not None)
-    if plain is None:
-        assert asked == []
-    else:
-        model, properties, *order = plain
-        limits = Limits(reduction=True, order=Order(*order) if order else Order.BREADTH)
-        assert asked == [Asked(Path(model), properties, limits=limits)]
+    assert direct.runs_directly(line.split()) is (wanted is not None)
+    assert asked == ([] if wanted is None else [wanted])
 
 
 @pytest.mark.parametrize(
-    "line", ["{}", "{} -p top", "{} -p top -p low", "{} -p none", "{} --order depth", "missing.net"]
+    "line",
+    [
+        *("{}", "{} -p top", "{} -p top -p low", "{} -p none", "{} --order depth", "missing.net"),
+        *("{} --json -p none", "{} -D N=", "{} -D N=1"),
+    ],
 )
 def test_both_ways_print_the_same(line: str, run: Any, counter: Path, capsys: Any) -> None:
     arguments = ["check", *line.format(counter).split()]
@@ -168,7 +182,7 @@ def _timeless(table: str) -> list[list[str]]:
 
 def test_an_option_is_left_to_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[str] = []
-    monkeypatch.setattr(sys, "argv", ["veristream", "check", "m.net", "--json"])
+    monkeypatch.setattr(sys, "argv", ["veristream", "check", "m.net", "--shortest"])
     monkeypatch.setattr(app, "app", lambda: called.append("app"))
     cli.main()
     assert called == ["app"]

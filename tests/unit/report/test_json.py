@@ -99,6 +99,30 @@ def test_run() -> None:
     assert len(document["trace"]) == 2
 
 
+def test_a_step_stands_on_one_line() -> None:
+    steps = (Step(None, None, {"n": 0, "q": [[1], []]}), Step("gö", "A", {"n": 1, "q": [[], []]}))
+    results = (
+        Result("a", "always", Holds(), EFFORT),
+        Result("b", "ltl", Violated("", Trace(steps)), EFFORT),
+    )
+    document = json.loads(render_check("m.net", "local", results))
+    lines = [
+        '{"action": null, "process": null, "state": {"n": 0, "q": [[1], []]}}',
+        '{"action": "gö", "process": "A", "state": {"n": 1, "q": [[], []]}}',
+    ]
+    indented = json.dumps(document, indent=2, ensure_ascii=False)
+    for line in lines:
+        whole = json.dumps(json.loads(line), indent=2, ensure_ascii=False)
+        indented = indented.replace(whole.replace("\n", "\n" + " " * 8), line)
+    assert render_check("m.net", "local", results) == indented
+    assert all(f"\n        {line}" in indented for line in lines)
+
+
+def test_what_is_empty_stands_on_one_line() -> None:
+    empty = render_run("m.net", 7, Trace(()))
+    assert empty == '{\n  "model": "m.net",\n  "seed": 7,\n  "trace": []\n}'
+
+
 def test_delays_stand_where_time_passes() -> None:
     steps = (
         Step(None, None, {"x": 0}, 0.0),

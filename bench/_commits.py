@@ -25,6 +25,9 @@ from typing import Any
 
 from _measure import ROOT, commit
 
+DROPPED = ("PYTHONDONTWRITEBYTECODE",)
+"""What commands do not see of the environment: without bytecode, each would compile its modules again."""
+
 
 class WrongCommit(SystemExit):
     """The user named no commit of this repository."""
@@ -41,7 +44,8 @@ class Code:
     def environment(self) -> dict[str, str]:
         """Returns the environment in which Python imports this code and uses these caches."""
         paths = [str(self.root / name) for name in ("src", "testing") if (self.root / name).is_dir()]
-        return os.environ | {
+        kept = {name: value for name, value in os.environ.items() if name not in DROPPED}
+        return kept | {
             "PYTHONPATH": os.pathsep.join(paths),
             "VERISTREAM_CACHE": str(self.caches / "veristream"),
             "NUMBA_CACHE_DIR": str(self.caches / "numba"),

@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
 """Measures what a user waits for, from the command to the verdict, ours beside SPIN's and TLC's.
 
-Six models of about 30 to 6 million states. Ours is `veristream check MODEL`, once cold, with every cache of
-ours empty, and once warm, after the same command has run before. SPIN runs as its users run it, with its
+Six models of about 30 to 6 million states, counted without reduction. Ours is `veristream check MODEL`,
+once cold and once warm, after the same command has run before. SPIN runs as its users run it, with its
 partial-order reduction: `spin -a`, `gcc -O2 -DSAFETY`, `./pan -m...`, on the model written by hand; TLC on
 the exported model, with all cores. All check deadlock freedom, with the invariants or assertions that the
 model has. A ratio is the time of the faster peer divided by ours: above 1, we are faster.
 
-- `--wheel` installs the wheel into an empty virtual environment, and measures the CPU time of the first
-  check there, with every cache empty. It is part of a full run.
-- `--nsq` measures `veristream check models/nsq/nsq.csp`, cold and warm; with `--base COMMIT` also that of
-  another commit, alternately. It takes many minutes.
+What runs, and what cold means, depends on where our code comes from:
+
+- `--wheel`, the default: the wheel is built once and installed into an empty virtual environment, as a user
+  has it. Cold, every cache is empty. The CPU time of the very first check is measured, too.
+- `--checkout`: this checkout. Cold, every cache is empty, so that Numba compiles the search loops.
+- `--quick`: this checkout with the search loops that it has compiled before. Cold, every other cache is
+  empty. Building the wheel would take longer than all the rest. It leaves out the largest model.
+
+`--nsq` also measures `veristream check models/nsq/nsq.csp`, cold and warm; with `--base COMMIT` also that
+of another commit, alternately. The other commit runs as a checkout. It takes many minutes.
 
 Run it on an otherwise idle machine.
 """
@@ -18,7 +24,6 @@ Run it on an otherwise idle machine.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,9 +33,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _commits import Code, Ran, decided, ours, resolve, run, unpack, workplace
+from _commits import Code, Ran, ours, resolve, unpack, workplace
+from _installed import install
 from _measure import ROOT, finish, say, table
 
+from veristream.cache import cache_directory
 from veristream.errors import EnvironmentFailure
 from veristream.export.promela import to_promela
 from veristream.export.tla import to_tla
@@ -44,7 +51,12 @@ SPIN_FLAGS = ("-O2",)  # the runner adds -DSAFETY; partial-order reduction is on
 TIMEOUT_S = 1800.0
 RUNS = 3
 LARGE = 100_000  # states from which a cold start should be faster than the peers, too
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR")  # of the environment, for the installed wheel
+WHEEL, CHECKOUT, COMPILED = "wheel", "checkout", "checkout with compiled loops"  # what runs
+COLD = {
+    WHEEL: "every cache is empty; the compiled search loops come with the wheel",
+    CHECKOUT: "every cache is empty; Numba compiles the search loops",
+    COMPILED: "every cache is empty but that of the checkout's search loops, which a wheel contains",
+}
 
 
 @dataclass(frozen=True)
@@ -158,12 +170,32 @@ HEAD = (
 )
 
 
-def measure_cold(code: Code, place: Path, check: Callable[[Code], Ran], runs: int) -> list[Ran]:
-    """Runs a check several times, each time with caches that do not exist yet."""
+Renew = Callable[[Path], None]
+"""Makes a folder of caches."""
+
+
+def empty_caches(caches: Path) -> None:
+    """Makes a folder of caches that are all empty."""
+    caches.mkdir(parents=True)
+
+
+def caches_with_loops(caches: Path) -> None:
+    """Makes a folder of caches that has the loops that this checkout has compiled, and nothing else."""
+    compiled = cache_directory("loops")
+    compiled.mkdir(parents=True, exist_ok=True)
+    own = caches / "veristream"
+    own.mkdir(parents=True)
+    (own / "loops").symlink_to(compiled.resolve())
+
+
+def measure_cold(
+    code: Code, place: Path, check: Callable[[Code], Ran], renew: Renew, runs: int
+) -> list[Ran]:
+    """Runs a check several times, each time with new caches."""
     done = []
     for _ in range(runs):
         caches = place / f"cold-{len(list(place.glob('cold-*')))}"
-        caches.mkdir(parents=True)
+        renew(caches)
         done.append(check(code.with_caches(caches)))
     return done
 
@@ -174,7 +206,7 @@ def measure_warm(code: Code, check: Callable[[Code], Ran], runs: int) -> list[Ra
     return [check(code) for _ in range(runs)]
 
 
-def measure(model: Model, code: Code, place: Path, quick: bool) -> Row:
+def measure(model: Model, code: Code, place: Path, renew: Renew, quick: bool) -> Row:
     """Measures one model with all tools."""
     runs = 1 if model.largest else RUNS
     slow = 1 if quick else runs  # cold starts and peers
@@ -183,8 +215,8 @@ def measure(model: Model, code: Code, place: Path, quick: bool) -> Row:
     def check(one: Code) -> Ran:
         return held(one.check(ROOT / model.path, *model.words()))
 
-    cold = measure_cold(code, place, check, slow)
-    warm = measure_warm(code, check, runs)
+    warm = measure_warm(code, check, runs)  # first, as it may have to compile loops
+    cold = measure_cold(code, place, check, renew, slow)
     promela, tla = model.promela(), to_tla(model.network(), "Model")
     spin = [
         complete(run_spin(promela, deadlocks=True, timeout_s=TIMEOUT_S, cflags=SPIN_FLAGS), "SPIN")
@@ -223,46 +255,33 @@ def complete(found: PeerRun, tool: str) -> PeerRun:
 
 
 def ratios_of(rows: Sequence[Row]) -> dict[str, float]:
-    """Returns the worst ratios, cold also among the models that are large."""
+    """Returns the worst ratios, cold also among the models that are large without reduction."""
     ratios = {
         "warm_over_best_peer": min(row.warm_ratio for row in rows),
         "cold_over_best_peer": min(row.cold_ratio for row in rows),
     }
-    large = [row.cold_ratio for row in rows if row.states >= LARGE]
+    large = [row.cold_ratio for row in rows if row.tlc_states >= LARGE]
     return ratios | ({"cold_over_best_peer_large": min(large)} if large else {})
 
 
-# The wheel.
-
-
-def first_check(place: Path) -> Ran:
-    """Installs the wheel into an empty virtual environment and runs the first check in it."""
-    say("installing the wheel into an empty virtual environment ...")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    succeed([*pip, "wheel", str(ROOT), "--no-deps", "--wheel-dir", str(place / "wheel")])
-    (wheel,) = (place / "wheel").glob("*.whl")
-    succeed([sys.executable, "-m", "venv", str(place / "venv")])
-    programs = place / "venv" / "bin"
-    succeed([str(programs / "python"), *pip[1:], "install", str(wheel)])
-    home = place / "home"
-    home.mkdir()
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    words = [str(programs / "veristream"), "check", str(ROOT / SMALLEST.path), "--json"]
-    return held(decided(run(words, kept | {"HOME": str(home)}, home)))
-
-
-def succeed(words: list[str]) -> None:
-    """Runs a program that must succeed."""
-    ran = run(words)
-    if ran.code != 0:
-        raise SystemExit(f"{' '.join(words)} ended with {ran.code}: {ran.output}{ran.errors}")
+def behind(rows: Sequence[Row]) -> list[str]:
+    """Returns the ratios below 1, where a peer is faster."""
+    found = [
+        (row.model, heat, ratio)
+        for row in rows
+        for heat, ratio in (("warm", row.warm_ratio), ("cold", row.cold_ratio))
+        if ratio < 1
+    ]
+    return [f"{model} {heat} {ratio:.2f}" for model, heat, ratio in found]
 
 
 # NSQ.
 
 
-def measure_nsq(codes: Sequence[Code], place: Path) -> dict[str, dict[str, float]]:
-    """Measures the check of the NSQ model by each commit, cold and then warm, alternately."""
+def measure_nsq(codes: Sequence[Code], place: Path, renew: Renew) -> dict[str, dict[str, float]]:
+    """Measures the check of the NSQ model by each commit, cold and then warm, alternately.
+
+    `renew` makes our caches."""
     path = ROOT / "models" / "nsq" / "nsq.csp"
     sides = dict(zip(("ours", "base"), codes, strict=False))
     found: dict[str, dict[str, float]] = {f"{side} {code.label}": {} for side, code in sides.items()}
@@ -270,7 +289,8 @@ def measure_nsq(codes: Sequence[Code], place: Path) -> dict[str, dict[str, float
         for side, code in sides.items():
             say(f"nsq.csp, {side} {code.label}, {heat} ...")
             caches = place / f"nsq-{side}"
-            caches.mkdir(parents=True, exist_ok=True)
+            if heat == "cold":
+                (renew if side == "ours" else empty_caches)(caches)
             ran = code.with_caches(caches).check(path)
             found[f"{side} {code.label}"] |= {
                 f"{heat}_cpu": ran.cpu_seconds,
@@ -304,18 +324,23 @@ def nsq_ratios(found: dict[str, dict[str, float]]) -> dict[str, float]:
 
 def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Reads the command line; a wrong base ends the program before anything is measured."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--quick", action="store_true", help="leave out the largest model and the wheel, and run peers once"
     )
     parser.add_argument(
-        "--wheel", action=argparse.BooleanOptionalAction, help="measure the first check after pip install"
+        "--wheel", dest="source", action="store_const", const=WHEEL, help="run the wheel, also with --quick"
+    )
+    parser.add_argument(
+        "--checkout", dest="source", action="store_const", const=CHECKOUT, help="run this checkout"
     )
     parser.add_argument("--nsq", action="store_true", help="also measure the check of models/nsq/nsq.csp")
     parser.add_argument("--base", metavar="COMMIT", help="with --nsq, also measure this commit")
     options = parser.parse_args(words)
-    if options.wheel is None:
-        options.wheel = not options.quick
+    if options.source is None:
+        options.source = COMPILED if options.quick else WHEEL
     if options.base is not None:
         if not options.nsq:
             parser.error("--base needs --nsq")
@@ -323,27 +348,47 @@ def read_options(words: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
+def measure_first(code: Code, place: Path) -> Ran:
+    """Measures the first check of an installation, which has never run before."""
+    caches = place / "first-caches"
+    empty_caches(caches)
+    ran = held(code.with_caches(caches).check(ROOT / SMALLEST.path))
+    say(f"first check after pip install: {ran.cpu_seconds:.2f} s of CPU, {ran.wall_seconds:.2f} s")
+    return ran
+
+
+def show(rows: Sequence[Row], source: str) -> None:
+    """Prints the table and what it means."""
+    table(f"start of the command to verdict, {source}", HEAD, [row.cells() for row in rows])
+    say("  ratio: the faster peer's time divided by ours; SPIN with reduction, on Promela by hand")
+    say(f"  cold: {COLD[source]}")
+    say(f"  below 1: {', '.join(behind(rows)) or 'none'}")
+
+
 def main() -> None:
     options = read_options()
-    figures: dict[str, Any] = {"quick": bool(options.quick)}
+    figures: dict[str, Any] = {"quick": bool(options.quick), "ours": options.source}
+    ratios: dict[str, float] = {}
     with workplace() as place:
-        code = ours(place)
-        chosen = [model for model in MODELS if not (options.quick and model.largest)]
-        rows = [measure(model, code, place, options.quick) for model in chosen]
-        table("start of the command to verdict", HEAD, [row.cells() for row in rows])
-        say("  ratio: the faster peer's time divided by ours; SPIN with reduction, on Promela by hand")
-        ratios = ratios_of(rows)
-        figures["rows"] = [asdict(row) for row in rows]
-        if options.wheel:
-            ran = first_check(place)
-            say(
-                f"\nfirst check after pip install: {ran.cpu_seconds:.1f} s of CPU, {ran.wall_seconds:.1f} s"
-            )
+        code = install(place) if options.source == WHEEL else ours(place)
+        renew: Renew = empty_caches
+        if options.source == WHEEL:
+            ran = measure_first(code, place)
             ratios["first_check_cpu_s"] = ran.cpu_seconds
             figures["first_check_wall_s"] = ran.wall_seconds
+        if options.source == COMPILED:
+            renew = caches_with_loops
+            code = code.with_caches(place / "warm")
+            renew(code.caches)
+        chosen = [model for model in MODELS if not (options.quick and model.largest)]
+        rows = [measure(model, code, place, renew, options.quick) for model in chosen]
+        show(rows, options.source)
+        ratios |= ratios_of(rows)
+        figures |= {"cold": COLD[options.source], "below_1": behind(rows)}
+        figures["rows"] = [asdict(row) for row in rows]
         if options.nsq:
             others = [] if options.base is None else [unpack(options.base, place / "base")]
-            found = measure_nsq([code, *others], place)
+            found = measure_nsq([code, *others], place, renew)
             table("veristream check models/nsq/nsq.csp", NSQ_HEAD, nsq_rows(found))
             ratios |= nsq_ratios(found)
             figures["nsq"] = found

@@ -12,6 +12,7 @@ from bench import first
 from bench.first import MODELS, SMALLEST, Row
 
 import _commits  # isort: skip  # found in the folder that bench.first adds to the path
+import _installed  # isort: skip
 
 ROW = Row("one", 50, 8.0, 9.0, 0.5, 0.75, 40, 2.0, 50, 4.0)
 
@@ -26,13 +27,24 @@ def test_a_ratio_is_that_of_the_faster_peer() -> None:
 
 
 def test_the_worst_model_counts_and_cold_starts_also_among_large_ones() -> None:
-    large = replace(ROW, states=100_000, spin_wall=16.0, tlc_wall=24.0, warm_wall=8.0)
+    large = replace(ROW, tlc_states=100_000, spin_wall=16.0, tlc_wall=24.0, warm_wall=8.0)
     assert first.ratios_of([ROW]) == {"warm_over_best_peer": 4.0, "cold_over_best_peer": 0.25}
     assert first.ratios_of([ROW, large]) == {
         "warm_over_best_peer": 2.0,
         "cold_over_best_peer": 0.25,
         "cold_over_best_peer_large": 2.0,
     }
+
+
+def test_the_rows_where_a_peer_is_faster_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = replace(ROW, model="two", warm_wall=4.0)
+    assert first.behind([ROW, slow]) == ["one cold 0.25", "two warm 0.50", "two cold 0.25"]
+    assert first.behind([replace(ROW, cold_wall=2.0)]) == []
+    first.show([ROW], first.COMPILED)
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "  cold: every cache is empty but that of the checkout's search loops, which a wheel contains",
+        "  below 1: one cold 0.25",
+    ]
 
 
 def test_there_are_six_models_and_spin_gets_each_by_hand() -> None:
@@ -73,13 +85,52 @@ class Caches:
 def test_cold_runs_have_new_caches_each_time_and_warm_ones_full_ones(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     code = _commits.Code("abc", tmp_path, tmp_path / "own")
-    check = Caches()
-    assert len(first.measure_cold(code, tmp_path, check, 2)) == 2
-    assert len(first.measure_cold(code, tmp_path, check, 1)) == 1
+    check, renew = Caches(), first.empty_caches
+    assert len(first.measure_cold(code, tmp_path, check, renew, 2)) == 2
+    assert len(first.measure_cold(code, tmp_path, check, renew, 1)) == 1
     assert check.seen == [("cold-0", False), ("cold-1", False), ("cold-2", False)]
     check.seen.clear()
     assert len(first.measure_warm(code, check, 2)) == 2
     assert check.seen == [("own", False), ("own", True), ("own", True)]
+
+
+def test_a_quick_run_shares_compiled_loops_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VERISTREAM_CACHE", str(tmp_path / "mine"))
+    for name in ("loops", "grammars"):
+        (tmp_path / "mine" / name).mkdir(parents=True)
+    (tmp_path / "mine" / "loops" / "one.o").touch()
+    first.caches_with_loops(tmp_path / "new")
+    code = _commits.Code("abc", tmp_path, tmp_path / "new")
+    used = Path(code.environment()["VERISTREAM_CACHE"])
+    assert [path.name for path in used.iterdir()] == ["loops"]
+    assert (used / "loops" / "one.o").exists()
+
+
+def test_an_installed_command_sees_no_cache_and_no_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("VERISTREAM_CACHE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "PYTHONPATH"):
+        monkeypatch.setenv(name, str(tmp_path / "mine"))
+    code = _installed.Installed("abc", tmp_path / "venv", tmp_path / "old").with_caches(tmp_path / "new")
+    assert isinstance(code, _installed.Installed)
+    assert code.environment()["HOME"] == str(tmp_path / "new")
+    assert str(tmp_path / "mine") not in code.environment().values()
+
+
+def test_an_installed_command_is_that_of_its_environment(tmp_path: Path) -> None:
+    programs = tmp_path / "venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "veristream").write_text("#!/bin/sh\necho $HOME $@\n", encoding="utf-8")
+    (programs / "veristream").chmod(0o755)
+    code = _installed.Installed("abc", tmp_path / "venv", tmp_path)
+    assert code.check(Path("m.net"), "-D", "N=2").output == f"{tmp_path} check m.net --json -D N=2\n"
+
+
+def test_bytecode_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    assert "PYTHONDONTWRITEBYTECODE" not in _commits.Code("abc", tmp_path, tmp_path).environment()
 
 
 def test_a_violated_property_ends_the_bench() -> None:
@@ -113,9 +164,10 @@ def test_nsq_is_compared_with_the_other_commit_by_cpu_time() -> None:
 
 
 def test_options_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [first.read_options(words).wheel for words in ([], ["--quick"], ["--quick", "--wheel"])] == [
-        *(True, False, True)
-    ]
+    lines = ([], ["--quick"], ["--quick", "--wheel"], ["--checkout"])
+    sources = [first.read_options(words).source for words in lines]
+    assert sources == [first.WHEEL, first.COMPILED, first.WHEEL, first.CHECKOUT]
+    assert set(sources) == set(first.COLD)
     with pytest.raises(SystemExit):
         first.read_options(["--base", "HEAD"])
     assert "--base needs --nsq" in capsys.readouterr().err

@@ -113,6 +113,8 @@ def pack(packing, width, key_words, source, row, key):  # type: ignore[no-untype
 def unpack(store: Store, index: int, scratch: int) -> int:
     """The address of a state's row. If it is not stored as it is, that is the scratch, with the key after
     the row."""
+    # Like the addresses in a store: of these and an unsigned one, Numba would make doubles.
+    scratch = np.int64(scratch)  # type: ignore[assignment]
     width = store.word_count
     if store.key_words == 0:
         return store.rows + 8 * width * index

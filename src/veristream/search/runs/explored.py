@@ -27,6 +27,11 @@ class Explored:
     graph: Graph
     numbering: Numbering | None = None  # None: nodes and states have the same numbers
 
+    @property
+    def byte_count(self) -> int:
+        """Memory of the graph, if it is a copy."""
+        return 0 if self.numbering is None else sum(part.nbytes for part in self.graph)
+
     def states(self, nodes: Words) -> Words:
         """The states that nodes stand for."""
         if self.numbering is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol, TypeVar
 
@@ -21,7 +22,7 @@ from veristream.search.memory import OutOfMemoryError
 from veristream.search.reach import expand as native
 from veristream.search.reach.explore import Exploration, Plan, begin, sharing_of
 from veristream.search.runs.explored import Explored, explored_part, next_look
-from veristream.search.runs.fairness import System, find_fair
+from veristream.search.runs.fairness import FairComponent, System, find_fair
 from veristream.search.runs.found import lasso_of
 from veristream.search.runs.paired import NotDecidedError, PairedRuns
 from veristream.search.runs.product import Edge, Product
@@ -54,7 +55,7 @@ def check_liveness(
         """The result within the limit of states, and whether that limit left it open."""
         bounds = replace(limits, states_max=states_max)
         session = Session(runs.exploration, bounds, report, property_.name, started)
-        verdict = decide(product, session, lambda _: runs.look())
+        verdict = decide(product, session, runs.look, runs.notice)
         result = Result(property_.name, kind_of(property_.claim), verdict, session.effort())
         return result, session.stopped == session.out_of_states
 
@@ -133,8 +134,11 @@ Runs = TypeVar("Runs", bound=ExploringRuns)
 Look = Callable[[bool], Violated | None]
 """Looks for a violating run in the explored part; the argument says whether that is everything."""
 
+Notice = Callable[[], Violated | None]
+"""What a look has found that went on beside the exploration, if there is one and it has ended."""
 
-def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
+
+def decide(product: Product, session: Session[Runs], look: Look, notice: Notice = lambda: None) -> Verdict:
     """Explores until a violation is found or there is nothing left to explore."""
     look_at = FIRST_LOOK
     exploration = session.exploration
@@ -145,11 +149,12 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
                     at = hit.source if hit.kind == native.FAULT else hit.other
                     return product.failed(hit, [exploration.row(i) for i in exploration.path(at)])
             states = exploration.counts.states
-            if states >= look_at and not exploration.complete:
+            violated = notice()
+            if violated is None and states >= look_at and not exploration.complete:
                 look_at = next_look(states, exploration)
                 violated = look(False)
-                if violated is not None:
-                    return violated
+            if violated is not None:
+                return violated
         if session.stopped:
             return Unknown(session.stopped)
         violated = look(True)
@@ -161,7 +166,9 @@ def decide(product: Product, session: Session[Runs], look: Look) -> Verdict:
 class LocalRuns:
     """The runs from a state of the product, explored in this process.
 
-    `prefix` leads from the initial state to that state.
+    `prefix` leads from the initial state to that state. Where several workers explore, a look at a part of
+    the product goes on beside the exploration: most of a look is work for one thread. Looks begin at the
+    same moments as if the exploration waited for them, so they find the same.
     """
 
     def __init__(
@@ -178,14 +185,48 @@ class LocalRuns:
         self.exploration: Exploration = begin(
             product.code, start, plan, sharing[0], memory_max_mib, sharing[1]
         )
+        self._beside: tuple[Explored, Future[FairComponent | None]] | None = None
+        self._thread = ThreadPoolExecutor(1)  # starts none before there is work
 
-    def look(self) -> Violated | None:
-        """A violating run in the explored part, if there is one. Raises OutOfMemoryError."""
-        product, explored = self.product, explored_part(self.exploration)
-        fair = find_fair(explored.graph, product.all_marks, product.units, self._system(explored))
+    def look(self, is_all: bool = True) -> Violated | None:
+        """A violating run in the explored part, if there is one; of a part it may be noticed later. Raises
+        OutOfMemoryError."""
+        violated = self._finish()
+        if violated is not None:
+            return violated
+        explored = explored_part(self.exploration)
+        if is_all or len(self.exploration.own) == 1:
+            return self._violated(explored, self._find(explored, len(self.exploration.own)))
+        self._beside = explored, self._thread.submit(self._find, explored, 1)
+        return None
+
+    def notice(self) -> Violated | None:
+        """What the look beside the exploration has found, once it has ended. It is waited for if its copy
+        of the product and the exploration do not fit into the memory."""
+        if self._beside is None:
+            return None
+        explored, look = self._beside
+        is_tight = self.exploration.byte_count + explored.byte_count > self.exploration.budget
+        return self._finish() if look.done() or is_tight else None
+
+    def _finish(self) -> Violated | None:
+        """Waits for the look beside the exploration."""
+        if self._beside is None:
+            return None
+        explored, look = self._beside
+        self._beside = None
+        return self._violated(explored, look.result())
+
+    def _find(self, explored: Explored, workers: int) -> FairComponent | None:
+        product = self.product
+        system = replace(self._system(explored), workers=workers)
+        return find_fair(explored.graph, product.all_marks, product.units, system)
+
+    def _violated(self, explored: Explored, fair: FairComponent | None) -> Violated | None:
         if fair is None:
             return None
-        return product.violated(lasso_of(product, explored, explored.graph, fair, self.prefix))
+        lasso = lasso_of(self.product, explored, explored.graph, fair, self.prefix)
+        return self.product.violated(lasso)
 
     def search(self) -> Violated | None:
         """A violating run; None once everything is explored. Raises OutOfMemoryError."""
@@ -199,9 +240,8 @@ class LocalRuns:
 
     def _system(self, explored: Explored) -> System:
         memory, width = self.exploration.memory, self.exploration.word_count
-        successors, workers = self.product.kernel.successors, len(self.exploration.own)
-        rows = memory.rows.address
-        system = System(successors, rows, width, places=explored.states, workers=workers)
+        successors, rows = self.product.kernel.successors, memory.rows.address
+        system = System(successors, rows, width, places=explored.states)
         if self.product.property.fairness is not Fairness.STRONG_GLOBAL:
             return system
         return replace(system, letters=self.product.letters(memory.rows.address), words=memory.rows.words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from unittest import mock
 
 import numpy as np
@@ -129,6 +130,49 @@ def test_several_workers_and_the_oracle_agree(workers: int, data: st.DataObject)
 
     network = data.draw(dense_networks())
     compare(network, data.draw(properties(network)), data.draw(looks), search)
+
+
+def partly_explored(property_: Property, network: Network) -> LocalRuns:
+    """Runs of which two workers have explored a part that violates the property."""
+    product = Product(network, property_)
+    runs = LocalRuns(product, product.initial, None, sharing=(2, 0))
+    while runs.exploration.state_count < 1500:
+        runs.exploration.advance(20)
+    assert len(runs.exploration.own) == 2 and not runs.exploration.complete
+    return runs
+
+
+@pytest.mark.usefixtures("shares_everything")
+def test_a_look_goes_on_beside_the_exploration(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = wheels()
+    property_ = network.properties[2]
+    runs = partly_explored(property_, network)
+    may_end, find = threading.Event(), liveness.find_fair
+
+    def find_late(*arguments: object) -> object:
+        assert may_end.wait(60)
+        return find(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(liveness, "find_fair", find_late)
+    assert runs.look(False) is None
+    before = runs.exploration.state_count
+    while runs.exploration.state_count == before:
+        runs.exploration.advance(20)
+        assert runs.notice() is None
+    may_end.set()
+    violated = runs.look(False)
+    assert violated is not None and violated.trace is not None
+    assert breaks(network, property_, violated.trace)
+
+
+@pytest.mark.usefixtures("shares_everything")
+def test_a_look_is_waited_for_where_memory_is_short() -> None:
+    network = wheels()
+    runs = partly_explored(network.properties[2], network)
+    assert runs.look(False) is None
+    runs.exploration.budget = 0
+    assert isinstance(runs.notice(), Violated)
+    assert runs.notice() is None
 
 
 def test_one_worker_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:

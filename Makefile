@@ -43,7 +43,7 @@ demo: $(TOUR)
 	$(BIN)/veristream tour --models models --html report.html
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -m "not long and not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX)
+	$(BIN)/python -m pytest -q -m "not long and not models and not peers and not spark and not brokers" -n auto --dist loadgroup --maxprocesses $(JOBS_MAX) --durations=15
 
 simulate: $(READY)
 	VERISTREAM_SEEDS=2000 $(BIN)/python -m pytest -q tests/kabis/simulation tests/kabis/ordering/test_explore.py -n auto --maxprocesses $(JOBS_MAX)

@@ -96,7 +96,7 @@ class PairedRuns:
         return self.stored.byte_count + 4 * self.size * states + 20 * nodes + 12 * edges
 
     def row(self, index: int) -> Row:
-        """The row of a node, as the product without reduction has it."""
+        """The row of a node, as in a search without stored steps."""
         state, of_automaton = divmod(int(self.parts[1].words[index]), self.size)
         return np.append(self.system.row(state), np.uint64(of_automaton))
 

@@ -12,6 +12,7 @@ from veristream.ir.network import Network
 from veristream.ir.oracle.interpret import Interpreter, Taken
 from veristream.ir.property import (
     DivergenceFree,
+    Fairness,
     Formula,
     LeadsTo,
     Occurs,
@@ -110,6 +111,11 @@ class Product:
         self.all_marks = (1 << self.automaton.acceptance_count) - 1
         row = encode(self.kernel.layout, network, self.interpreter.initial())
         self.initial: Row = np.append(row, np.uint64(self.automaton.initial))
+
+    @property
+    def is_fair(self) -> bool:
+        """Whether only fair runs count: the property asks for fairness, or edges of the network do."""
+        return self.property.fairness is not Fairness.NONE or self.units.exist
 
     @property
     def width(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from veristream.ir.network import Network
-from veristream.ir.property import Fairness
 from veristream.search.reduction.relations import Relations, relate_runs, unsupported
 from veristream.search.reduction.tables import tabulate
 from veristream.search.runs.interruption import is_interruptible
@@ -14,8 +13,7 @@ from veristream.search.runs.stored import StoredSteps
 def allows_reduction(network: Network, product: Product) -> bool:
     """Whether partial-order reduction preserves the verdict: no fairness, and a property that does not
     notice invisible steps."""
-    is_fair = product.property.fairness is not Fairness.NONE or product.units.exist
-    return unsupported(network) is None and not is_fair and is_interruptible(product.formula)
+    return unsupported(network) is None and not product.is_fair and is_interruptible(product.formula)
 
 
 def relations_of(product: Product) -> Relations:

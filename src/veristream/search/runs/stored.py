@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from veristream.ir.property import Fairness, Occurs, Property, Silent
+from veristream.ir.property import Occurs, Property, Silent
 from veristream.ir.walk import walk
 from veristream.kernel.layout import Row
 from veristream.kernel.load import Kernel, load_kernel
@@ -88,9 +88,8 @@ class Sharing:
         self.stored, self.failed = None, True
 
     def _fits(self, product: Product, limits: Limits) -> bool:
-        is_fair = product.property.fairness is not Fairness.NONE or product.units.exist
         return (
-            not is_fair
+            not product.is_fair
             and (limits.workers or 1) == 1
             and set(product.automaton.actions) <= set(self.atoms)
             and not inside_of(product.network, Watch(actions=product.automaton.actions)).tests

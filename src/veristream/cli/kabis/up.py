@@ -73,7 +73,8 @@ def up(
     """Start a cluster on this machine: a process for each validator and each storage party.
 
     The first run creates keys and a genesis in DIR; later runs continue from there. Nothing is lost when
-    parties are stopped or killed (-9). All parties listen on loopback only.
+    parties are stopped or killed (-9). A party that dies is restarted; one that fails again and again is
+    left down, and `kabis status` says why. All parties listen on loopback only.
 
     \b
     veristream kabis up                          until Ctrl-C

@@ -24,12 +24,16 @@ from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cluster.group import ProcessGroup
 from veristream.kabis.cluster.liars import LYING_STORES, LYING_VALIDATORS
+from veristream.kabis.cluster.processes import Running
+from veristream.kabis.cluster.restarts import forget_history, hold, let_go
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.kafka.settings import KafkaSettings
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
 START_PATIENCE_S = 60.0
+SUPERVISOR = "supervisor"
+"""The folder of the process that restarts parties of a cluster in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,8 @@ class Cluster(ProcessGroup):
                 f"already running in {self.folder.path}: {', '.join(up)}",
                 hint=f"veristream kabis down --data {self.folder.path} stops them",
             )
+        for name in chosen:
+            forget_history(self.folder.party(name))
         try:
             self.launch(how, chosen)
             self._wait_for(chosen)
@@ -153,6 +159,26 @@ class Cluster(ProcessGroup):
             (folder / "ready").unlink(missing_ok=True)
             command = self._command(name, how)
             self.running[name] = processes.start(name, command, folder, attended=how.attended)
+            let_go(folder)  # only now, so that a supervisor never finds it neither held nor running
+
+    def find_supervisor(self) -> Running | None:
+        """Returns the process that restarts the parties in the background; None if there is none."""
+        return processes.find(self.folder.party(SUPERVISOR))
+
+    def stop(self, names: Iterable[str] | None = None) -> list[str]:
+        """Stops parties on purpose, by default all and the supervisor; returns those it stopped."""
+        chosen = self.names() if names is None else list(names)
+        supervisor = self.find_supervisor() if names is None else None
+        if supervisor is not None:
+            processes.stop([supervisor], self.STOP_PATIENCE_S)
+        for name in chosen:
+            hold(self.folder.party(name))
+        return super().stop(chosen)
+
+    def kill(self, name: str) -> None:
+        """Kills a party on purpose, so that no supervisor restarts it."""
+        hold(self.folder.party(name))
+        super().kill(name)
 
     def _command(self, name: str, how: StartOptions) -> list[str]:
         folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")

@@ -84,10 +84,19 @@ def find(folder: Path) -> Running | None:
     return running if running.is_alive() else None
 
 
+def read_pid(folder: Path) -> int | None:
+    """Returns the process id in the folder's note, whether or not the process still runs."""
+    return _read_pid(folder / "process.json")
+
+
 def read_ready(folder: Path) -> int | None:
     """Returns the process id in the folder's ready file; None until a process writes it."""
+    return _read_pid(folder / "ready")
+
+
+def _read_pid(path: Path) -> int | None:
     try:
-        pid = json.loads((folder / "ready").read_bytes())["pid"]
+        pid = json.loads(path.read_bytes())["pid"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return pid if isinstance(pid, int) else None
@@ -138,14 +147,14 @@ def wait_until(left: Callable[[], list[Running]], patience_s: float) -> list[Run
         time.sleep(POLL_S)
 
 
+def last_lines(folder: Path, count: int) -> list[str]:
+    """Returns the last lines that a process printed."""
+    return _read_tail(folder)[-count:]
+
+
 def last_words(folder: Path) -> tuple[str, str]:
     """Returns the error and the hint that a process printed last."""
-    try:
-        with (folder / "log.txt").open("rb") as log:
-            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
-            lines = log.read().decode("utf-8", errors="replace").splitlines()
-    except OSError:
-        return "", ""
+    lines = _read_tail(folder)
     errors = [number for number, line in enumerate(lines) if line.startswith("error: ")]
     if not errors:
         return (lines[-1] if lines else ""), ""
@@ -153,3 +162,12 @@ def last_words(folder: Path) -> tuple[str, str]:
     after = lines[errors[-1] + 1 :]
     hints = [line.removeprefix("hint: ") for line in after if line.startswith("hint: ")]
     return message, hints[0] if hints else ""
+
+
+def _read_tail(folder: Path) -> list[str]:
+    try:
+        with (folder / "log.txt").open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS_BYTES))
+            return log.read().decode("utf-8", errors="replace").splitlines()
+    except OSError:
+        return []

@@ -18,6 +18,7 @@ from veristream.kabis.client.errors import RefusedClientError
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.restarts import read_history
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.ordering.asking import Validators
@@ -37,7 +38,8 @@ class PartyStatus:
 
     For a validator, `height` is its last block and `lag` the number of blocks that it lacks. For a storage
     party, `records` is the number of records in its log, `lost` the number of records lost to damage, and
-    `torn_bytes` the number of bytes cut off its log at the start.
+    `torn_bytes` the number of bytes cut off its log at the start. `restarts` counts what a supervisor did
+    since somebody started the party, and `ended` says why it ended last.
     """
 
     name: str
@@ -50,6 +52,8 @@ class PartyStatus:
     records: int | None = None
     lost: int = 0
     torn_bytes: int = 0
+    restarts: int = 0
+    ended: str = ""
     disk_bytes: int
 
 
@@ -106,7 +110,7 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
     finally:
         await ordering.close()
     top = max((party.height or 0 for party in parties), default=0)
-    behind = tuple(_with_lag(party, top) for party in parties)
+    behind = tuple(_with_restarts(_with_lag(party, top), folder) for party in parties)
     suspicions = tuple(read_suspicions(folder))
     return ClusterStatus(genesis.chain_id, genesis.faults, behind, evidence, suspicions, groups)
 
@@ -176,6 +180,11 @@ async def _ask_groups(genesis: Genesis, ordering: Validators) -> tuple[GroupLag,
 
 def _with_lag(party: PartyStatus, top: int) -> PartyStatus:
     return changed(party, lag=None if party.height is None else top - party.height)
+
+
+def _with_restarts(party: PartyStatus, folder: ClusterFolder) -> PartyStatus:
+    history = read_history(folder.party(party.name))
+    return changed(party, restarts=history.restarts, ended=history.reason)
 
 
 def measure(folder: Path) -> int:

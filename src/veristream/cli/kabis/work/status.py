@@ -39,6 +39,9 @@ def render(status: ClusterStatus) -> str:
     ]
     lines += _render_groups(status.groups)
     for party in status.parties:
+        if party.ended:
+            again = f", restarted {_count(party.restarts)}" if party.restarts else ""
+            lines.append(f"{party.name} {party.ended}{again}{'; it is down' if party.pid is None else ''}")
         if party.torn_bytes:
             lines.append(f"{party.name} cut {party.torn_bytes} torn bytes off its log when it started")
         if party.lost:
@@ -70,6 +73,10 @@ def _render_groups(groups: Sequence[GroupLag] | None) -> list[str]:
         for each in groups
     ]
     return [draw_table(head, rows), ""] if rows else []
+
+
+def _count(times: int) -> str:
+    return "once" if times == 1 else f"{times} times"
 
 
 def _row(party: PartyStatus) -> tuple[str, ...]:

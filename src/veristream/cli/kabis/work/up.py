@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,9 @@ from veristream.errors import ModelError
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
+from veristream.kabis.operations.supervisor import Supervisor, start_supervised
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
-WATCH_S = 0.5
 MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
 
 
@@ -85,7 +84,8 @@ def up(data: Path, wanted: Wanted) -> None:
         cluster.use_kafka(kafka)
     running = cluster.find()
     names = [name for name in cluster.names() if name not in running]
-    if not names:
+    is_watched = cluster.find_supervisor() is not None
+    if not names and (is_watched or not wanted.detach):
         raise ModelError(f"the cluster in {data} is already up", hint="veristream kabis status shows it")
     honest = [name for name in how.faults or {} if name in running]
     if honest:
@@ -93,7 +93,10 @@ def up(data: Path, wanted: Wanted) -> None:
             f"already running without a fault: {', '.join(honest)}",
             hint="run veristream kabis down, then up again",
         )
-    cluster.start(how, names)
+    if wanted.detach and not is_watched:
+        start_supervised(cluster, how, names)
+    else:
+        cluster.start(how, names)
     typer.echo(describe(genesis, data))
     if wanted.detach:
         typer.echo("veristream kabis down stops it")
@@ -101,18 +104,8 @@ def up(data: Path, wanted: Wanted) -> None:
     with cluster:
         stop = stopped_by_signals()
         typer.echo("Ctrl-C stops it")  # only now, since signals are handled from here on
-        _watch(cluster, stop)
+        Supervisor(cluster, how, lambda line: typer.echo(line, err=True)).run(stop)
     typer.echo("stopped; all data is kept")
-
-
-def _watch(cluster: Cluster, stop: threading.Event) -> None:
-    """Waits for `stop`, and reports parties that end by themselves."""
-    told: set[str] = set()
-    while not stop.wait(WATCH_S):
-        for name, words in cluster.ended().items():
-            if name not in told:
-                told.add(name)
-                typer.echo(f"{name} ended: {words or 'no message'}", err=True)
 
 
 def read_faults(texts: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""What an operator needs: a supervisor, checks of a folder and a cluster, backups, systemd units."""

@@ -14,18 +14,22 @@ _HEAD = struct.Struct(">II")
 
 
 class Disk:
-    """An append-only log of records in memory."""
+    """An append-only log in memory; records before the position `durable` survive a crash."""
 
     def __init__(self) -> None:
         self._durable = b""
         self._pending = b""
+        self.end = 0
+        self.durable = 0
 
     def append(self, record: bytes) -> None:
         """Writes a record; a crash before the next `sync` may lose it or tear it."""
+        self.end += 1
         self._pending += _HEAD.pack(len(record), crc32(record)) + record
 
     def sync(self) -> None:
         """Makes all written records durable."""
+        self.durable = self.end
         self._durable += self._pending
         self._pending = b""
 
@@ -45,4 +49,5 @@ class Disk:
             records.append(record)
             at += _HEAD.size + length
         self._durable = self._durable[:at]
+        self.end = self.durable = len(records)
         return records

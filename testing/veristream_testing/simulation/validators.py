@@ -1,8 +1,8 @@
 """Simulates whole validators under a scenario: ledgers, mempools, stored blocks, catching up.
 
 Blocks contain transactions of clients, which submit each to F + 1 validators and repeat until it is
-decided. Crashes lose unflushed blocks and may tear the records. Byzantine validators see all messages and
-propose real blocks.
+decided. Flushes take a while; crashes lose unflushed blocks and records, and may tear the records.
+Byzantine validators see all messages and propose real blocks.
 
 Checked during the run: agreement, every block is certified and follows the previous one, a transaction is
 decided once and was submitted, no correct validator contradicts itself or is accused. Checked at the end:
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from random import Random
 from typing import assert_never
@@ -29,6 +30,7 @@ from veristream.kabis.ordering.messages import (
     Value,
     Vote,
 )
+from veristream.kabis.ordering.outbox import Outbox, waits_for_records
 from veristream.kabis.ordering.peers import PeerMessage, decode_peer_message, encode_peer_message
 from veristream.kabis.ordering.tendermint import Durations
 from veristream.kabis.ordering.validator import (
@@ -62,6 +64,7 @@ TICK_MS = 100
 RESUBMIT_MS = 500
 LIMIT_MS = 60_000
 QUIET_MS = 5_000
+FLUSH_MS_MAX = 6
 SETTINGS = Settings(durations=Durations(40, 20, 20, 10), patience_ms=300, late_ms=20, answer_every_ms=50)
 
 
@@ -86,6 +89,9 @@ class Host(CrashingHost):
     records: Disk = field(default_factory=Disk)
     blocks: list[Commit] = field(default_factory=list)
     flushed: int = 0
+    outbox: Outbox = field(default_factory=Outbox)
+    flushing: bool = False
+    published: int = 0
 
     def load(self, height: int) -> Commit | None:
         """Returns the stored block of a height."""
@@ -117,6 +123,7 @@ class Simulation(HostWorld[Host]):
         self.genesis = make_genesis(scenario.size)
         self.transactions = make_transactions(self.genesis)
         self.lost_blocks = self.accused = self.refused = 0
+        self._flushes = Random(f"flushes/{scenario.seed}")
         self._ids: dict[int, bytes] = {}
         self._decided: dict[bytes, int] = {}
         self._ended_at = 0
@@ -211,13 +218,14 @@ class Simulation(HostWorld[Host]):
     def lose(self, host: Host) -> None:
         """Loses unsynced records and some blocks that were not flushed."""
         host.records.crash(self.random)
+        host.outbox, host.flushing = Outbox(), False
         kept = self.random.randint(host.flushed, len(host.blocks))
         self.lost_blocks += len(host.blocks) - kept
         del host.blocks[kept:]
 
     def revive(self, host: Host) -> None:
         """Starts the validator from its blocks and records."""
-        host.flushed = len(host.blocks)
+        host.flushed = host.published = len(host.blocks)
         host.validator = self._make_validator(host.index, host)
         self._do(host, host.validator.begin(self._clock_ms))
 
@@ -236,20 +244,39 @@ class Simulation(HostWorld[Host]):
         match action:
             case Persist():
                 host.records.append(action.record)
+            case Send() if waits_for_records(action.message):
+                self._when_durable(host, partial(self._tell, host, action))
             case Send():
-                host.records.sync()
-                self.check_consistent(host.number, host.index, action.message)
                 self._post(host, action)
             case Schedule():
                 self._schedule(host, action)
             case Committed():
-                host.records.sync()  # before it is published
                 self._check_committed(host, action)
                 host.blocks.append(action.commit)
+                self._when_durable(host, partial(self._publish, host, action.block.header.height))
             case Accused():
                 self._check_accused(host, action)
             case _:
                 assert_never(action)
+
+    def _when_durable(self, host: Host, effect: Callable[[], None]) -> None:
+        """Runs the effect when the records are durable; the flush that it waits for takes a while."""
+        records = host.records
+        if host.outbox.hold(effect, end=records.end, durable=records.durable) and not host.flushing:
+            host.flushing = True
+            self.ring(host, self._flushes.randint(0, FLUSH_MS_MAX), partial(self._flush, host))
+
+    def _flush(self, host: Host) -> None:
+        host.flushing = False
+        host.records.sync()
+        host.outbox.release(host.records.durable)
+
+    def _tell(self, host: Host, send: Send) -> None:
+        self.check_consistent(host.number, host.index, send.message)
+        self._post(host, send)
+
+    def _publish(self, host: Host, height: int) -> None:
+        host.published = height
 
     def _schedule(self, host: Host, wanted: Schedule) -> None:
         timeout = Timeout(wanted.step, wanted.height, wanted.round)

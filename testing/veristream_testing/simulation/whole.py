@@ -219,7 +219,8 @@ class Whole(Simulation):
             known = max((each.blocks for each in self.correct), key=len)
             reply([self._make_false(validator, commit) for commit in known[height - 1 : height]])
         elif host is not None:
-            commits = host.blocks[height - 1 : height - 1 + BLOCKS_PER_ANSWER]
+            last = min(host.published, height - 1 + BLOCKS_PER_ANSWER)
+            commits = host.blocks[height - 1 : last]
             reply([_certified(commit) for commit in commits])
 
     def _make_false(self, liar: int, commit: Commit) -> CertifiedBlock:

@@ -15,8 +15,16 @@ from tests.kabis.chain import CHAIN, key_of, make_genesis
 from tests.kabis.ordering.cluster import make_topic, run
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.log import Log
+from veristream.kabis.ordering.messages import Proposal, Vote
 from veristream.kabis.ordering.node import Node
-from veristream.kabis.ordering.peers import Ask, Offer, encode_peer_message
+from veristream.kabis.ordering.outbox import Outbox
+from veristream.kabis.ordering.peers import (
+    Ask,
+    Offer,
+    PeerMessage,
+    decode_peer_message,
+    encode_peer_message,
+)
 from veristream.kabis.ordering.requests import Blocks, Operation, Read
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
@@ -90,6 +98,82 @@ def test_a_block_is_told_when_the_vote_that_decided_it_is_durable(tmp_path: Path
     run_alone(tmp_path, test)
     with Log(tmp_path / "blocks") as blocks:
         assert BlockStore(blocks).height == 1
+
+
+class Recorder:
+    """A link to another validator that notes what would be sent."""
+
+    connected = True
+
+    def __init__(self) -> None:
+        self.sent: list[PeerMessage] = []
+
+    def send_now(self, body: bytes) -> None:
+        self.sent.append(decode_peer_message(body))
+
+    async def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def among_four(folder: Path) -> AsyncIterator[tuple[Node, GuardedRecords, Recorder]]:
+    """The proposer of the first height, with a link that notes what it says to another."""
+    with Log(folder / "blocks") as blocks, Log(folder / "records") as records:
+        guarded = GuardedRecords(records)
+        node = Node(make_genesis(), 1, key_of("v1"), (BlockStore(blocks), guarded), Settings())
+        node.start()
+        await asyncio.gather(*(link.close() for link in node.links.values()))
+        recorder = Recorder()
+        node.links = {0: recorder}  # type: ignore[dict-item]
+        await asyncio.sleep(0)
+        try:
+            yield node, guarded, recorder
+        finally:
+            guarded.permitted.set()
+            await node.close()
+
+
+def test_a_vote_leaves_when_its_record_is_durable(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with among_four(tmp_path) as (node, records, link):
+            assert node.submit(make_topic()) == Done()
+            await asyncio.sleep(0.05)
+            assert records.durable < records.end
+            assert [type(message) for message in link.sent if not isinstance(message, Ask)] == [Offer]
+            records.permitted.set()
+            while not {Proposal, Vote} <= {type(message) for message in link.sent}:
+                await asyncio.sleep(0.001)
+            assert records.durable > 0
+
+    run(test)
+    with Log(tmp_path / "records") as records:
+        memory = RecordStore(records).recover(1)
+        assert [type(signed.message) for signed in memory.signed_in(1)][:2] == [Proposal, Vote]
+
+
+def send_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Node, "_when_durable", lambda node, effect: effect())
+
+
+def send_by_the_outbox_at_once(patch: pytest.MonkeyPatch) -> None:
+    def hold(outbox: Outbox, effect: Callable[[], None], *, end: int, durable: int) -> bool:
+        effect()
+        return bool(outbox)
+
+    patch.setattr(Outbox, "hold", hold)
+
+
+def take_votes_for_offers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("veristream.kabis.ordering.node.waits_for_records", lambda message: False)
+
+
+@pytest.mark.parametrize("plant", [send_at_once, send_by_the_outbox_at_once, take_votes_for_offers])
+def test_a_vote_that_leaves_too_early_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(AssertionError, match="Proposal"):
+        test_a_vote_leaves_when_its_record_is_durable(tmp_path)
 
 
 def test_one_flush_serves_all_that_wait(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from veristream.kabis.ordering import validator
 from veristream.kabis.ordering.messages import Verifier
+from veristream.kabis.ordering.outbox import Outbox
 from veristream.kabis.ordering.validator import ValidatorCore
 from veristream_testing.simulation import validators
 from veristream_testing.simulation.scenario import STRATEGIES, Crash, Partition, draw_scenario
@@ -68,6 +69,18 @@ def forget_the_records(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(validators, "recover", lambda records: validator.Memory())
 
 
+def send_before_it_is_durable(patch: pytest.MonkeyPatch) -> None:
+    def hold(outbox: Outbox, effect: Callable[[], None], *, end: int, durable: int) -> bool:
+        effect()
+        return bool(outbox)
+
+    patch.setattr(Outbox, "hold", hold)
+
+
+def take_votes_for_offers(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(validators, "waits_for_records", lambda message: False)
+
+
 def answer_nobody(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ValidatorCore, "_answer", lambda self, sender, height, is_asked: None)
 
@@ -88,6 +101,8 @@ def keep_evidence_to_itself(patch: pytest.MonkeyPatch) -> None:
         (believe_every_block, "validity"),
         (believe_every_certificate, "agreement|certificate"),
         (forget_the_records, "consistency|accountability|agreement"),
+        (send_before_it_is_durable, "consistency|accountability|agreement"),
+        (take_votes_for_offers, "consistency|accountability|agreement"),
         (answer_nobody, "termination"),
         (begin_without_a_reason, "quiet"),
         (keep_evidence_to_itself, "accountability"),

@@ -23,9 +23,9 @@ from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
 from veristream.kabis.ordering.messages import MessageError
+from veristream.kabis.ordering.outbox import Outbox, waits_for_records
 from veristream.kabis.ordering.peers import (
     TRANSACTIONS_PER_OFFER_MAX,
-    Ask,
     Offer,
     PeerMessage,
     decode_peer_message,
@@ -97,7 +97,7 @@ class Node:
         self._loop = asyncio.get_running_loop()
         self._indices = {party.name: number for number, party in enumerate(genesis.validators)}
         self._banned_until: dict[str, float] = {}
-        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        self._outbox = Outbox()
         self._offers: list[bytes] = []
         self._to_admit: deque[Callable[[], None]] = deque()
         self._to_flush = asyncio.Event()
@@ -320,18 +320,15 @@ class Node:
                 if not self._offers:
                     self._loop.call_soon(self._send_offers)
                 self._offers.extend(transactions)
-            case Ask():
-                self._send(send.receiver, send.message)
-            case _:
-                self._when_durable(partial(self._send, send.receiver, send.message))
+            case message if waits_for_records(message):
+                self._when_durable(partial(self._send, send.receiver, message))
+            case message:
+                self._send(send.receiver, message)
 
     def _when_durable(self, effect: Callable[[], None]) -> None:
         """Runs the effect once all records written so far are durable, after earlier effects."""
-        if not self._waiting and self.records.durable >= self.records.end:
-            effect()
-            return
-        self._waiting.append((self.records.end, effect))
-        self._to_flush.set()
+        if self._outbox.hold(effect, end=self.records.end, durable=self.records.durable):
+            self._to_flush.set()
 
     def _send_offers(self) -> None:
         """Sends the collected transactions as one offer."""
@@ -348,10 +345,8 @@ class Node:
         while True:
             await self._to_flush.wait()
             self._to_flush.clear()
-            while self._waiting:
-                durable = await self._loop.run_in_executor(self._flushers, self.records.sync)
-                while self._waiting and self._waiting[0][0] <= durable:
-                    self._waiting.popleft()[1]()
+            while self._outbox:
+                self._outbox.release(await self._loop.run_in_executor(self._flushers, self.records.sync))
 
     async def _flush_blocks(self) -> None:
         while True:

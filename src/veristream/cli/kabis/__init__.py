@@ -11,6 +11,7 @@ import typer
 from veristream.cli.kabis.audit import audit
 from veristream.cli.kabis.chaos import chaos
 from veristream.cli.kabis.client import client
+from veristream.cli.kabis.config import config
 from veristream.cli.kabis.consume import consume
 from veristream.cli.kabis.down import down
 from veristream.cli.kabis.key import key
@@ -25,6 +26,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=N
 app.command()(up)
 app.command()(down)
 app.command()(status)
+app.command()(config)
 app.add_typer(topic, name="topic")
 app.command()(produce)
 app.command()(consume)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from veristream.errors import EnvironmentFailure, ModelError
+from veristream.errors import EnvironmentFailure, ModelError, suggest
 from veristream.kabis.cluster import folder as folders
 from veristream.kabis.cluster import processes
 from veristream.kabis.cluster.folder import ClusterFolder
@@ -29,6 +29,7 @@ from veristream.kabis.cluster.restarts import forget_history, hold, let_go
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import found, read_network, readdress
 from veristream.kabis.kafka.settings import KafkaSettings
+from veristream.kabis.process.settings import Settings
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
 START_PATIENCE_S = 60.0
@@ -65,6 +66,18 @@ class Cluster(ProcessGroup):
     def genesis(self) -> Genesis:
         """The chain's genesis, with the addresses of all parties."""
         return self.folder.genesis()
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in the folder; raises ModelError if they are wrong."""
+        settings = self.folder.settings()
+        for name in settings.parties:
+            if name not in self.names():
+                raise ModelError(
+                    f"{self.folder.settings_path} has settings of {name!r}, which is no party here",
+                    hint=suggest(name, self.names(), f"the parties are {', '.join(self.names())}"),
+                )
+        return settings
 
     def create(
         self, parties: int | None = None, mode: StorageMode | None = None, port: int | None = None
@@ -137,6 +150,7 @@ class Cluster(ProcessGroup):
         """Starts parties, by default all, and waits until they answer; if one fails, stops all of them."""
         chosen = self.names() if names is None else list(names)
         check_faults(self.genesis, how.faults or {})
+        _ = self.settings  # a mistake in them is told before anything starts
         up = [name for name, _ in self.find().items() if name in chosen]
         if up:
             raise ModelError(
@@ -182,11 +196,19 @@ class Cluster(ProcessGroup):
 
     def _command(self, name: str, how: StartOptions) -> list[str]:
         folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")
-        fault = how.fault_of(name)
+        fault, listen = how.fault_of(name), self.settings.party(name).listen
         own = ["--name", name] if is_validator else ["--party", name, "--key", str(folder / "key")]
+        if is_validator and listen:
+            own += ["--listen", listen]
         if not is_validator:
             address = next(party.address for party in self.genesis.storage if party.name == name)
-            own += ["--listen", address, "--clients", str(self.folder.clients_path.resolve()), "--follow"]
+            own += [
+                "--listen",
+                listen or address,
+                "--clients",
+                str(self.folder.clients_path.resolve()),
+                "--follow",
+            ]
             own += ["--repair"] if how.repair else []
             kafka = self.folder.kafka(name)
             if kafka is not None:
@@ -201,6 +223,7 @@ class Cluster(ProcessGroup):
             ),
             *(["--attended"] if how.attended else []),
             *(["--fault", fault] if fault else []),
+            *("--settings", str(self.folder.settings_path.resolve()), "--log-folder", str(folder)),
             *("--genesis", str(self.folder.genesis_path.resolve()), "--flush", how.flush),
             *("--folder", str(folder if is_validator else folder / "log")),
             *("--ready", str(folder / "ready")),

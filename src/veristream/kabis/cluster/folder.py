@@ -1,6 +1,7 @@
 """The folder of a cluster on one machine: its genesis, all keys, and a folder for each party.
 
     DIR/genesis.json             public keys and settings; all that a third party needs
+    DIR/kabis.toml               settings of all parties; optional
     DIR/clients.json             clients registered after the genesis
     DIR/keys/NAME                secret keys of the admin and the clients
     DIR/keys-1/NAME, ...         keys that replaced them, by their number on the ledger
@@ -26,6 +27,9 @@ from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.cometbft.founding import Network
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings
 from veristream.kabis.log.disk.files import flush_folder, replace
+from veristream.kabis.process.settings import FILE as SETTINGS
+from veristream.kabis.process.settings import Settings
+from veristream.kabis.process.settings import load_settings as load_process_settings
 from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode, is_name, load_genesis, to_json
 from veristream.kabis.protocol.keys import SEED_BYTES, SecretKey, load_key, make_key, save_key
 from veristream.kabis.storage.late_clients import note_client
@@ -50,6 +54,15 @@ class ClusterFolder:
     def clients_path(self) -> Path:
         """The file of clients registered after the genesis, read by storage parties."""
         return self.path / "clients.json"
+
+    @property
+    def settings_path(self) -> Path:
+        """The file of settings, which an operator writes; it may be missing."""
+        return self.path / SETTINGS
+
+    def settings(self) -> Settings:
+        """Loads the settings; raises ModelError if they are wrong."""
+        return load_process_settings(self.settings_path)
 
     def exists(self) -> bool:
         """Whether the folder has a genesis."""

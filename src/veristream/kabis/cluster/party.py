@@ -14,11 +14,15 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
+from veristream.errors import ModelError
 from veristream.kabis.cluster import liars
 from veristream.kabis.cluster import storage_process as stores
 from veristream.kabis.cluster import validator_process as validators
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
+from veristream.kabis.process.logs import log_to_file
+from veristream.kabis.process.settings import load_settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,8 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("role", choices=["validator", "storage"])
     parser.add_argument("--attended", action="store_true")
+    parser.add_argument("--log-folder", type=Path, help="folder of the rotated log; by default stderr")
+    parser.add_argument("--settings", type=Path, help="kabis.toml of the cluster")
     parser.add_argument("--fault", choices=sorted({*liars.LYING_VALIDATORS, *liars.LYING_STORES}))
     given, rest = parser.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    if given.settings is not None:
+        rest += ["--settings", str(given.settings)]
+    if given.log_folder is not None:
+        try:
+            log_to_file(given.log_folder, given.log_folder.name, load_settings(given.settings).log)
+        except ModelError as error:
+            sys.stderr.write(error.render() + "\n")
+            return 2
     if given.attended:
         threading.Thread(target=_stop_when_alone, daemon=True).start()
     match given.role, given.fault:

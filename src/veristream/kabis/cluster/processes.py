@@ -21,6 +21,8 @@ from veristream.kabis.log.disk.files import replace
 
 POLL_S = 0.02
 LAST_WORDS_BYTES = 8_192
+OUTPUT_BYTES_MAX = 1 << 20
+"""The size above which a start moves the output of earlier processes aside."""
 KILLED_S = 60.0
 """How long to wait for processes to end after they are killed."""
 
@@ -58,6 +60,7 @@ def start(name: str, command: Sequence[str], folder: Path, *, attended: bool) ->
     The standard input of an attended process is a pipe that ends with us.
     """
     try:
+        _rotate(folder / "log.txt")
         with (folder / "log.txt").open("ab") as log:
             child = subprocess.Popen(
                 command,
@@ -72,6 +75,12 @@ def start(name: str, command: Sequence[str], folder: Path, *, attended: bool) ->
     note = {"name": name, "pid": child.pid, "command": list(command)}
     replace(folder / "process.json", json.dumps(note).encode() + b"\n")
     return running
+
+
+def _rotate(path: Path) -> None:
+    """Moves the output of earlier processes aside once it is long; only the last such file is kept."""
+    if path.exists() and path.stat().st_size > OUTPUT_BYTES_MAX:
+        path.replace(path.with_suffix(".txt.1"))
 
 
 def find(folder: Path) -> Running | None:

@@ -18,7 +18,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -29,6 +29,8 @@ from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_
 from veristream.kabis.log.disk.files import Full, replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.repair import repair
+from veristream.kabis.process.settings import Settings as ProcessSettings
+from veristream.kabis.process.settings import load_settings as load_process_settings
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
@@ -67,6 +69,7 @@ class Options:
     repair: bool = False
     follow: bool = False
     kafka: KafkaSettings | None = None
+    process: ProcessSettings = field(default_factory=ProcessSettings)
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
@@ -121,7 +124,10 @@ async def _serve(options: Options, core: StorageCore, party: StorageParty, stop:
         partial(_answer, directory, party.answer),
         answer_attached=partial(_answer, directory, party.answer_attached),
     )
-    server = await serve(options.listen, identity, directory.authorize, handlers, encrypt=options.encrypt)
+    limits = options.process.limits.to_limits()
+    server = await serve(
+        options.listen, identity, directory.authorize, handlers, limits, encrypt=options.encrypt
+    )
     ordering = open_ordering(options.genesis, identity) if options.follow else None
     tasks = [
         asyncio.create_task(party.committer.run()),
@@ -179,12 +185,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ready", type=Path, help="file to write the address to when the party answers")
     parser.add_argument("--flush", choices=[each.value for each in Flush], default=Flush.ALWAYS.value)
     parser.add_argument("--interval-ms", type=int, default=5, help="with --flush interval")
-    parser.add_argument("--segment-bytes", type=int, default=64 << 20)
+    parser.add_argument("--segment-bytes", type=int, help="by default as in --settings")
     parser.add_argument("--retain-bytes", type=int, help="delete the oldest records beyond this size")
     parser.add_argument("--retain-ms", type=int, help="delete records older than this")
-    parser.add_argument(
-        "--retain-every-s", type=float, default=10.0, help="how often to check these limits"
-    )
+    parser.add_argument("--retain-every-s", type=float, help="how often to check these limits")
+    parser.add_argument("--settings", type=Path, help="kabis.toml; other options override it")
     parser.add_argument("--follow", action="store_true", help="follow the chain for keys and marks")
     parser.add_argument(
         "--clients", type=Path, help="JSON list of further clients; read again when one connects"
@@ -204,6 +209,8 @@ def read_options(arguments: Sequence[str]) -> Options:
     given = _parser().parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key)
     _require_party(genesis, given.party, key)
+    process = load_process_settings(given.settings)
+    kept = process.retention
     if given.clients is not None:
         load_clients(given.clients)
     try:
@@ -217,15 +224,16 @@ def read_options(arguments: Sequence[str]) -> Options:
         key=key,
         listen=listen,
         ready=given.ready,
-        log=LogOptions(given.segment_bytes, Flush(given.flush), given.interval_ms),
-        retain_bytes=given.retain_bytes,
-        retain_ms=given.retain_ms,
+        log=LogOptions(given.segment_bytes or kept.segment_bytes, Flush(given.flush), given.interval_ms),
+        retain_bytes=given.retain_bytes or kept.bytes_max or None,
+        retain_ms=given.retain_ms or kept.age_s * 1000 or None,
         clients=given.clients,
         anonymous=given.anonymous,
         encrypt=given.encrypt,
         repair=given.repair,
         follow=given.follow,
-        retain_every_s=given.retain_every_s,
+        retain_every_s=given.retain_every_s or kept.every_s,
+        process=process,
         kafka=_read_kafka(given.log, given.kafka_properties),
     )
 

@@ -29,6 +29,8 @@ from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.process.settings import Settings as ProcessSettings
+from veristream.kabis.process.settings import load_settings
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
 from veristream.kabis.wire.endpoints import Address, serve
@@ -56,6 +58,7 @@ class Options:
     flush: Flush = Flush.ALWAYS
     settings: Settings = field(default_factory=Settings)
     anonymous: bool = False
+    process: ProcessSettings = field(default_factory=ProcessSettings)
 
     @property
     def name(self) -> str:
@@ -95,7 +98,9 @@ def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
 async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service = Service(node, anonymous=options.anonymous)
     identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
-    server = await serve(options.listen, identity, service.authorize, service.handlers)
+    server = await serve(
+        options.listen, identity, service.authorize, service.handlers, options.process.limits.to_limits()
+    )
     stopping = asyncio.create_task(stop.wait())
     ends: list[asyncio.Future[Any]] = [stopping, node.failed]
     try:
@@ -125,6 +130,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser.add_argument("--ready", type=Path, help="file to write when it answers; by default FOLDER/ready")
     parser.add_argument("--flush", choices=[Flush.ALWAYS.value, Flush.NEVER.value], default="always")
     parser.add_argument("--anonymous", action="store_true", help="allow anonymous clients to read")
+    parser.add_argument("--settings", type=Path, help="kabis.toml with limits and more")
     given = parser.parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key or given.folder / "key")
     index = _find_validator(genesis, given.name, key)
@@ -137,6 +143,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         ready=given.ready or given.folder / "ready",
         flush=Flush(given.flush),
         anonymous=given.anonymous,
+        process=load_settings(given.settings),
     )
 
 

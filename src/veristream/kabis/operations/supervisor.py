@@ -113,11 +113,18 @@ class Supervisor:
         self.tell(f"{name} restarted")
 
 
+def read_policy(cluster: Cluster) -> Policy:
+    """Returns the policy in the cluster's settings."""
+    given = cluster.settings.supervisor
+    return Policy(given.first_s, given.last_s, given.stable_s, given.failures_max)
+
+
 # The supervisor of a cluster that runs in the background
 
 
 def start_supervised(cluster: Cluster, how: StartOptions, names: Sequence[str]) -> None:
     """Starts a supervisor in the background, which starts these parties; returns when they answer."""
+    read_policy(cluster)  # a mistake in the settings is told here, with its line
     folder = cluster.folder.party(SUPERVISOR)
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "ready").unlink(missing_ok=True)
@@ -174,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         replace(
             cluster.folder.party(SUPERVISOR) / "ready", json.dumps({"pid": os.getpid()}).encode() + b"\n"
         )
-        Supervisor(cluster, how, _LOGGER.warning).run(stop)
+        Supervisor(cluster, how, _LOGGER.warning, read_policy(cluster)).run(stop)
     except ModelError as error:
         sys.stderr.write(error.render() + "\n")
         return 2

@@ -13,7 +13,7 @@ from veristream.errors import ModelError
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.kafka.settings import KafkaSettings, read_settings
-from veristream.kabis.operations.supervisor import Supervisor, start_supervised
+from veristream.kabis.operations.supervisor import Supervisor, read_policy, start_supervised
 from veristream.kabis.protocol.genesis import Genesis, StorageMode
 
 MODES = {"tolerant": StorageMode.TOLERANT, "paper": StorageMode.PAPER}
@@ -104,7 +104,7 @@ def up(data: Path, wanted: Wanted) -> None:
     with cluster:
         stop = stopped_by_signals()
         typer.echo("Ctrl-C stops it")  # only now, since signals are handled from here on
-        Supervisor(cluster, how, lambda line: typer.echo(line, err=True)).run(stop)
+        Supervisor(cluster, how, lambda line: typer.echo(line, err=True), read_policy(cluster)).run(stop)
     typer.echo("stopped; all data is kept")
 
 

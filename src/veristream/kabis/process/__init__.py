@@ -1,0 +1,1 @@
+"""What every party's process has: settings, logs, metrics and a health page."""

@@ -17,9 +17,11 @@ import pytest
 from tests.kabis.session.console import Console, Ended, opened
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
+from veristream.kabis.log.disk.segment import HEADER_BYTES
 from veristream.kabis.protocol.keys import SEED_BYTES, make_key, save_key
 from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Record
 from veristream.kabis.wire.ports import find_range
+from veristream_testing.limits import file_size_limit
 
 pytestmark = pytest.mark.xdist_group("kabis-bad-input")
 
@@ -327,6 +329,19 @@ def test_a_message_over_the_size_limit(run: Console) -> None:
     assert {"topic": "large", "validated": True, "partitions": [{"from": 0, "to": 1}]} in topics
     read = ("consume", "large", "--from-beginning", "--max", 1, "--timeout", 30)
     assert run.do(*read).output == "small\n"
+
+
+def test_a_full_disk_ends_a_producer_with_a_message(run: Console) -> None:
+    """Nothing is acknowledged that is not kept, and the same event can be pushed when there is room."""
+    run.do("client", "add", "filler")
+    run.do("produce", "orders", "--as", "filler", given="before\n")
+    with file_size_limit(HEADER_BYTES + 500):
+        full = run("produce", "orders", "--as", "filler", given="x" * 2000 + "\n")
+    assert (full.code, full.lines()) == (3, ["0 events acknowledged"])
+    message, hint = full.told.splitlines()
+    assert message.startswith("error: the journal ") and "no room to write" in message
+    assert hint.startswith("hint: make room, then open the producer again")
+    assert run.do("produce", "orders", "--as", "filler", given="after\n").output.startswith("1 event ")
 
 
 def test_what_is_asked_wrongly(run: Console, tmp_path: Path) -> None:

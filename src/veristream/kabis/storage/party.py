@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol, assert_never
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.files import Full
 from veristream.kabis.log.disk.opening import Recovery
 from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.codec import Octets
@@ -128,31 +129,20 @@ def _permitted(peer: Peer, body: bytes) -> tuple[Operation, bytes]:
     return operation, rest
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turns refusals and failures of the log into errors for the peer."""
-    try:
-        yield
-    except StorageRefusedError as error:
-        raise RequestError(str(error)) from error
-    except EnvironmentFailure as failure:
-        _LOGGER.error("%s", failure.render())
-        raise RequestError(failure.message) from failure
-
-
 class StorageParty:
     """Answers requests over a log and its indexes."""
 
     def __init__(self, core: StorageCore, log: PartyLog, interval_s: float = 0.005) -> None:
         self._core = core
         self._log = log
+        self._full = False
         self.committer = Committer(log.sync, log.durable, interval_s)
         self.handlers = Handlers(self.answer, answer_attached=self.answer_attached)
 
     async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
         """Returns the answer to one request. Raises RequestError if there is none."""
         operation, rest = _permitted(peer, body)
-        with _refusals():
+        with self._refusals():
             return await self._do(operation, rest)
 
     async def answer_attached(self, peer: Peer, request: Attached) -> bytes | Attached:
@@ -160,8 +150,33 @@ class StorageParty:
         operation, rest = _permitted(peer, request.body)
         if operation is not Operation.STORE:
             raise RequestError(f"nothing may be attached to {operation.name.lower()}")
-        with _refusals():
+        with self._refusals():
             return await self._store(peer, decode_digest(rest), request.contents)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """Turns refusals and failures of the log into errors for the peer.
+
+        A full disk is logged once, not for each request that it refuses.
+        """
+        try:
+            yield
+        except StorageRefusedError as error:
+            raise RequestError(str(error)) from error
+        except Full as failure:
+            if not self._full:
+                self._full = True
+                _LOGGER.error("%s; batches are refused until there is room", failure.render())
+            raise RequestError(f"the party has no room, try again later: {failure.message}") from failure
+        except EnvironmentFailure as failure:
+            _LOGGER.error("%s", failure.render())
+            raise RequestError(failure.message) from failure
+
+    def _has_room(self) -> None:
+        """A record was written."""
+        if self._full:
+            self._full = False
+            _LOGGER.info("there is room again")
 
     async def _do(self, operation: Operation, body: bytes) -> bytes | Attached:
         match operation:
@@ -181,11 +196,13 @@ class StorageParty:
 
     async def _store(self, peer: Peer, digest: bytes, batch: Octets) -> bytes:
         stored = self._core.store(batch, peer.name, peer.public, digest)
+        self._has_room()
         await self.committer.wait_for(stored.position)
         return reply(self._core.receipt(stored.digest))
 
     async def _append_plain(self, body: bytes) -> bytes:
         appended = self._core.append_plain(PlainAppend.decode(body))
+        self._has_room()
         await self.committer.wait_for(appended.position)
         return found(appended.first_offset.to_bytes(8, "big"))
 

@@ -174,9 +174,9 @@ class ProducerCore:
             queue.close_open()
         return self.tick(now_ms)
 
-    def close(self) -> list[Output]:
+    def close(self, why: Failure | None = None) -> list[Output]:
         """Fails everything that is not acknowledged, and all further pushes."""
-        self._fail_all(ClosedError("the event was not acknowledged before"))
+        self._fail_all(why or ClosedError("the event was not acknowledged before"))
         return self._drain()
 
     def block(self, certified: CertifiedBlock, now_ms: int) -> list[Output]:

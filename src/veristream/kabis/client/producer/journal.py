@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.files import Full
 from veristream.kabis.log.disk.log import Log, LogOptions, LogRecord, Retention
 from veristream.kabis.log.disk.segment import Damaged
 from veristream.kabis.protocol.batch import Batch, SignedHeader
@@ -19,10 +21,22 @@ from veristream.kabis.protocol.codec import DecodeError, Reader
 SEGMENT_BYTES = 16 << 20
 
 
+class JournalError(EnvironmentFailure):
+    """The journal cannot be written, so that the producer can send nothing more."""
+
+    def __init__(self, folder: Path, failure: EnvironmentFailure) -> None:
+        super().__init__(
+            f"the journal {folder} cannot be written: {failure.message}",
+            "make room, then open the producer again, which first sends what is in the journal; "
+            "events without an acknowledgement may have to be pushed again",
+        )
+
+
 class Journal:
     """A log in the producer's own folder; `batches` are those of earlier runs, oldest first."""
 
     def __init__(self, folder: Path, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self._folder = folder
         self._lock = threading.Lock()
         self._positions: dict[bytes, int] = {}
         try:
@@ -44,18 +58,22 @@ class Journal:
                 yield entry.payload
 
     def write(self, batches: Sequence[tuple[bytes, bytes]]) -> None:
-        """Makes batches, each given with its digest, durable with one flush."""
+        """Makes batches, each given with its digest, durable with one flush; raises JournalError."""
         with self._lock:
-            for digest, data in batches:
-                self._positions[digest] = self._log.append(data)
-            self._log.sync(now=True)
+            try:
+                for digest, data in batches:
+                    self._positions[digest] = self._log.append(data)
+                self._log.sync(now=True)
+            except EnvironmentFailure as failure:
+                raise JournalError(self._folder, failure) from failure
 
     def forget(self, digest: bytes) -> None:
         """Forgets a batch that is on the ledger; removes files that contain only such batches."""
         with self._lock:
             self._positions.pop(digest, None)
             retention = Retention(min(self._positions.values(), default=self._log.end))
-            self._log.retain(retention)
+            with suppress(Full):  # what stays is known to be on the ledger when the journal is opened
+                self._log.retain(retention)
 
     def close(self) -> None:
         """Closes the log."""

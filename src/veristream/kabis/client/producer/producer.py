@@ -37,7 +37,7 @@ from veristream.kabis.client.kafka.clients import KafkaTopics
 from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer import outputs
 from veristream.kabis.client.producer.core import ProducerCore
-from veristream.kabis.client.producer.journal import Journal
+from veristream.kabis.client.producer.journal import Journal, JournalError
 from veristream.kabis.client.producer.outputs import Output
 from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany
 from veristream.kabis.ledger.follower import Follower
@@ -265,8 +265,13 @@ class AsyncKabisProducer(AsyncClient[Output]):
 
     async def _write(self, wanted: Sequence[outputs.Write]) -> None:
         assert self._journal is not None, "only a producer with a journal writes"
-        await asyncio.to_thread(self._journal.write, [(each.digest, each.data) for each in wanted])
         digests = [each.digest for each in wanted]
+        try:
+            await asyncio.to_thread(self._journal.write, [(each.digest, each.data) for each in wanted])
+        except JournalError as error:
+            why = error
+            self._driver.feed(lambda now_ms: self._core.close(why))
+            return
         self._driver.feed(lambda now_ms: self._core.journaled(digests, now_ms))
 
     async def _store(self, wanted: outputs.Store) -> None:

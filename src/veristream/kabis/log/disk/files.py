@@ -12,6 +12,7 @@ from veristream.errors import EnvironmentFailure
 
 _HOLDER_BYTES = 20
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class InUse(EnvironmentFailure):
@@ -20,6 +21,10 @@ class InUse(EnvironmentFailure):
 
 class Full(EnvironmentFailure):
     """The disk is full; nothing was written."""
+
+
+class OutOfFiles(Full):
+    """The process or the machine may open no more files; nothing was written."""
 
 
 class Failed(EnvironmentFailure):
@@ -72,11 +77,27 @@ def replace(path: Path, data: bytes, *, flushed: bool = True) -> None:
             fresh.unlink()
         raise failure(error, path) from error
     if flushed:
-        flush_folder(path.parent)
+        try:
+            flush_folder(path.parent)
+        except OSError as error:
+            raise failure(error, path.parent) from error
+
+
+def open_file(path: Path, flags: int) -> int:
+    """Opens an existing file and returns the descriptor; raises `OutOfFiles` if no more may be opened."""
+    try:
+        return os.open(path, flags | os.O_CLOEXEC)
+    except OSError as error:
+        raise failure(error, path) from error
 
 
 def failure(error: OSError, path: Path) -> EnvironmentFailure:
-    """Returns the error for a failed write, with a hint."""
+    """Returns the error for a failed operation, with a hint."""
+    if error.errno in _NO_FILES:
+        return OutOfFiles(
+            f"cannot open {path}: {error.strerror}",
+            "raise the limit of open files (ulimit -n), or close connections",
+        )
     if error.errno in _FULL:
         return Full(
             f"no room to write {path}: {error.strerror}; nothing of it was kept",

@@ -14,8 +14,9 @@ disk, and if a bit of that last flush flips as well, it looks like a torn write.
 file beside the log and replaces what cannot be read with a `Gap` that says which positions were lost.
 Reading one raises `Lost`, iterating yields the `Gap`. All other records keep their positions.
 
-*Disk full:* an append that does not fit is undone and raises `Full`; the log remains usable. After a failed
-flush every call raises `Failed`, because the system may have dropped the pages; the log must be reopened.
+*Disk full, or too many open files:* an append that does not fit is undone and raises `Full`; the log stays
+usable. After a failed flush every call raises `Failed`, because the system may have dropped the pages; the
+log must be reopened.
 """
 
 from __future__ import annotations
@@ -33,7 +34,16 @@ from itertools import pairwise
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.log.disk.files import Failed, Full, failure, flush, flush_folder, lock, replace
+from veristream.kabis.log.disk.files import (
+    Failed,
+    Full,
+    failure,
+    flush,
+    flush_folder,
+    lock,
+    open_file,
+    replace,
+)
 from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.log.disk.opening import Segment, open_segments, segment_path
 from veristream.kabis.log.disk.segment import (
@@ -284,8 +294,12 @@ class Log:
         with self._syncing:
             self._usable()
             self._seal()
-            fresh = self._create(self._tail.position)
-            descriptor = _open_to_write(fresh)
+            try:
+                fresh = self._create(self._tail.position)
+                descriptor = _open_to_write(fresh)
+            except EnvironmentFailure:  # this segment may get smaller records, so nothing may follow it yet
+                segment_path(self._folder, self._tail.position).unlink(missing_ok=True)
+                raise
             with suppress(Full):  # it is rebuilt when the log is opened
                 self._active.write_index()
             os.close(self._descriptor)
@@ -345,9 +359,9 @@ class Log:
             return self._descriptor
         found = self._readers.pop(segment.path, None)
         if found is None:
-            found = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
             if len(self._readers) >= OPEN_FILES_MAX:
                 os.close(self._readers.popitem(last=False)[1])
+            found = open_file(segment.path, os.O_RDONLY)
         self._readers[segment.path] = found
         return found
 
@@ -376,9 +390,12 @@ class Log:
             reader = self._readers.pop(oldest.path, None)
             if reader is not None:
                 os.close(reader)
-            oldest.index_path.unlink(missing_ok=True)
-            oldest.path.unlink()
-            flush_folder(self._folder)  # one by one, so that a crash leaves no hole between segments
+            try:
+                oldest.index_path.unlink(missing_ok=True)
+                oldest.path.unlink()
+                flush_folder(self._folder)  # one by one, so that a crash leaves no hole between segments
+            except OSError as error:
+                raise failure(error, oldest.path) from error
         return self.start
 
     def close(self) -> None:
@@ -407,7 +424,7 @@ class Log:
 
 
 def _open_to_write(segment: Segment) -> int:
-    return os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
+    return open_file(segment.path, os.O_RDWR)
 
 
 def _walk(segment: Segment, window: Window, position: int) -> Iterator[tuple[Frame, int]]:
@@ -432,7 +449,7 @@ def _payload(segment: Segment, window: Window, frame: Frame) -> bytes:
 
 def _entries(segment: Segment, position: int) -> Iterator[LogRecord | Gap]:
     """Yields the records of the segment from a position on, read through its own descriptor."""
-    descriptor = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = open_file(segment.path, os.O_RDONLY)
     try:
         window = Window(descriptor)
         for frame, covered in _walk(segment, window, position):

@@ -20,6 +20,7 @@ from tests.kabis.chain import (
 from tests.kabis.ordering.cluster import draw_genesis
 from tests.kabis.ordering.steady import run_steadily
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
+from veristream.kabis.ordering import asking
 from veristream.kabis.ordering.client import OrderingClient
 from veristream.kabis.ordering.requests import (
     Blocks,
@@ -181,6 +182,41 @@ def test_who_keeps_new_blocks_back_is_left_for_another() -> None:
             assert await take(client, 1, HEIGHT) == BLOCKS
             client._preferred = 0
             assert await client.read(1, 100) == BLOCKS
+
+    run_steadily(test)
+
+
+async def dripping(validator: Validator, read: Read, pause_s: float) -> bytes:
+    """One good block at a time, after a pause."""
+    await asyncio.sleep(pause_s)
+    return Blocks(HEIGHT, (validator.known[read.first - 1].encode(),)).encode()
+
+
+@pytest.mark.parametrize(("pause_s", "reads_max"), [(1.3, 1), (0.45, 3)])
+def test_who_returns_one_block_at_a_time_is_left_for_another(pause_s: float, reads_max: int) -> None:
+    slow = Validator(lambda validator, read: dripping(validator, read, pause_s))
+
+    async def test() -> None:
+        async with World(slow, Validator(), Validator(), Validator()) as client:
+            client._timeout_s = 5.0
+            assert (await client.status()).height == HEIGHT
+            assert await take(client, 1, HEIGHT) == BLOCKS
+            assert client._preferred == 1
+        assert slow.reads <= reads_max
+
+    run_steadily(test)
+
+
+def test_a_follower_looks_around_for_the_height_of_the_chain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "LOOK_EVERY_S", 0.2)
+    slow = Validator(lambda validator, read: dripping(validator, read, 0.45))
+
+    async def test() -> None:
+        async with World(slow, Validator(), Validator(), Validator()) as client:
+            client._timeout_s = 5.0
+            await client.status_of(0)  # it is connected
+            assert await take(client, 1, HEIGHT) == BLOCKS
+        assert slow.reads <= 3
 
     run_steadily(test)
 

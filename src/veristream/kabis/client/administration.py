@@ -18,7 +18,7 @@ from veristream.kabis.channels.interfaces import Channels, Connect
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.errors import BelowLowWaterError
 from veristream.kabis.client.fetching import Fetcher, require_partition
-from veristream.kabis.client.following import ask_height, follow_chain
+from veristream.kabis.client.following import Progress, Pursuit, follow_chain
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.ledger import Ledger
@@ -44,6 +44,8 @@ class Replica:
     def __init__(self, genesis: Genesis, channels: Channels) -> None:
         self.follower = Follower(genesis)
         self.channels = channels
+        self.progress = Progress(0)
+        self.shown: Callable[[Progress], object] = lambda _: None
 
     @property
     def ledger(self) -> Ledger:
@@ -63,9 +65,20 @@ class Replica:
     def _take(self, certified: CertifiedBlock) -> None:
         self.follower.follow(certified, _clock_ms())
 
-    async def follow_to_end(self) -> None:
-        """Follows the chain to the height that the validators report."""
-        await self.follow(await ask_height(self.channels.ordering))
+    async def follow_to_end(self, patience_s: float = PATIENCE_S) -> None:
+        """Follows the chain to the height that the validators report.
+
+        Raises StalledError if nothing comes for `patience_s`; `shown` gets the progress.
+        """
+        ordering, pursuit = self.channels.ordering, Pursuit(self.follower, patience_s)
+        pursuit.shown = self._show
+        blocks = follow_chain(ordering, self.follower, self._take, pursuit.reasons)
+        async with aclosing(blocks):
+            await pursuit.catch_up(ordering, blocks.__anext__)
+
+    def _show(self, progress: Progress) -> None:
+        self.progress = progress
+        self.shown(progress)
 
     async def act(self, author: Author, action: Action) -> None:
         """Writes an action to the ledger, and signs it again if another action of the author came first.
@@ -159,15 +172,20 @@ def visit(
     connect: Connect,
     work: Callable[[Replica], Awaitable[Value]],
     timeout_s: float = PATIENCE_S,
+    shown: Callable[[Progress], object] = lambda _: None,
 ) -> Value:
-    """Opens the channels, follows the chain to its end, does the work and closes, within a timeout."""
+    """Opens the channels, follows the chain to its end, does the work and closes.
+
+    The timeout applies to the work, and to the time without progress while the chain is followed.
+    """
 
     async def bounded() -> Value:
         channels = await connect()
         try:
+            replica = Replica(genesis, channels)
+            replica.shown = shown
+            await replica.follow_to_end(timeout_s)
             async with asyncio.timeout(timeout_s):
-                replica = Replica(genesis, channels)
-                await replica.follow_to_end()
                 return await work(replica)
         except TimeoutError:
             raise EnvironmentFailure(

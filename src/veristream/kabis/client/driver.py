@@ -13,11 +13,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 
-from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.interfaces import Channels, Connect, Storage
 from veristream.kabis.client.clock import monotonic_ms
 from veristream.kabis.client.errors import RefusedClientError
-from veristream.kabis.client.following import ask_height, follow_chain
+from veristream.kabis.client.following import Progress, Pursuit, StalledError, Tell, follow_chain
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.wire.endpoints import new_event_loop
@@ -59,6 +58,7 @@ class Driver(Generic[Output]):
         self.lock = threading.Lock()
         self.channels: Channels
         self.crash: BaseException | None = None
+        self.shown: Callable[[Progress], object] = lambda _: None
         self._core = core
         self._perform = perform
         self._loop: asyncio.AbstractEventLoop
@@ -70,33 +70,31 @@ class Driver(Generic[Output]):
         self._closed = False
 
     async def open(self, connect: Connect, timeout_s: float) -> None:
-        """Connects, and follows the chain to the height that the validators report."""
+        """Connects, and follows the chain to the height that the validators report.
+
+        Raises StalledError if nothing comes for the timeout; `shown` gets the progress.
+        """
         self._loop = asyncio.get_running_loop()
         self._moved = asyncio.Event()
         self.channels = await connect()
-        self.spawn(self._follow())
+        pursuit = Pursuit(self._core.follower, timeout_s)
+        pursuit.shown = self.shown
+        self.spawn(self._follow(pursuit.reasons))
         try:
-            async with asyncio.timeout(timeout_s):
-                height = await ask_height(self.channels.ordering)
-                while self._core.follower.ledger.height < height:
-                    self._moved.clear()
-                    await self._moved.wait()
-        except RefusedClientError:
+            await pursuit.catch_up(self.channels.ordering, self._move)
+        except (RefusedClientError, StalledError):
             await self.close()
             raise
-        except TimeoutError:
-            await self.close()
-            chain_id = self._core.follower.genesis.chain_id
-            raise EnvironmentFailure(
-                f"the chain {chain_id} cannot be followed: too few validators answer",
-                "see whether they run and can be reached: `veristream kabis status`",
-            ) from None
 
-    async def _follow(self) -> None:
+    async def _move(self) -> None:
+        self._moved.clear()
+        await self._moved.wait()
+
+    async def _follow(self, tell: Tell) -> None:
         def take(certified: CertifiedBlock) -> None:
             self.feed(partial(self._core.block, certified))
 
-        async for _ in follow_chain(self.channels.ordering, self._core.follower, take):
+        async for _ in follow_chain(self.channels.ordering, self._core.follower, take, tell):
             self._moved.set()
             await asyncio.sleep(0)  # many blocks at once must not keep other tasks waiting
 
@@ -194,8 +192,12 @@ class AsyncClient(Generic[Output]):
     _driver: Driver[Output]
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
-        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        """Connects and follows the chain to its end; raises StalledError if nothing comes for so long."""
         raise NotImplementedError
+
+    def show_opening(self, shown: Callable[[Progress], object]) -> None:
+        """Has `open` report how far it has followed the chain."""
+        self._driver.shown = shown
 
     async def close(self, timeout: float = OPEN_TIMEOUT_S) -> None:
         """Finishes what it can within the timeout, then closes all connections."""
@@ -229,8 +231,12 @@ class Blocking(Generic[Inner]):
         self._closed = False
 
     def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
-        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        """Connects and follows the chain to its end; raises StalledError if nothing comes for so long."""
         self._thread.run(self._inner.open(timeout))
+
+    def show_opening(self, shown: Callable[[Progress], object]) -> None:
+        """Has `open` report how far it has followed the chain; from the thread of the client's loop."""
+        self._inner.show_opening(shown)
 
     def close(self) -> None:
         """Finishes what it can, then closes all connections."""

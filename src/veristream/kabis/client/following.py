@@ -1,11 +1,17 @@
-"""Follows the chain without trusting a validator: a block counts by its certificate."""
+"""Follows the chain without trusting a validator: a block counts by its certificate.
+
+`catch_up` follows it to the height that the validators report. Its time limit counts from the last
+progress, so that a long chain needs no longer limit than a short one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass
 
+from veristream.errors import EnvironmentFailure
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
 from veristream.kabis.client.errors import RefusedClientError
@@ -17,8 +23,41 @@ _LOGGER = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 
+Tell = Callable[[str], object]
+"""Is told why an answer is missing."""
 
-async def ask_height(ordering: Ordering) -> int:
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the chain is followed; `target` is None until the validators have reported a height."""
+
+    height: int
+    target: int | None = None
+
+    def __str__(self) -> str:
+        if self.target is None:
+            return "waiting for the validators to report a height"
+        return f"followed {self.height:,} of {self.target:,} blocks"
+
+
+class StalledError(EnvironmentFailure):
+    """The chain was not followed to its end, because nothing came for too long."""
+
+    def __init__(self, chain_id: str, progress: Progress, patience_s: float, reason: str) -> None:
+        why = f": {reason}" if reason else ""
+        if progress.target is None:
+            missing = f"too few validators answer within {patience_s:g} s{why}"
+        else:
+            number = progress.height + 1
+            missing = f"{progress}, then no validator returned block {number:,} for {patience_s:g} s{why}"
+        super().__init__(
+            f"the chain {chain_id} cannot be followed: {missing}",
+            "see whether the validators run and can be reached: `veristream kabis status`",
+        )
+        self.progress = progress
+
+
+async def ask_height(ordering: Ordering, tell: Tell = lambda _: None) -> int:
     """Returns the height of the chain; asks until enough validators answer.
 
     Raises RefusedClientError if the validators refuse this client twice in a row: a correct validator may
@@ -34,12 +73,16 @@ async def ask_height(ordering: Ordering) -> int:
             was_refused = True
         except FAILURES as error:
             was_refused = False
+            tell(str(error))
             _LOGGER.info("no validator reports its height: %s", error)
             await asyncio.sleep(RETRY_S)
 
 
 async def follow_chain(
-    ordering: Ordering, follower: Follower, take: Callable[[CertifiedBlock], object]
+    ordering: Ordering,
+    follower: Follower,
+    take: Callable[[CertifiedBlock], object],
+    tell: Tell = lambda _: None,
 ) -> AsyncGenerator[None, None]:
     """Passes every block after the follower's last one to `take`, without end; yields after each.
 
@@ -52,7 +95,48 @@ async def follow_chain(
                 take(certified)
                 yield
         except FalseBlockError as error:
+            tell(f"a false block: {error}")
             _LOGGER.warning("ignored a false block at height %d: %s", follower.next_height, error)
         except FAILURES as error:
+            tell(str(error))
             _LOGGER.info("no validator returns block %d: %s", follower.next_height, error)
         await asyncio.sleep(RETRY_S)
+
+
+class Pursuit:
+    """Follows the chain to the height that the validators report, as long as there is progress.
+
+    `reasons` is told why an answer is missing; `shown` gets every progress.
+    """
+
+    def __init__(self, follower: Follower, patience_s: float) -> None:
+        self.progress = Progress(follower.ledger.height)
+        self.shown: Callable[[Progress], object] = lambda _: None
+        self._follower = follower
+        self._patience_s = patience_s
+        self._reason = ""
+
+    def reasons(self, reason: str) -> None:
+        """Keeps the last reason why an answer is missing."""
+        self._reason = reason
+
+    async def catch_up(self, ordering: Ordering, move: Callable[[], Awaitable[object]]) -> None:
+        """Returns at the reported height; `move` waits until the follower has taken further blocks.
+
+        Raises StalledError if neither the height nor a block comes for `patience_s`.
+        """
+        loop, ledger = asyncio.get_running_loop(), self._follower.ledger
+        try:
+            async with asyncio.timeout(self._patience_s) as limit:
+                target = await ask_height(ordering, self.reasons)
+                self._reason = ""
+                while True:
+                    self.progress = Progress(ledger.height, target)
+                    self.shown(self.progress)
+                    if ledger.height >= target:
+                        return
+                    limit.reschedule(loop.time() + self._patience_s)
+                    await move()
+        except TimeoutError:
+            chain_id = self._follower.genesis.chain_id
+            raise StalledError(chain_id, self.progress, self._patience_s, self._reason) from None

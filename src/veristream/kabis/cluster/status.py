@@ -15,6 +15,7 @@ from veristream.kabis.channels.interfaces import Channels
 from veristream.kabis.client.administration import GroupLag, Replica, list_lags
 from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.client.errors import RefusedClientError
+from veristream.kabis.client.following import StalledError
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
@@ -30,6 +31,7 @@ from veristream.kabis.wire.handshake import Identity, Role
 ANSWER_S = 2.0
 LEDGER_S = 10.0
 """Time limit for reading the chain, which only the lag of groups needs."""
+_TOO_FEW = "too few validators answered in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class PartyStatus:
 class ClusterStatus:
     """The status of all parties, evidence on the ledger, suspicions of consumers, and groups.
 
-    `groups` is None if too few validators answer, or the chain cannot be read in time.
+    `groups` is None if too few validators answer, or the chain cannot be read in time; `unread` says why.
     """
 
     chain_id: str
@@ -70,6 +72,7 @@ class ClusterStatus:
     evidence: tuple[Accused, ...]
     suspicions: tuple[tuple[str, str, int], ...]
     groups: tuple[GroupLag, ...] | None = None
+    unread: str = ""
 
     @property
     def height(self) -> int:
@@ -106,13 +109,14 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
         parties = await asyncio.gather(*asked, *stored)
         evidence = await _ask_evidence(ordering, len(genesis.validators), genesis.faults)
         answering = sum(party.height is not None for party in parties)
-        groups = await _ask_groups(genesis, ordering) if answering > genesis.faults else None
+        groups = await _ask_groups(genesis, ordering) if answering > genesis.faults else _TOO_FEW
     finally:
         await ordering.close()
     top = max((party.height or 0 for party in parties), default=0)
     behind = tuple(_with_restarts(_with_lag(party, top), folder) for party in parties)
     suspicions = tuple(read_suspicions(folder))
-    return ClusterStatus(genesis.chain_id, genesis.faults, behind, evidence, suspicions, groups)
+    named = (genesis.chain_id, genesis.faults, behind, evidence, suspicions)
+    return ClusterStatus(*named, None, groups) if isinstance(groups, str) else ClusterStatus(*named, groups)
 
 
 async def _ask_validator(
@@ -167,14 +171,16 @@ async def _ask_evidence(ordering: Validators, validators: int, faults: int) -> t
     return tuple(sorted(sure, key=lambda each: (each.height, each.role, each.name)))
 
 
-async def _ask_groups(genesis: Genesis, ordering: Validators) -> tuple[GroupLag, ...] | None:
-    """Returns the progress of consumer groups on the ledger."""
+async def _ask_groups(genesis: Genesis, ordering: Validators) -> tuple[GroupLag, ...] | str:
+    """Returns the progress of consumer groups on the ledger, or why it is not known."""
     replica = Replica(genesis, Channels((), ordering))
     try:
         async with asyncio.timeout(LEDGER_S):
-            await replica.follow_to_end()
-    except (TimeoutError, RefusedClientError):
-        return None
+            await replica.follow_to_end(LEDGER_S)
+    except TimeoutError:
+        return f"{replica.progress} within {LEDGER_S:g} s"
+    except (StalledError, RefusedClientError) as error:
+        return error.message
     return tuple(list_lags(replica.ledger))
 
 

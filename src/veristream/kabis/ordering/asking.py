@@ -1,8 +1,9 @@
 """Queries several untrusted validators: blocks from one at a time, heights from a quorum.
 
-A block is accepted because of its certificate. If a validator has nothing new, does not answer or returns a
-false block, the next one is asked. No call waits for all validators. `OrderingClient` and `CometOrdering`
-implement the requests to one validator.
+A block is accepted because of its certificate. If a validator has nothing new, does not answer, is slow or
+returns a false block, the next one is asked. So is it if a validator keeps returning few blocks although
+more are decided: it may be slow on purpose. No call waits for all validators. `OrderingClient` and
+`CometOrdering` implement the requests to one validator.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from veristream.kabis.channels.failures import FAILURES, LyingPartyError
@@ -29,6 +31,12 @@ FOLLOWED_MAX = 1000
 FOLLOW_WAIT_MS = 500
 PATIENCE_S = 1.0
 """Time limit for one validator before the next one is asked."""
+SLOW_S = 0.5
+"""An answer that takes so much longer than it may wait for a block is slow."""
+TURN_S = 1.0
+"""How long a validator is asked that returns few blocks although more are decided."""
+LOOK_EVERY_S = 5.0
+"""How often a follower asks for the height of the chain."""
 UNREACHED_S = 0.1
 AVOIDED_S = 10.0
 """How long a validator that failed is asked only if all others failed too."""
@@ -54,6 +62,8 @@ class Validators(ABC):
         self._verify = Remembering(verify_signature)
         self._preferred = random.randrange(len(genesis.validators))
         self._avoided_until = [0.0] * len(genesis.validators)
+        self._preferred_since = 0.0
+        self._reported = 0  # the last height that `status` returned
 
     # Requests to one validator
 
@@ -87,10 +97,21 @@ class Validators(ABC):
 
     async def follow(self, height: int) -> AsyncIterator[CertifiedBlock]:
         """Yields decided blocks from this height on, in order, after checking their certificates."""
+        looking = asyncio.ensure_future(self._look_around())
+        try:
+            while True:
+                for certified in await self._read_some(height, height + FOLLOWED_MAX, FOLLOW_WAIT_MS):
+                    yield certified
+                    height += 1
+        finally:
+            looking.cancel()
+
+    async def _look_around(self) -> None:
+        """Keeps asking for the height of the chain, so that a slow validator is noticed."""
         while True:
-            for certified in await self._read_some(height, height + FOLLOWED_MAX, FOLLOW_WAIT_MS):
-                yield certified
-                height += 1
+            await asyncio.sleep(LOOK_EVERY_S)
+            with suppress(*FAILURES):
+                await self.status()
 
     async def read(self, first: int, last: int) -> Sequence[CertifiedBlock]:
         """Returns the decided blocks from `first` to `last`, up to the last one that a validator has."""
@@ -107,24 +128,37 @@ class Validators(ABC):
         validator = self._preferred
         patience_s = PATIENCE_S + wait_ms / 1000 if self._is_reached(validator) else UNREACHED_S
         good: list[CertifiedBlock] = []
+        loop = asyncio.get_running_loop()
+        asked_s = loop.time()
         try:
             async with asyncio.timeout(patience_s):
                 async for certified in self._read_from(validator, first, last, wait_ms):
                     good.append(self._check(certified, first + len(good)))
         except FAILURES:
-            self._avoided_until[validator] = asyncio.get_running_loop().time() + AVOIDED_S
-            self._prefer_another()
+            self._avoid(validator)
             await asyncio.sleep(0.01)  # do not spin on a validator that refuses immediately
         else:
-            if not good:  # there may be no new block, or this validator withholds it
-                self._prefer_another()
+            if loop.time() - asked_s > wait_ms / 1000 + SLOW_S:
+                self._avoid(validator)
+            elif not good or self._should_hurry(first, last, len(good)):
+                self._prefer_another()  # it may withhold blocks
         return good
+
+    def _should_hurry(self, first: int, last: int, count: int) -> bool:
+        """Whether a validator returns few of the decided blocks that were asked for, and had its turn."""
+        has_more = first + count <= min(last, self._reported)
+        return has_more and asyncio.get_running_loop().time() - self._preferred_since > TURN_S
+
+    def _avoid(self, validator: int) -> None:
+        self._avoided_until[validator] = asyncio.get_running_loop().time() + AVOIDED_S
+        self._prefer_another()
 
     def _prefer_another(self) -> None:
         """Moves on to the next validator, skipping those that failed recently unless all did."""
         size, now = len(self._avoided_until), asyncio.get_running_loop().time()
         others = [(self._preferred + step) % size for step in range(1, size + 1)]
         self._preferred = min(others, key=lambda number: self._avoided_until[number] > now)
+        self._preferred_since = now
 
     def _check(self, certified: CertifiedBlock, height: int) -> CertifiedBlock:
         header, certificate = certified.block.header, certified.certificate
@@ -148,7 +182,8 @@ class Validators(ABC):
         claims = sorted(await self._ask_many(self._claim, 2 * faults + 1), reverse=True)
         believed, _ = claims[min(faults, len(claims) - 1)]
         ahead = [self._prove(validator, height) for height, validator in claims if height > believed]
-        return OrderingStatus(max((believed, *await asyncio.gather(*ahead))), len(claims))
+        self._reported = max((believed, *await asyncio.gather(*ahead)))
+        return OrderingStatus(self._reported, len(claims))
 
     async def spread(self, height: int) -> None:
         """Waits until 2 F + 1 validators return a block, so that every later `status` includes it.

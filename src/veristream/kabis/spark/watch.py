@@ -5,7 +5,6 @@ Blocks are accepted because of their certificates, so no validator is trusted.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Self, TypeVar
@@ -17,7 +16,6 @@ from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.consumed import Place
 from veristream.kabis.client.driver import LoopThread
 from veristream.kabis.client.errors import UnknownTopicError
-from veristream.kabis.client.following import ask_height
 from veristream.kabis.ledger.ledger import Ledger
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
@@ -26,9 +24,6 @@ from veristream.kabis.protocol.plain import FROM_END
 from veristream.kabis.spark.plan import Bounds, Part, Range, split_admitted, split_plain
 
 _LOGGER = logging.getLogger(__name__)
-
-STEP_BLOCKS = 1000
-"""The timeout applies to this many blocks; reading a long chain may take longer in total."""
 
 Value = TypeVar("Value")
 
@@ -102,11 +97,7 @@ class Watch:
         return policy.partitions
 
     async def _follow(self) -> None:
-        async with asyncio.timeout(self.timeout_s):
-            height = await ask_height(self._channels.ordering)
-        while self.ledger.height < height:
-            async with asyncio.timeout(self.timeout_s):
-                await self._replica.follow(min(height, self.ledger.height + STEP_BLOCKS))
+        await self._replica.follow_to_end(self.timeout_s)
 
     async def _ask_bounds(self, place: Place) -> Bounds:
         """Returns the bounds of a partition that the topic's storage party reports."""

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from veristream.kabis.client.administration import Replica, visit
+from veristream.cli.kabis.work.opening import visit_as_admin
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
@@ -26,4 +27,4 @@ def act(data: Path, decide: Callable[[Ledger], Wanted]) -> Wanted:
             await replica.act(author, action)
         return action
 
-    return visit(access.genesis, access.admin(), work)
+    return visit_as_admin(access, work)

@@ -6,18 +6,20 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
+from veristream.cli.kabis.work.opening import showing_opening
 from veristream.cli.kabis.work.seal import read_sealers
 from veristream.cli.kabis.work.text import show_event
 from veristream.errors import ModelError
 from veristream.kabis.client.consumed import Consumed
 from veristream.kabis.client.consumer.consumer import EVENTS_MAX, KabisConsumer
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.following import Progress
 from veristream.kabis.client.options import ConsumerOptions, Start
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
@@ -57,6 +59,11 @@ class Stop:
     timeout_s: float | None
 
 
+def _shown(consumer: KabisConsumer, shown: Callable[[Progress], object]) -> KabisConsumer:
+    consumer.show_opening(shown)
+    return consumer
+
+
 def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
     """Prints events as they arrive, until `stop`, a broken pipe or Ctrl-C."""
     folder = ClusterFolder(data)
@@ -73,7 +80,7 @@ def consume(data: Path, sink: Sink, begin: Begin, stop: Stop) -> None:
     )
     suspicions: dict[str, int] = {}
     try:
-        with access.consumer(sink.name, options) as consumer:
+        with showing_opening() as shown, _shown(access.consumer(sink.name, options), shown) as consumer:
             try:
                 _check_topics(consumer, sink, begin)
                 _begin(consumer, sink, begin)

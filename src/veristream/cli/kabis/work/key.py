@@ -8,8 +8,9 @@ from pathlib import Path
 import typer
 
 from veristream.cli.kabis.table import draw_table
+from veristream.cli.kabis.work.opening import visit_as_admin
 from veristream.errors import ModelError
-from veristream.kabis.client.administration import Replica, visit
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
@@ -26,7 +27,7 @@ def show(data: Path, *, as_json: bool) -> None:
     async def work(replica: Replica) -> dict[tuple[str, int], Key]:
         return replica.ledger.keys()
 
-    found = visit(access.genesis, access.admin(), work)
+    found = visit_as_admin(access, work)
     if as_json:
         listed = [_to_json(name, key_epoch, key) for (name, key_epoch), key in found.items()]
         typer.echo(json.dumps(listed, indent=2))
@@ -65,7 +66,7 @@ def rotate(data: Path, name: str) -> None:
             await _replace(replica, access, name, fresh)
         return _latest(replica.ledger, name)[0]
 
-    key_epoch = visit(access.genesis, access.admin(), work)
+    key_epoch = visit_as_admin(access, work)
     folder.adopt_key(name, key_epoch)
     path = folder.key_path(name, key_epoch)
     typer.echo(f"{name}: key {key_epoch}, {fresh.public.hex()[:16]}…, in {path}")
@@ -100,7 +101,7 @@ def revoke(data: Path, name: str) -> None:
         await replica.act(author, RevokeKey(name, key_epoch))
         return key_epoch
 
-    key_epoch = visit(access.genesis, access.admin(), work)
+    key_epoch = visit_as_admin(access, work)
     typer.echo(
         f"{name}: key {key_epoch} is revoked; veristream kabis key rotate {name} registers a new one"
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import typer
 
+from veristream.cli.kabis.work.opening import showing_opening
 from veristream.cli.kabis.work.seal import read_sealers
 from veristream.cli.kabis.work.text import read_event
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.errors import UnknownTopicError
+from veristream.kabis.client.following import Progress
 from veristream.kabis.client.options import ProducerOptions
 from veristream.kabis.client.producer.producer import KabisProducer
 from veristream.kabis.client.pushes import Acknowledged, Pushed
@@ -46,7 +48,7 @@ def produce(data: Path, source: Source) -> None:
     access = Access(ClusterFolder(data)).require_up()
     tally = _Tally(source)
     failure: ModelError | EnvironmentFailure | None = None
-    with _open(access, source) as producer:
+    with showing_opening() as shown, _open(access, source, shown) as producer:
         _require(producer, source.topic)
         try:
             for record, where in read_records(sys.stdin.buffer, source):
@@ -60,15 +62,17 @@ def produce(data: Path, source: Source) -> None:
         raise failure
 
 
-def _open(access: Access, source: Source) -> KabisProducer:
+def _open(access: Access, source: Source, shown: Callable[[Progress], object]) -> KabisProducer:
     sealers = read_sealers(access.genesis.chain_id, source.seals, (source.topic,))
     try:
-        return access.producer(source.name, ProducerOptions(sealers=sealers))
+        producer = access.producer(source.name, ProducerOptions(sealers=sealers))
     except InUse as error:
         raise EnvironmentFailure(
             f"another producer is running as {source.name}: {error.message}",
             "wait until it ends, or use another name: veristream kabis client add NAME, produce --as NAME",
         ) from error
+    producer.show_opening(shown)
+    return producer
 
 
 def _require(producer: KabisProducer, topic: str) -> None:

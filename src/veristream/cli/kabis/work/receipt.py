@@ -9,9 +9,10 @@ from pathlib import Path
 import typer
 
 from veristream.cli.failure import Exit
+from veristream.cli.kabis.work.opening import visit_as_admin
 from veristream.cli.kabis.work.text import to_json_value
 from veristream.errors import EnvironmentFailure, ModelError
-from veristream.kabis.client.administration import Replica, visit
+from veristream.kabis.client.administration import Replica
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.event_receipts import (
@@ -34,7 +35,7 @@ def export(data: Path, event: tuple[str, int, int], out: Path | None) -> None:
     async def work(replica: Replica) -> EventReceipt:
         return await replica.receipt(*event)
 
-    receipt = export_receipt(visit(access.genesis, access.admin(), work))
+    receipt = export_receipt(visit_as_admin(access, work))
     verify_receipt(receipt, access.genesis)
     if out is None:
         typer.echo(receipt.decode("ascii"), nl=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import typer
 
 from veristream.cli.failure import Exit
 from veristream.cli.kabis.table import draw_table, show_bytes
-from veristream.kabis.client.administration import GroupLag
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cluster.status import ClusterStatus, PartyStatus, read_status
 
@@ -37,7 +35,7 @@ def render(status: ClusterStatus) -> str:
         draw_table(head, [_row(party) for party in status.parties]),
         "",
     ]
-    lines += _render_groups(status.groups)
+    lines += _render_groups(status)
     for party in status.parties:
         if party.ended:
             again = f", restarted {_count(party.restarts)}" if party.restarts else ""
@@ -59,9 +57,9 @@ def render(status: ClusterStatus) -> str:
     return "\n".join(lines)
 
 
-def _render_groups(groups: Sequence[GroupLag] | None) -> list[str]:
-    if groups is None:
-        return ["progress of consumer groups unknown: too few validators answered in time", ""]
+def _render_groups(status: ClusterStatus) -> list[str]:
+    if status.groups is None:
+        return [f"progress of consumer groups unknown: {status.unread}", ""]
     head = ("group", "partition", "read by", "committed", "end", "lag")
     rows = [
         (
@@ -70,7 +68,7 @@ def _render_groups(groups: Sequence[GroupLag] | None) -> list[str]:
             each.member or "nobody",
             *("-" if number is None else str(number) for number in (each.committed, each.end, each.lag)),
         )
-        for each in groups
+        for each in status.groups
     ]
     return [draw_table(head, rows), ""] if rows else []
 
@@ -102,5 +100,6 @@ def _to_json(status: ClusterStatus) -> dict[str, object]:
             {"consumer": consumer, "party": party, "count": count}
             for consumer, party, count in status.suspicions
         ],
+        "groups_unread": status.unread,
         "groups": None if status.groups is None else [asdict(each) for each in status.groups],
     }

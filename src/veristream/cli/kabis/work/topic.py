@@ -9,8 +9,9 @@ import typer
 
 from veristream.cli.kabis.table import draw_table
 from veristream.cli.kabis.work.acting import act
+from veristream.cli.kabis.work.opening import visit_as_admin
 from veristream.errors import ModelError
-from veristream.kabis.client.administration import Replica, TopicState, list_topics, visit
+from veristream.kabis.client.administration import Replica, TopicState, list_topics
 from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
@@ -57,7 +58,7 @@ def show(data: Path, *, as_json: bool) -> None:
     async def work(replica: Replica) -> list[TopicState]:
         return list_topics(replica.ledger)
 
-    topics = visit(access.genesis, access.admin(), work)
+    topics = visit_as_admin(access, work)
     if as_json:
         typer.echo(json.dumps([_to_json(topic) for topic in topics], indent=2))
     elif topics:

@@ -89,7 +89,7 @@ class AsyncKabisConsumer(AsyncClient[Output]):
         self._driver: Driver[Output] = Driver(self._core, self._perform)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
-        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        """Connects and follows the chain to its end; raises StalledError if nothing comes for so long."""
         self._arrived_loop = asyncio.Event()
         await self._driver.open(self._connect, timeout)
         self._plain.open(self._driver.channels.kafka)

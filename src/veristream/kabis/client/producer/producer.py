@@ -85,7 +85,7 @@ class AsyncKabisProducer(AsyncClient[Output]):
         self.plain = KafkaTopics(genesis, self._core.follower.ledger, options, self._tell_room)
 
     async def open(self, timeout: float = OPEN_TIMEOUT_S) -> None:
-        """Connects and follows the chain to its end; raises EnvironmentFailure if that takes longer."""
+        """Connects and follows the chain to its end; raises StalledError if nothing comes for so long."""
         self._room_loop = asyncio.Event()
         await self._driver.open(self._connect, timeout)
         self.plain.open(self._driver.channels.kafka)

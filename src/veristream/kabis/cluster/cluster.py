@@ -227,6 +227,7 @@ class Cluster(ProcessGroup):
             *("--genesis", str(self.folder.genesis_path.resolve()), "--flush", how.flush),
             *("--folder", str(folder if is_validator else folder / "log")),
             *("--ready", str(folder / "ready")),
+            *("--metrics-port", str(self.settings.metrics_port(name, self.names().index(name)))),
             *own,
         ]
 

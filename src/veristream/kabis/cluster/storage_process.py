@@ -25,10 +25,12 @@ from typing import TypeVar
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.connect import open_ordering
+from veristream.kabis.cluster.readings import read_storage
 from veristream.kabis.kafka.settings import KafkaSettings, load_settings, parse_bootstrap
 from veristream.kabis.log.disk.files import Full, replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.repair import repair
+from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings as load_process_settings
 from veristream.kabis.protocol.codec import DecodeError
@@ -70,6 +72,7 @@ class Options:
     follow: bool = False
     kafka: KafkaSettings | None = None
     process: ProcessSettings = field(default_factory=ProcessSettings)
+    metrics_port: int = 0
 
 
 async def run_party(options: Options, make_party: MakeParty = StorageParty) -> None:
@@ -141,7 +144,9 @@ async def _serve(options: Options, core: StorageCore, party: StorageParty, stop:
             state = {"party": options.party, "address": str(server.address), "pid": os.getpid()}
             replace(options.ready, json.dumps(state).encode() + b"\n")
         _LOGGER.info("storage party %s listens at %s", options.party, server.address)
-        done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        read = partial(read_storage, party, view, server, options.folder)
+        async with monitored(options.metrics_port, options.party, read):
+            done, _pending = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
     finally:
@@ -189,6 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--retain-bytes", type=int, help="delete the oldest records beyond this size")
     parser.add_argument("--retain-ms", type=int, help="delete records older than this")
     parser.add_argument("--retain-every-s", type=float, help="how often to check these limits")
+    parser.add_argument("--metrics-port", type=int, default=0, help="loopback port of /metrics and /health")
     parser.add_argument("--settings", type=Path, help="kabis.toml; other options override it")
     parser.add_argument("--follow", action="store_true", help="follow the chain for keys and marks")
     parser.add_argument(
@@ -234,6 +240,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         follow=given.follow,
         retain_every_s=given.retain_every_s or kept.every_s,
         process=process,
+        metrics_port=given.metrics_port,
         kafka=_read_kafka(given.log, given.kafka_properties),
     )
 

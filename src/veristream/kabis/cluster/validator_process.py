@@ -18,10 +18,12 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.cluster.readings import read_validator
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.segment import Damaged
@@ -29,6 +31,7 @@ from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.process.monitor import monitored
 from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
@@ -59,6 +62,7 @@ class Options:
     settings: Settings = field(default_factory=Settings)
     anonymous: bool = False
     process: ProcessSettings = field(default_factory=ProcessSettings)
+    metrics_port: int = 0
 
     @property
     def name(self) -> str:
@@ -110,7 +114,9 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
         _LOGGER.info(
             "validator %s listens at %s, height %d", options.name, server.address, node.ledger.height
         )
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        read = partial(read_validator, options.genesis, service, server, options.folder)
+        async with monitored(options.metrics_port, options.name, read):
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if node.failed.done():
             node.failed.result()
     finally:
@@ -131,6 +137,7 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser.add_argument("--flush", choices=[Flush.ALWAYS.value, Flush.NEVER.value], default="always")
     parser.add_argument("--anonymous", action="store_true", help="allow anonymous clients to read")
     parser.add_argument("--settings", type=Path, help="kabis.toml with limits and more")
+    parser.add_argument("--metrics-port", type=int, default=0, help="loopback port of /metrics and /health")
     given = parser.parse_args(arguments)
     genesis, key = load_genesis(given.genesis), load_key(given.key or given.folder / "key")
     index = _find_validator(genesis, given.name, key)
@@ -144,6 +151,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         flush=Flush(given.flush),
         anonymous=given.anonymous,
         process=load_settings(given.settings),
+        metrics_port=given.metrics_port,
     )
 
 

@@ -181,7 +181,7 @@ def with_node(folder: Path, test: Callable[[Node], Coroutine[Any, Any, None]]) -
             try:
                 await test(node)
                 assert not node.failed.done()
-                assert await node.admit(make_topic()) in (Done(), Already())
+                assert await node.admit(make_topic(), "alice") in (Done(), Already())
             finally:
                 await node.close()
 
@@ -219,7 +219,7 @@ def test_a_validator_hears_anything(
                 assert str(error).startswith("v1: ")  # noqa: PT017 (it may be heard, too)
             await asyncio.sleep(0)
         for transaction in transactions:
-            await node.admit(transaction)
+            await node.admit(transaction, "alice")
 
     with_node(tmp_path_factory.mktemp("validator"), test)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.kabis.chain import Chain, batch_of, submitted
-from veristream.kabis.ordering.mempool import ALTERNATIVES_MAX, SOON_MAX, Limits, Mempool
-from veristream.kabis.protocol.actions import SetTopic
+from veristream.kabis.ordering.mempool import ALTERNATIVES_MAX, SOON_AUTHOR_MAX, SOON_MAX, Limits, Mempool
+from veristream.kabis.protocol.actions import JoinGroup, SetTopic
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Outcome, Reason, Refused
 
@@ -54,12 +54,65 @@ def test_a_transaction_is_kept_once_and_judged_once() -> None:
     assert len(mempool) == 1
 
 
-def test_the_oldest_come_first() -> None:
+def test_an_author_s_oldest_come_first() -> None:
     mempool = Mempool()
-    transactions = [action(2), batch(0), action(1)]
+    transactions = [action(2), action(3), action(1)]
     add(mempool, Done(), *transactions)
     assert ready(mempool) == transactions
     assert list(mempool.candidates(2)) == transactions[:2]
+
+
+def test_authors_take_turns() -> None:
+    mempool = Mempool()
+    flood = [batch(sequence) for sequence in range(50)]
+    add(mempool, GOOD, *flood, batch(0, "clara"), batch(1, "clara"), batch(2, "clara"))
+    expected = [flood[0], batch(0, "clara"), flood[1], batch(1, "clara"), flood[2], batch(2, "clara")]
+    assert list(mempool.candidates(6)) == expected
+    assert ready(mempool)[6:] == flood[3:]
+
+
+def test_authors_share_a_block_by_bytes() -> None:
+    mempool = Mempool(Limits(author_block_bytes=3 * len(batch(0))))
+    topics = tuple(f"topic-{number:04}" for number in range(500))
+    joins = [
+        Chain().act("bob", JoinGroup("group", "0", topics, 1000), number=number).encode()
+        for number in (1, 2)
+    ]
+    add(mempool, Done(), *joins, *(batch(sequence) for sequence in range(9)))
+    assert ready(mempool) == [joins[0], batch(0), batch(1), batch(2)]
+
+
+def test_who_had_a_turn_comes_last_in_the_next_block() -> None:
+    mempool = Mempool()
+    add(mempool, GOOD, *(batch(each, who) for each in range(2) for who in ("alice", "clara", "admin")))
+    first = list(mempool.candidates(2))
+    assert first == [batch(0), batch(0, "clara")]
+    mempool.decided(first, never)
+    assert list(mempool.candidates(2)) == [batch(0, "admin"), batch(1)]
+
+
+def test_a_full_queue_makes_room_for_authors_with_less() -> None:
+    mempool = Mempool(Limits(count_max=4))
+    add(mempool, GOOD, *(batch(sequence) for sequence in range(4)))
+    assert add(mempool, GOOD, batch(4)) == [False]
+    assert add(mempool, GOOD, batch(0, "clara"), batch(1, "clara")) == [True, True]
+    assert ready(mempool) == [batch(0), batch(0, "clara"), batch(1), batch(1, "clara")]
+    assert add(mempool, GOOD, batch(2, "clara"), batch(4)) == [False, False]
+    assert len(mempool) == 4
+
+
+def test_what_is_not_worth_keeping_displaces_nothing() -> None:
+    mempool = Mempool(Limits(count_max=2))
+    add(mempool, GOOD, batch(0), batch(1))
+    assert add(mempool, BAD, batch(0, "bob")) == [False]
+    assert ready(mempool) == [batch(0), batch(1)]
+
+
+def test_a_full_queue_makes_room_by_bytes_too() -> None:
+    mempool = Mempool(Limits(bytes_max=3 * len(batch(0))))
+    add(mempool, GOOD, batch(0), batch(1), batch(2))
+    assert add(mempool, GOOD, batch(3), action(1)) == [False, True]
+    assert ready(mempool) == [batch(0), action(1), batch(1)]
 
 
 def test_a_batch_waits_for_its_predecessor_and_then_follows_it() -> None:
@@ -95,9 +148,9 @@ def test_what_is_decided_leaves_and_what_waited_for_it_is_ready() -> None:
 
 def test_what_has_no_effect_any_more_is_let_go_up_to_the_first_that_has() -> None:
     mempool = Mempool()
-    transactions = [action(1), batch(7), action(2), action(3)]
+    transactions = [batch(7), action(1), action(2), action(3)]
     add(mempool, Done(), *transactions)
-    became = dict(zip(transactions, (Already(), EARLY, Done(), BAD), strict=True))
+    became = dict(zip(transactions, (EARLY, Already(), Done(), BAD), strict=True))
     assert mempool.find_effective(became.__getitem__)
     assert ready(mempool) == [action(2), action(3)]
     assert len(mempool) == 3  # one waits
@@ -153,8 +206,10 @@ def test_few_transactions_wait_for_one_place() -> None:
 
 def test_few_keys_are_waited_for() -> None:
     mempool = Mempool()
-    kept = add(mempool, SOON, *(action(number) for number in range(1, SOON_MAX + 2)))
-    assert kept == [True] * SOON_MAX + [False]
+    kept = add(mempool, SOON, *(action(number) for number in range(1, SOON_AUTHOR_MAX + 2)))
+    assert kept == [True] * SOON_AUTHOR_MAX + [False]
+    others = [batch(0, f"client-{number}") for number in range(SOON_MAX)]
+    assert add(mempool, SOON, *others) == [True] * (SOON_MAX - SOON_AUTHOR_MAX) + [False] * SOON_AUTHOR_MAX
 
 
 def test_what_waits_too_long_leaves() -> None:

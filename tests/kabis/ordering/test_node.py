@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.kabis.chain import CHAIN, key_of, make_genesis
-from tests.kabis.ordering.cluster import make_topic, run
+from tests.kabis.ordering.cluster import make_batches, make_topic, run
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.log import Log
+from veristream.kabis.ordering.mempool import find_author
 from veristream.kabis.ordering.messages import Proposal, Vote
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.ordering.outbox import Outbox
@@ -28,9 +29,10 @@ from veristream.kabis.ordering.peers import (
 from veristream.kabis.ordering.requests import Blocks, Operation, Read
 from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
+from veristream.kabis.ordering.turns import Turns
 from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.protocol.genesis import find_problem
-from veristream.kabis.protocol.outcomes import Already, Done
+from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, Refused
 from veristream.kabis.wire.connection import RequestError
 from veristream.kabis.wire.endpoints import WireError
 from veristream.kabis.wire.handshake import Peer, Role
@@ -214,7 +216,7 @@ def test_who_offers_junk_is_sent_away_too(tmp_path: Path) -> None:
         peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
         node.receive(peer, encode_peer_message(Offer((make_topic(), b"junk"))))
         assert node.authorize(peer) is None  # transactions have their turn later
-        assert await node.admit(make_topic()) == Already()
+        assert await node.admit(make_topic(), "alice") == Already()
         assert node.ledger.height == 1
         assert "banned for a while" in (node.authorize(peer) or "")
 
@@ -224,14 +226,14 @@ def test_who_offers_junk_is_sent_away_too(tmp_path: Path) -> None:
 def test_offers_that_nobody_has_time_for_are_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veristream.kabis.ordering.node.OFFERED_MAX", 3)
+    monkeypatch.setattr("veristream.kabis.ordering.node.WAITING_MAX", 3)
 
     async def test(node: Node, records: GuardedRecords) -> None:
         peer = Peer(Role.VALIDATOR, "v0", key_of("v0").public)
         offer = encode_peer_message(Offer((make_topic(), make_topic())))
         for _ in range(5):
             node.receive(peer, offer)
-        assert len(node._to_admit) == 4
+        assert len(node._to_admit) == 3
 
     run_alone(tmp_path, test)
 
@@ -250,5 +252,50 @@ def test_who_talks_nonsense_is_sent_away_for_a_while(tmp_path: Path) -> None:
         with pytest.raises(WireError, match="only validators"):
             node.receive(ALICE, b"")
         assert genesis.chain_id == CHAIN
+
+    run_alone(tmp_path, test)
+
+
+def test_who_submits_little_does_not_wait_for_who_submits_much(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        records.permitted.set()
+        await node.admit(make_topic(), "admin")
+        told: list[str] = []
+        submit = node.submit
+
+        def note(encoded: bytes) -> Outcome:
+            told.append(find_author(encoded))
+            return submit(encoded)
+
+        node.submit = note  # type: ignore[method-assign]
+        flood = [node.admit(encoded, "alice") for encoded in make_batches("alice", 40)]
+        honest = [node.admit(encoded, "bob") for encoded in make_batches("bob", 3)]
+        await asyncio.gather(*flood, *honest)
+        assert told[:6] == ["alice", "bob"] * 3 and len(told) == 43
+
+    run_alone(tmp_path, test)
+
+
+def test_who_submits_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("veristream.kabis.ordering.node.WAITING_AUTHOR_MAX", 2)
+
+    async def test(node: Node, records: GuardedRecords) -> None:
+        batches = make_batches("alice", 3)
+        outcomes = await asyncio.gather(*(node.admit(encoded, "alice") for encoded in batches))
+        reasons = [outcome.reason for outcome in outcomes if isinstance(outcome, Refused)]
+        assert reasons == [Reason.UNKNOWN_TOPIC, Reason.UNKNOWN_TOPIC, Reason.TOO_MANY]
+
+    run_alone(tmp_path, test)
+
+
+def test_a_validator_that_passes_on_a_flood_passes_on_the_rest(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        node._to_admit = Turns(source_max=6, author_max=4)
+        node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1, "v2": 2}
+        v1, v2 = (Peer(Role.VALIDATOR, name, key_of(name).public) for name in ("v1", "v2"))
+        node.receive(v1, encode_peer_message(Offer(tuple(make_batches("alice", 9)))))
+        node.receive(v1, encode_peer_message(Offer(tuple(make_batches("bob", 9)))))
+        node.receive(v2, encode_peer_message(Offer((make_topic(),))))
+        assert len(node._to_admit) == 4 + 2 + 1
 
     run_alone(tmp_path, test)

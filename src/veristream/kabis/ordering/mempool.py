@@ -1,18 +1,22 @@
-"""Transactions waiting for a block: bounded in total and per author, without duplicates, oldest first.
+"""Transactions waiting for a block: bounded in total and per author, without duplicates, authors in turn.
 
-A transaction that cannot take effect is rejected, so a flood needs registered keys and uses up only its
-author's quota. A batch that arrives before its predecessor waits until that arrives or is decided, up to a
-time limit. The caller judges whether a transaction takes effect. It is asked again only where the answer
-may have changed, so a long queue costs nothing from block to block.
+A transaction that cannot take effect is rejected, so a flood needs registered keys. It delays only its own
+author: the authors share each block by bytes, and who waited longest comes first. One author's transactions
+keep their order. If the queue is full, an author with a smaller part of it displaces the newest transaction
+of the author with the largest. Evidence and evictions have no author and count as authors of their own.
+
+A batch that arrives before its predecessor waits until that arrives or is decided, up to a time limit. The
+caller judges whether a transaction takes effect. It is asked again only where the answer may have changed,
+so a long queue costs nothing from block to block.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import islice
+from heapq import heapify, heappop, heapreplace
 from typing import TypeVar, assert_never
 
 from veristream.kabis.protocol.codec import DecodeError
@@ -30,6 +34,9 @@ from veristream.kabis.protocol.transactions import (
 ALTERNATIVES_MAX = 4
 """Maximum number of transactions for one place of a stream; they differ in their storage receipts."""
 SOON_MAX = 256
+SOON_AUTHOR_MAX = 16
+COST_BYTES_MIN = 256
+"""What a transaction counts at least when authors share a block."""
 
 Key = TypeVar("Key")
 
@@ -41,12 +48,16 @@ Place = tuple[str, str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds in total and per author, and how long a transaction may wait for another."""
+    """Bounds in total and per author, and how long a transaction may wait for another.
+
+    `author_block_bytes` is an author's part of one block; its first transaction may be longer.
+    """
 
     count_max: int = 20_000
     bytes_max: int = 64 << 20
     author_count_max: int = 5_000
     author_bytes_max: int = 16 << 20
+    author_block_bytes: int = 512 << 10
     waiting_ms_max: int = 30_000
 
 
@@ -73,11 +84,11 @@ class Mempool:
 
     limits: Limits = field(default_factory=Limits)
     _kept: dict[bytes, _Kept] = field(default_factory=dict)
-    _ready: OrderedDict[bytes, None] = field(default_factory=OrderedDict)
+    _ready: OrderedDict[str, dict[bytes, None]] = field(default_factory=OrderedDict)  # by author
     _early: dict[Place, list[bytes]] = field(default_factory=dict)  # by their start
     _soon: dict[bytes, None] = field(default_factory=dict)  # until a block makes their keys valid
     _ends: Counter[Place] = field(default_factory=Counter)  # ends of the ready ones
-    _counts: Counter[str] = field(default_factory=Counter)
+    _of_author: dict[str, dict[bytes, None]] = field(default_factory=dict)  # oldest first
     _sizes: Counter[str] = field(default_factory=Counter)
     _bytes: int = 0
 
@@ -85,8 +96,27 @@ class Mempool:
         return len(self._kept)
 
     def candidates(self, count: int) -> Iterator[bytes]:
-        """Yields the transactions that are ready, oldest first and each batch after its predecessor."""
-        return (self._kept[digest].encoded for digest in islice(self._ready, count))
+        """Yields what is ready for one block: authors in turn, each author's oldest first.
+
+        The next is of the author that has the fewest bytes so far; at first, who waited longest.
+        """
+        queues = [iter(queue) for queue in self._ready.values()]
+        turns = [(0, number) for number in range(len(queues))]  # bytes so far, and the author
+        heapify(turns)
+        while turns and count > 0:
+            used, number = turns[0]
+            digest = next(queues[number], None)
+            if digest is None:
+                heappop(turns)
+                continue
+            encoded = self._kept[digest].encoded
+            cost = used + max(len(encoded), COST_BYTES_MIN)
+            if used and cost > self.limits.author_block_bytes:
+                heappop(turns)
+                continue
+            heapreplace(turns, (cost, number))
+            count -= 1
+            yield encoded
 
     def add(self, encoded: bytes, now_ms: int, judge: Judge) -> tuple[Outcome, bool]:
         """Returns the expected outcome of the transaction, and whether it is new and was kept.
@@ -96,30 +126,58 @@ class Mempool:
         digest = sha256(encoded).digest()
         known = self._kept.get(digest)
         if known is not None:
-            follows = digest in self._ready and isinstance(known.outcome, Refused)
+            follows = isinstance(known.outcome, Refused) and self._is_ready(digest, known)
             return Done() if follows else known.outcome, False
-        limits = self.limits
-        if len(self._kept) >= limits.count_max or self._bytes + len(encoded) > limits.bytes_max:
+        origin = _origin(encoded)
+        if self._fills_share(origin.author, len(encoded)):
+            return Refused(
+                Reason.TOO_MANY, f"too many transactions of {origin.author!r} are waiting"
+            ), False
+        if not self._has_room(origin.author, len(encoded)):
             return Refused(Reason.TOO_MANY, "the validator's queue of transactions is full"), False
         outcome = judge(encoded)
         if not _is_worth_keeping(outcome):
             return outcome, False
-        origin = _origin(encoded)
         if isinstance(outcome, Refused) and origin.begins in self._ends:
             outcome = Done()
-        kept, author = _Kept(encoded, outcome, origin, now_ms), origin.author
-        if (
-            self._counts[author] >= limits.author_count_max
-            or self._sizes[author] + len(encoded) > limits.author_bytes_max
-            or not self._place(digest, kept)
-        ):
-            return Refused(Reason.TOO_MANY, f"too many transactions of {author!r} are waiting"), False
+        if not self._place(digest, _Kept(encoded, outcome, origin, now_ms)):
+            return Refused(
+                Reason.TOO_MANY, f"too many transactions of {origin.author!r} are waiting"
+            ), False
+        self._displace()
         return outcome, True
+
+    def _fills_share(self, author: str, size: int) -> bool:
+        """Whether the author has all that one author may have."""
+        limits, count = self.limits, len(self._of_author.get(author, ()))
+        return count >= limits.author_count_max or self._sizes[author] + size > limits.author_bytes_max
+
+    def _has_room(self, author: str, size: int) -> bool:
+        """Whether the queue has room, or some other author has a larger part of it than this one."""
+        limits = self.limits
+        if len(self._kept) < limits.count_max and self._bytes + size <= limits.bytes_max:
+            return True
+        count = len(self._of_author.get(author, ())) + 1
+        of_largest = max(map(len, self._of_author.values()), default=0)
+        if len(self._kept) >= limits.count_max and count >= of_largest:
+            return False
+        size += self._sizes[author]
+        return self._bytes + size <= limits.bytes_max or size < max(self._sizes.values(), default=0)
+
+    def _displace(self) -> None:
+        """Drops the newest transactions of those with the largest parts until the limits hold."""
+        limits = self.limits
+        while len(self._kept) > limits.count_max:
+            largest = max(self._of_author.values(), key=len)
+            self._drop(next(reversed(largest)))
+        while self._bytes > limits.bytes_max:
+            author = max(self._sizes, key=self._sizes.__getitem__)
+            self._drop(next(reversed(self._of_author[author])))
 
     def find_effective(self, judge: Judge) -> bool:
         """Whether a transaction would take effect now; drops those before it that would not."""
         while self._ready:
-            digest = next(iter(self._ready))
+            digest = next(iter(next(iter(self._ready.values()))))
             outcome = judge(self._kept[digest].encoded)
             if not isinstance(outcome, Already | Refused):
                 return True
@@ -130,7 +188,8 @@ class Mempool:
         """Drops obsolete transactions among those that a block had room for but left out."""
         for each in encoded:
             digest = sha256(each).digest()
-            if digest in self._ready:
+            kept = self._kept.get(digest)
+            if kept is not None and self._is_ready(digest, kept):
                 outcome = judge(each)
                 if isinstance(outcome, Already | Refused):
                     self._reconsider(digest, outcome)
@@ -139,9 +198,11 @@ class Mempool:
         """Removes the transactions of a decided block and makes their successors ready."""
         for encoded in transactions:
             kept = self._drop(sha256(encoded).digest())
-            ends = _origin(encoded).ends if kept is None else kept.origin.ends
-            if ends is not None:
-                self._promote(ends)
+            origin = _origin(encoded) if kept is None else kept.origin
+            if origin.ends is not None:
+                self._promote(origin.ends)
+            if origin.author in self._ready:
+                self._ready.move_to_end(origin.author)
         for digest in list(self._soon):
             kept = self._kept[digest]
             self._drop(digest)
@@ -167,7 +228,9 @@ class Mempool:
                 return False
             group.append(digest)
         else:
-            if len(self._soon) >= SOON_MAX:
+            author = kept.origin.author
+            of_author = sum(self._kept[other].origin.author == author for other in self._soon)
+            if len(self._soon) >= SOON_MAX or of_author >= SOON_AUTHOR_MAX:
                 return False
             self._soon[digest] = None
         self._count(digest, kept)
@@ -176,26 +239,29 @@ class Mempool:
     def _count(self, digest: bytes, kept: _Kept) -> None:
         self._kept[digest] = kept
         self._bytes += len(kept.encoded)
-        self._counts[kept.origin.author] += 1
+        self._of_author.setdefault(kept.origin.author, {})[digest] = None
         self._sizes[kept.origin.author] += len(kept.encoded)
 
     def _make_ready(self, digest: bytes) -> None:
         """Makes a transaction and its successors ready."""
-        self._ready[digest] = None
-        ends = self._kept[digest].origin.ends
-        if ends is not None:
-            self._ends[ends] += 1
-            self._promote(ends)
+        origin = self._kept[digest].origin
+        self._ready.setdefault(origin.author, {})[digest] = None
+        if origin.ends is not None:
+            self._ends[origin.ends] += 1
+            self._promote(origin.ends)
 
     def _promote(self, place: Place) -> None:
         places = [place]
         while places:
             for digest in self._early.pop(places.pop(), ()):
-                self._ready[digest] = None
-                ends = self._kept[digest].origin.ends
-                assert ends is not None, "only batches have places"
-                self._ends[ends] += 1
-                places.append(ends)
+                origin = self._kept[digest].origin
+                assert origin.ends is not None, "only batches have places"
+                self._ready.setdefault(origin.author, {})[digest] = None
+                self._ends[origin.ends] += 1
+                places.append(origin.ends)
+
+    def _is_ready(self, digest: bytes, kept: _Kept) -> bool:
+        return digest in self._ready.get(kept.origin.author, ())
 
     def _reconsider(self, digest: bytes, outcome: Outcome) -> None:
         kept = self._drop(digest)
@@ -209,10 +275,10 @@ class Mempool:
             return None
         origin = kept.origin
         self._bytes -= len(kept.encoded)
-        _subtract(self._counts, origin.author, 1)
+        _remove(self._of_author, origin.author, digest)
         _subtract(self._sizes, origin.author, len(kept.encoded))
-        if digest in self._ready:
-            del self._ready[digest]
+        if self._is_ready(digest, kept):
+            _remove(self._ready, origin.author, digest)
             if origin.ends is not None:
                 _subtract(self._ends, origin.ends, 1)
         elif digest in self._soon:
@@ -230,6 +296,18 @@ def _subtract(counter: Counter[Key], key: Key, number: int) -> None:
     counter[key] -= number
     if not counter[key]:
         del counter[key]
+
+
+def _remove(queues: MutableMapping[str, dict[bytes, None]], author: str, digest: bytes) -> None:
+    """Removes a transaction from its author's queue, and the queue if it is empty."""
+    del queues[author][digest]
+    if not queues[author]:
+        del queues[author]
+
+
+def find_author(encoded: bytes) -> str:
+    """Returns who would be charged for a transaction, according to the transaction itself."""
+    return _origin(encoded).author
 
 
 def _origin(encoded: bytes) -> _Origin:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,6 +21,7 @@ from typing import Any, assert_never
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
 from veristream.kabis.ordering.interface import Persist, Schedule, Timeout
+from veristream.kabis.ordering.mempool import find_author
 from veristream.kabis.ordering.messages import MessageError
 from veristream.kabis.ordering.outbox import Outbox, waits_for_records
 from veristream.kabis.ordering.peers import (
@@ -32,6 +32,7 @@ from veristream.kabis.ordering.peers import (
     encode_peer_message,
 )
 from veristream.kabis.ordering.store import BlockStore, RecordStore
+from veristream.kabis.ordering.turns import Turns
 from veristream.kabis.ordering.validator import (
     Accused,
     Action,
@@ -46,7 +47,7 @@ from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.keys import Remembering, Signer
 from veristream.kabis.protocol.keys import verify as verify_signature
-from veristream.kabis.protocol.outcomes import Outcome
+from veristream.kabis.protocol.outcomes import Outcome, Reason, Refused
 from veristream.kabis.wire.endpoints import (
     Address,
     Backoff,
@@ -65,8 +66,10 @@ BLOCK_FLUSH_S = 0.25
 BANNED_S = 5.0
 ADMITTING_S = 0.001
 """How long transactions are admitted before other inputs get a turn."""
-OFFERED_MAX = 20_000
-"""Maximum number of offered transactions that wait for admission; further offers are dropped."""
+WAITING_MAX = 5_000
+"""Maximum number of one sender's transactions that wait for admission; further ones are not admitted."""
+WAITING_AUTHOR_MAX = 1_000
+"""The same for one author among those that a sender names."""
 
 
 def clock_ms() -> int:
@@ -99,7 +102,7 @@ class Node:
         self._banned_until: dict[str, float] = {}
         self._outbox = Outbox()
         self._offers: list[bytes] = []
-        self._to_admit: deque[Callable[[], None]] = deque()
+        self._to_admit: Turns[Callable[[], None]] = Turns(WAITING_MAX, WAITING_AUTHOR_MAX)
         self._to_flush = asyncio.Event()
         self._to_store = asyncio.Event()
         self._news = asyncio.Event()
@@ -199,19 +202,20 @@ class Node:
                 _LOGGER.info("%s: %s", name, error)
                 self._ban(name)  # its next message ends the connection
 
-        if len(self._to_admit) < OFFERED_MAX:
-            for encoded in offer.transactions:
-                self._admit_soon(partial(hear, encoded))
+        for encoded in offer.transactions:
+            self._admit_soon(name, find_author(encoded), partial(hear, encoded))
 
-    def _admit_soon(self, work: Callable[[], None]) -> None:
-        if not self._to_admit:
+    def _admit_soon(self, sender: str, author: str, work: Callable[[], None]) -> bool:
+        is_first = not self._to_admit
+        is_queued = self._to_admit.put(sender, author, work)
+        if is_queued and is_first:
             self._loop.call_soon(self._admit_some)
-        self._to_admit.append(work)
+        return is_queued
 
     def _admit_some(self) -> None:
         end = self._loop.time() + ADMITTING_S
         while self._to_admit:
-            self._to_admit.popleft()()
+            self._to_admit.take()()
             if self._to_admit and self._loop.time() >= end:
                 self._loop.call_soon(self._admit_some)
                 return
@@ -222,8 +226,8 @@ class Node:
     def _is_banned(self, name: str) -> bool:
         return self._banned_until.get(name, 0.0) > self._loop.time()
 
-    async def admit(self, transaction: bytes) -> Outcome:
-        """Admits a client's transaction when its turn comes, and returns the expected outcome."""
+    async def admit(self, transaction: bytes, sender: str) -> Outcome:
+        """Admits a client's transaction when the client's turn comes, and returns the expected outcome."""
         answer: asyncio.Future[Outcome] = self._loop.create_future()
 
         def admit() -> None:
@@ -234,7 +238,8 @@ class Node:
             except Exception as error:  # noqa: BLE001 (stored and raised elsewhere)
                 answer.set_exception(error)
 
-        self._admit_soon(admit)
+        if not self._admit_soon(sender, sender, admit):
+            return Refused(Reason.TOO_MANY, f"too many transactions of {sender!r} wait for admission")
         return await answer
 
     def submit(self, transaction: bytes) -> Outcome:

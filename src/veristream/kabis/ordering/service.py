@@ -79,7 +79,7 @@ class Service:
             raise RequestError(
                 f"{len(transaction)} bytes; a transaction has at most {TRANSACTION_BYTES_MAX}"
             )
-        return requests.encode_outcome(await self._node.admit(transaction))
+        return requests.encode_outcome(await self._node.admit(transaction, peer.name))
 
     async def _read(self, request: requests.Read) -> bytes:
         """Reads blocks; waits for the first one up to the time that the client allows."""

@@ -13,6 +13,7 @@ from veristream.cli.kabis.chaos import chaos
 from veristream.cli.kabis.client import client
 from veristream.cli.kabis.config import config
 from veristream.cli.kabis.consume import consume
+from veristream.cli.kabis.doctor import doctor
 from veristream.cli.kabis.down import down
 from veristream.cli.kabis.key import key
 from veristream.cli.kabis.produce import produce
@@ -27,6 +28,7 @@ app.command()(up)
 app.command()(down)
 app.command()(status)
 app.command()(config)
+app.command()(doctor)
 app.add_typer(topic, name="topic")
 app.command()(produce)
 app.command()(consume)

@@ -31,7 +31,7 @@ def check(folder: Path) -> list[segment.Damaged]:
     """Reads every byte of a log and returns the first damage in each segment."""
     descriptor = lock(folder)
     try:
-        return list(_damages(folder))
+        return list(find_damages(folder))
     finally:
         os.close(descriptor)
 
@@ -41,16 +41,17 @@ def repair(folder: Path) -> list[LostRange]:
     descriptor = lock(folder)
     try:
         lost: list[LostRange] = []
-        for damage in list(_damages(folder)):
+        for damage in list(find_damages(folder)):
             lost += _repair_segment(folder, Path(damage.file))
         return lost
     finally:
         os.close(descriptor)
 
 
-def _damages(folder: Path) -> Iterator[segment.Damaged]:
+def find_damages(folder: Path) -> Iterator[segment.Damaged]:
+    """Yields the first damage in each segment; changes nothing, and a process may have the log open."""
     paths = segment_paths(folder)
-    for path, following in zip(paths, [*paths[1:], None], strict=True):
+    for path, following in zip(paths, [*paths[1:], None], strict=False):
         try:
             found = scan(path)
         except segment.Damaged as damage:

@@ -1,0 +1,165 @@
+"""Checks a cluster's folder: keys, genesis, settings, logs, votes, disk space, limits and ports.
+
+Nothing is changed, and parties may be running.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.cluster.cluster import Cluster
+from veristream.kabis.cometbft.addresses import is_cometbft
+from veristream.kabis.log.disk.opening import segment_paths
+from veristream.kabis.log.disk.repair import find_damages
+from veristream.kabis.log.disk.segment import HEADER_BYTES
+from veristream.kabis.operations.findings import Finding, Severity, warn
+from veristream.kabis.process.monitor import DISK_FREE_MIN_BYTES
+from veristream.kabis.protocol.genesis import Party
+from veristream.kabis.protocol.keys import load_key
+from veristream.kabis.storage.late_clients import load_clients
+from veristream.kabis.wire.endpoints import Address
+
+DISK_FREE_WARNED_BYTES = 1 << 30
+FILES_BESIDE_CONNECTIONS = 64
+"""Files that a party needs for its logs, its output and connections that it opens."""
+
+
+def check_folder(cluster: Cluster) -> list[Finding]:
+    """Returns what is wrong with the folder; raises ModelError if it has no readable genesis."""
+    genesis = cluster.genesis
+    ours = () if is_cometbft(genesis) else genesis.validators
+    running = cluster.find()
+    findings = [
+        *_check_files(cluster),
+        *_check_client_keys(cluster),
+        *_check_disk(cluster.folder.path),
+        *_check_limit(cluster),
+    ]
+    for party in (*ours, *genesis.storage):
+        findings += _check_party(cluster, party)
+        if party.name not in running:
+            findings += _check_port(cluster, party)
+    return findings
+
+
+def _told(read: Callable[[], object], where: Path) -> Iterator[Finding]:
+    """Yields the error that reading something raises."""
+    try:
+        read()
+    except (ModelError, EnvironmentFailure) as error:
+        yield Finding(error.message, str(where), error.hint or "restore the file from a backup")
+
+
+def _check_files(cluster: Cluster) -> Iterator[Finding]:
+    folder = cluster.folder
+    yield from _told(lambda: cluster.settings, folder.settings_path)
+    yield from _told(lambda: load_clients(folder.clients_path), folder.clients_path)
+    mode = stat.S_IMODE(folder.path.stat().st_mode)
+    if mode & 0o077:
+        yield warn(
+            f"others may enter the folder (mode {mode:o})", str(folder.path), f"chmod 700 {folder.path}"
+        )
+
+
+def _check_client_keys(cluster: Cluster) -> Iterator[Finding]:
+    for path in sorted(cluster.folder.path.glob("keys*/*")):
+        yield from _told(lambda path=path: load_key(path), path)  # type: ignore[misc]
+
+
+def _check_party(cluster: Cluster, party: Party) -> Iterator[Finding]:
+    folder = cluster.folder_of(party.name)
+    if not folder.is_dir():
+        yield Finding(f"{party.name} has no folder", str(folder), "restore it from a backup")
+        return
+    problems = list(_told(lambda: load_key(folder / "key"), folder / "key"))
+    yield from problems
+    if not problems and load_key(folder / "key").public != party.public:
+        yield Finding(
+            f"the key is not that of {party.name} in the genesis",
+            str(folder / "key"),
+            "restore the party's own key from a backup",
+        )
+    is_validator = party in cluster.genesis.validators
+    for name in ("blocks", "records") if is_validator else ("log",):
+        yield from _check_log(folder / name, is_validator=is_validator)
+    if is_validator:
+        yield from _check_votes(folder)
+
+
+def _check_log(folder: Path, *, is_validator: bool) -> Iterator[Finding]:
+    try:
+        damages = list(find_damages(folder))
+    except FileNotFoundError:  # retention has deleted a segment meanwhile
+        return
+    except OSError as error:
+        yield Finding(f"cannot read the log: {error.strerror}", str(folder), "look at the disk")
+        return
+    except EnvironmentFailure as failure:
+        yield Finding(failure.message, str(folder), failure.hint)
+        return
+    for damage in damages:
+        do = "stop the cluster, then start it with `veristream kabis up --repair`"
+        if is_validator:
+            do = f"stop the validator and move {folder} away: the others have the blocks"
+        if folder.name == "records":
+            do = f"restore {folder} from a backup: without it the validator might vote twice"
+        what = f"damaged at byte {damage.offset}, record {damage.position}: {damage.reason}"
+        yield Finding(what, damage.file, do)
+
+
+def _check_votes(folder: Path) -> Iterator[Finding]:
+    """A validator that has blocks has voted; without the records of its votes it might contradict them."""
+    has_blocks = any(path.stat().st_size > HEADER_BYTES for path in segment_paths(folder / "blocks"))
+    if has_blocks and not segment_paths(folder / "records"):
+        yield Finding(
+            "the records of this validator's votes are missing",
+            str(folder / "records"),
+            "restore the validator's folder from a backup: without them it might vote twice",
+        )
+
+
+def _check_disk(path: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(path).free
+    if free < DISK_FREE_WARNED_BYTES:
+        severity = Severity.ERROR if free < DISK_FREE_MIN_BYTES else Severity.WARNING
+        do = "free space, or lower `bytes_max` under [retention] in kabis.toml"
+        yield Finding(f"only {free >> 20} MiB are free", str(path), do, severity)
+
+
+def _check_limit(cluster: Cluster) -> Iterator[Finding]:
+    try:
+        connections = cluster.settings.limits.connections_max
+    except (ModelError, EnvironmentFailure):
+        return  # told elsewhere
+    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + FILES_BESIDE_CONNECTIONS
+    if limit != resource.RLIM_INFINITY and limit < needed:
+        yield warn(
+            f"a process may open {limit} files, and {connections} connections need {needed}",
+            "limit of open files",
+            f"ulimit -n {needed} (at most {highest}), or lower `connections_max` in kabis.toml",
+        )
+
+
+def _check_port(cluster: Cluster, party: Party) -> Iterator[Finding]:
+    try:
+        address = Address.parse(cluster.settings.party(party.name).listen or party.address)
+    except (ValueError, ModelError, EnvironmentFailure):
+        return
+    with socket.socket() as bound:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((address.host, address.port))
+        except OSError as error:
+            yield Finding(
+                f"{party.name} is down and cannot listen: {os.strerror(error.errno or 0)}",
+                str(address),
+                "stop the program that listens there, or move all parties with `kabis up --port 0`",
+            )

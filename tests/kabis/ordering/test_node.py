@@ -31,6 +31,7 @@ from veristream.kabis.ordering.service import Service
 from veristream.kabis.ordering.store import BlockStore, RecordStore
 from veristream.kabis.ordering.turns import Turns
 from veristream.kabis.ordering.validator import Settings
+from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.genesis import find_problem
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, Refused
 from veristream.kabis.wire.connection import RequestError
@@ -234,6 +235,21 @@ def test_offers_that_nobody_has_time_for_are_dropped(
         for _ in range(5):
             node.receive(peer, offer)
         assert len(node._to_admit) == 3
+
+    run_alone(tmp_path, test)
+
+
+def test_an_unknown_kind_of_message_is_dropped_and_not_punished(tmp_path: Path) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        node.genesis, node._indices = make_genesis(), {"v0": 0, "v1": 1}
+        peer = Peer(Role.VALIDATOR, "v1", key_of("v1").public)
+        tag = domain_tag("peer-message")
+        for kind in (bytes((3,)), bytes((255,)), bytes((2, 4)), bytes((2, 255))):
+            node.receive(peer, tag + kind + b"what only a newer version reads")
+        assert node.unknown == 4 and node.authorize(peer) is None
+        with pytest.raises(WireError):
+            node.receive(peer, tag + bytes((2, 3)) + b"a known kind, and nonsense")
+        assert node.authorize(peer) is not None
 
     run_alone(tmp_path, test)
 

@@ -32,7 +32,7 @@ from veristream.kabis.ordering.peers import (
 from veristream.kabis.ordering.validator import Committed, Send, Settings, to_commit_certificate
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.blocks import Block
-from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.codec import DecodeError, domain_tag
 from veristream.kabis.protocol.keys import verify
 from veristream.kabis.protocol.outcomes import Admitted, Already, Done, Reason, Refused
 from veristream_testing.simulation.votes import restore
@@ -434,6 +434,38 @@ def test_offers_are_taken_but_not_passed_on() -> None:
     assert len(validator.mempool) == 1
     assert [type(action) for action in actions] == [Schedule]
     assert validator.hear(3, Offer((TOPIC,)), network.now_ms) == ()  # decided already: no fault of theirs
+
+
+def of_kind(kind: str) -> bytes:
+    return domain_tag(kind) + b"what only a newer version reads"
+
+
+def with_unknown_action() -> bytes:
+    """A signed action of a kind that nobody knows yet, otherwise well-formed."""
+    known = Chain().act("admin", SetTopic("orders", 2, validated=True)).encode()
+    name = domain_tag(SetTopic.KIND)[4:]
+    assert known.count(name) == 1
+    return known.replace(name, name[:-1] + b"x")
+
+
+@pytest.mark.parametrize("newer", [of_kind("freeze"), of_kind("set-quota"), with_unknown_action()])
+def test_an_unknown_kind_of_transaction_is_dropped_and_not_punished(newer: bytes) -> None:
+    network = Network()
+    validator = network.nodes[0].validator
+    assert validator.hear(3, Offer((newer,)), network.now_ms) == ()
+    assert (validator.unknown, len(validator.mempool)) == (1, 0)
+    outcome, _ = validator.submit(newer, network.now_ms)
+    assert isinstance(outcome, Refused) and outcome.reason is Reason.MALFORMED
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [of_kind("submit"), of_kind("Freeze"), of_kind(""), of_kind("a" * 80), b"\0\0\0\x0ckabis/0/open", b""],
+)
+def test_what_only_looks_like_a_newer_kind_is_junk(junk: bytes) -> None:
+    network = Network()
+    with pytest.raises(MessageError, match="invalid transaction"):
+        network.nodes[0].validator.hear(3, Offer((junk,)), network.now_ms)
 
 
 def test_an_offer_of_junk_is_refused() -> None:

@@ -43,7 +43,7 @@ from veristream.kabis.ordering.validator import (
     to_commit_certificate,
 )
 from veristream.kabis.protocol.blocks import CertifiedBlock
-from veristream.kabis.protocol.codec import DecodeError
+from veristream.kabis.protocol.codec import DecodeError, UnknownKindError
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.keys import Remembering, Signer
 from veristream.kabis.protocol.keys import verify as verify_signature
@@ -94,6 +94,7 @@ class Node:
         self.blocks, self.records = stores
         self.links: dict[int, Client] = {}
         self.contradictions = 0
+        self.unknown = 0
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.validator = self._restore(settings)
         self.published = self.blocks.height
@@ -186,6 +187,8 @@ class Node:
                 self._take_later(peer.name, message)
             else:
                 self._hear(peer.name, message)
+        except UnknownKindError:
+            self.unknown += 1  # of a newer version, which manages without an answer
         except (MessageError, DecodeError) as error:
             self._ban(peer.name)
             raise WireError(f"{peer.name}: {error}") from error

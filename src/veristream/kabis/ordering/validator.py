@@ -45,12 +45,13 @@ from veristream.kabis.protocol.keys import Remembering, SignatureError, Signer, 
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.outcomes import Effect, Outcome, Reason, Refused
 from veristream.kabis.protocol.receipts import CommitCertificate
-from veristream.kabis.protocol.transactions import Submit, decode_transaction
+from veristream.kabis.protocol.transactions import Submit, decode_transaction, is_of_unknown_kind
 
 RECENT_COMMITS = 64
 DECODED_BLOCKS_MAX = 8
 REVIEWED_MAX = 64
 OFFERED_BYTES_MAX = 1 << 18
+JUNK = frozenset((Reason.MALFORMED, Reason.BAD_SIGNATURE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,7 @@ class ValidatorCore:
     mempool: Mempool = field(init=False)
     verifier: Verifier = field(init=False)
     pace: Pace = field(init=False)
+    unknown: int = 0  # offered transactions of kinds that this version does not know
     _now_ms: int = 0
     _ticks: int = 0
     _decided_ms: int = 0
@@ -321,10 +323,17 @@ class ValidatorCore:
         return outcome
 
     def _hear_offer(self, offer: Offer) -> None:
-        """Admits offered transactions; raises MessageError for junk, which no correct validator offers."""
+        """Admits offered transactions; raises MessageError for junk, which no correct validator offers.
+
+        A kind that we do not know is no junk: during an upgrade, a newer validator offers it.
+        """
         for encoded in offer.transactions:
             outcome = self._admit(encoded, offer=False)
-            if isinstance(outcome, Refused) and outcome.reason in (Reason.MALFORMED, Reason.BAD_SIGNATURE):
+            if not isinstance(outcome, Refused) or outcome.reason not in JUNK:
+                continue
+            if is_of_unknown_kind(encoded):
+                self.unknown += 1
+            else:
                 raise MessageError(f"offered an invalid transaction: {outcome}")
 
     def _accuse_producer(self, encoded: bytes) -> None:

@@ -10,6 +10,7 @@ it checks every length against a limit and against the number of bytes left.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -26,6 +27,9 @@ NAME_BYTES_MAX = 249
 
 ZERO_DIGEST = bytes(DIGEST_BYTES)
 
+_TAG = re.compile(rb"kabis/[1-9][0-9]{0,3}/[a-z]+(-[a-z]+)*")
+_TAG_BYTES_MAX = 64
+
 _U16 = struct.Struct(">H")
 _U32 = struct.Struct(">I")
 _U64 = struct.Struct(">Q")
@@ -38,6 +42,10 @@ Octets = bytes | memoryview
 
 class DecodeError(Exception):
     """The bytes are not a valid encoding of the expected kind."""
+
+
+class UnknownKindError(DecodeError):
+    """The bytes begin with a well-formed tag of a kind that this version does not know."""
 
 
 def domain_tag(kind: str) -> bytes:
@@ -341,5 +349,7 @@ def decode_one_of(tags: Mapping[bytes, type[Kind]], data: bytes) -> Kind:
     length = int.from_bytes(data[:4], "big")
     kind = tags.get(data[: 4 + min(length, 64)])
     if kind is None:
-        raise DecodeError("unknown kind of transaction")
+        if _TAG.fullmatch(data[4 : 4 + min(length, _TAG_BYTES_MAX)]) and length <= _TAG_BYTES_MAX:
+            raise UnknownKindError("unknown kind of transaction")
+        raise DecodeError("not a transaction")
     return kind.decode(data)

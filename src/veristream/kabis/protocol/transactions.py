@@ -16,7 +16,14 @@ from typing import Annotated, get_args
 from veristream.kabis.protocol.actions import Action, Hole, TransactionPart, decode_action
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.protocol.codec import Reader, Writer, decode_one_of, domain_tag
+from veristream.kabis.protocol.codec import (
+    DecodeError,
+    Reader,
+    UnknownKindError,
+    Writer,
+    decode_one_of,
+    domain_tag,
+)
 from veristream.kabis.protocol.fields import U32, U64, Name, Signature, ascending, at_most, by
 from veristream.kabis.protocol.keys import Signer, Verify, possession_bytes
 from veristream.kabis.protocol.keys import verify as verify_signature
@@ -110,6 +117,17 @@ def decode_transaction(data: bytes) -> Transaction:
     if len(data) > CACHED_BYTES_MAX:
         return decode_one_of(_TRANSACTION_TAGS, data)
     return _decode_cached(data)
+
+
+def is_of_unknown_kind(data: bytes) -> bool:
+    """Whether only a newer version can tell if this is a transaction: we do not know its kind."""
+    try:
+        decode_transaction(data)
+    except UnknownKindError:
+        return True
+    except DecodeError:
+        return False
+    return False
 
 
 @lru_cache(maxsize=4096)

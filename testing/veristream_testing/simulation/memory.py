@@ -37,7 +37,8 @@ from veristream.kabis.protocol.receipts import (
 )
 from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action
-from veristream.kabis.storage.core import StorageCore, StorageRefusedError
+from veristream.kabis.storage.admission import StorageRefusedError
+from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.wire.connection import RequestError
 from veristream_testing.simulation.memory_log import MemoryLog
 from veristream_testing.simulation.votes import certify

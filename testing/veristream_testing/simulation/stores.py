@@ -19,7 +19,8 @@ from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import StreamName
 from veristream.kabis.protocol.receipts import StorageAbsence, StorageReceipt, sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
-from veristream.kabis.storage.core import StorageCore, StorageRefusedError
+from veristream.kabis.storage.admission import StorageRefusedError
+from veristream.kabis.storage.core import StorageCore
 from veristream_testing.simulation.chain import CHAIN, check_signature, key_of
 from veristream_testing.simulation.memory_log import MemoryLog
 from veristream_testing.storage_client import fetch_digest

@@ -18,7 +18,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -36,6 +36,7 @@ from veristream.kabis.process.settings import load_settings as load_process_sett
 from veristream.kabis.protocol.codec import DecodeError
 from veristream.kabis.protocol.genesis import Genesis, Party, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
+from veristream.kabis.storage.admission import Gate, WaitingLimits
 from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.late_clients import load_clients
@@ -83,17 +84,19 @@ async def run_party(options: Options, make_party: MakeParty = StorageParty) -> N
     with _open_log(options) as log:
         if log.recovery.torn is not None:
             _LOGGER.warning("cut off the torn end of the log: %s", log.recovery.torn)
-        core = open_core(options, log)
+        view = ChainView(options.genesis)
+        gate = Gate(view, WaitingLimits(**asdict(options.process.waiting))) if options.follow else None
+        core = open_core(options, log, gate)
         if core.lost_count:
             _LOGGER.warning("%d records were lost to damage", core.lost_count)
         party = make_party(core, log, options.log.interval_ms / 1000)
-        await _serve(options, core, party, stop)
+        await _serve(options, party, view, stop)
 
 
-def open_core(options: Options, log: PartyLog) -> StorageCore:
+def open_core(options: Options, log: PartyLog, gate: Gate | None = None) -> StorageCore:
     """Rebuilds the party's state from its log; raises EnvironmentFailure if it has foreign records."""
     try:
-        return StorageCore(options.genesis, options.party, options.key, log)
+        return StorageCore(options.genesis, options.party, options.key, log, gate=gate)
     except DecodeError as error:
         raise EnvironmentFailure(
             f"the log of {options.party} in {options.folder} has a foreign record: {error}",
@@ -118,9 +121,8 @@ def _open_log(options: Options) -> AbstractContextManager[PartyLog]:
     return Log(options.folder, options.log)
 
 
-async def _serve(options: Options, core: StorageCore, party: StorageParty, stop: asyncio.Event) -> None:
+async def _serve(options: Options, party: StorageParty, view: ChainView, stop: asyncio.Event) -> None:
     clients = partial(_list_clients, options.clients) if options.clients else tuple
-    view = ChainView(options.genesis)
     directory = Directory(options.genesis, clients, anonymous=options.anonymous, chain=view)
     identity = Identity(options.genesis.chain_id, Role.STORAGE, options.party, options.key)
     handlers = Handlers(
@@ -134,7 +136,7 @@ async def _serve(options: Options, core: StorageCore, party: StorageParty, stop:
     ordering = open_ordering(options.genesis, identity) if options.follow else None
     tasks = [
         asyncio.create_task(party.committer.run()),
-        asyncio.create_task(_retain(options, core, view)),
+        asyncio.create_task(_retain(options, party.core, view)),
         asyncio.create_task(stop.wait()),
     ]
     if ordering is not None:
@@ -175,6 +177,8 @@ async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
         await asyncio.sleep(options.retain_every_s)
         try:
             core.let_go(view.marks)
+            if core.gate is not None and (removed := core.settle()):
+                _LOGGER.info("removed %d batches that can never be admitted", removed)
             core.retain(options.retain_bytes, options.retain_ms)
         except Full as failure:
             _LOGGER.warning("cannot delete old records: %s", failure.message)

@@ -59,6 +59,15 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingSettings:
+    """How much a storage party stores of what the chain has not admitted yet."""
+
+    producer_batches: int = 4096
+    producer_bytes: int = 64 << 20
+    total_bytes: int = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsSettings:
     """The first of the consecutive loopback ports of /metrics and /health; 0 serves none."""
 
@@ -90,6 +99,7 @@ class Settings:
     log: LogSettings = field(default_factory=LogSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    waiting: WaitingSettings = field(default_factory=WaitingSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
     parties: Mapping[str, PartySettings] = field(default_factory=dict)
@@ -110,6 +120,9 @@ _LOWEST: Mapping[str, int] = {
     "limits.requests_max": 1,
     "limits.request_bytes_max": 1 << 20,
     "retention.segment_bytes": 1 << 16,
+    "waiting.producer_batches": 1,
+    "waiting.producer_bytes": 8 << 20,
+    "waiting.total_bytes": 8 << 20,
     "supervisor.failures_max": 1,
 }
 _POSITIVE = ("handshake_s", "stall_s", "idle_s", "every_s", "first_s", "last_s", "stable_s")

@@ -1,4 +1,4 @@
-"""A storage party's view of the chain: valid keys, and released batches.
+"""A storage party's view of the chain: keys, topics, admitted batches, and released ones.
 
 Blocks count by their certificates, which the ordering has checked. A certified block contains only
 transactions that took effect (`ledger.py`), so the party checks no rule again and hashes no state, which
@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict, deque
+from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
-from veristream.kabis.protocol.actions import LowWater, RegisterKey, RevokeKey, RotateKey
+from veristream.kabis.protocol.actions import LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.partitions import StreamName
+from veristream.kabis.protocol.partitions import StreamName, stream_of
 from veristream.kabis.protocol.transactions import (
     BatchConflict,
     Signed,
@@ -26,6 +27,7 @@ from veristream.kabis.protocol.transactions import (
     Transaction,
     decode_transaction,
 )
+from veristream.kabis.storage.admitted import AdmittedOrder, AdmittedStream
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -48,28 +50,35 @@ class NotNextError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Admitted:
-    """A batch in the order of its partition: the end of its indices, and its sequence numbers."""
+class TopicPolicy:
+    """The number of a topic's partitions, and whether it is validated."""
 
-    next_index: int
-    stream: StreamName
-    next_sequence: int
+    partitions: int
+    validated: bool
 
 
 class ChainView:
-    """Keys and low-water marks after the last block that was taken.
+    """Keys, topics, admitted batches and low-water marks after the last block that was taken.
 
     `marks` contains, for each stream, the sequence number below which all batches were released.
+    `is_current` says whether the view has reached the validators' height since it was made.
     """
 
     def __init__(self, genesis: Genesis) -> None:
         self.height = 0
+        self.is_current = False
         self.marks: dict[StreamName, int] = {}
+        self.topics: dict[str, TopicPolicy] = {}
         self._last_id = genesis.digest()
         self._keys: dict[str, list[bytes]] = {}  # of each client by epoch
         self._ended: set[tuple[str, int]] = set()
-        self._next_index: defaultdict[Place, int] = defaultdict(int)
-        self._kept: defaultdict[Place, deque[_Admitted]] = defaultdict(deque)
+        self._cursors: dict[tuple[str, str, int], int] = {}
+        self._names: list[StreamName] = []
+        self._numbers: dict[StreamName, int] = {}
+        self._admitted: list[AdmittedStream] = []  # by the number of the stream
+        self._orders: defaultdict[Place, AdmittedOrder] = defaultdict(AdmittedOrder)
+        self._wanted = asyncio.Event()
+        self._looked = asyncio.Event()
         for party in genesis.admins + genesis.clients:
             self._keys[party.name] = [party.public]
 
@@ -78,9 +87,25 @@ class ChainView:
         keys = self._keys.get(name, [])
         if public not in keys:
             return KeyStanding.UNKNOWN
-        key_epoch = keys.index(public)
-        ended = key_epoch < len(keys) - 1 or (name, key_epoch) in self._ended
-        return KeyStanding.ENDED if ended else KeyStanding.VALID
+        return KeyStanding.ENDED if self.has_ended(name, keys.index(public)) else KeyStanding.VALID
+
+    def has_ended(self, name: str, key_epoch: int) -> bool:
+        """Returns whether the chain admits nothing more under a client's key."""
+        return key_epoch < len(self._keys.get(name, [])) - 1 or (name, key_epoch) in self._ended
+
+    def is_key(self, name: str, key_epoch: int, public: bytes) -> bool:
+        """Returns whether this is the client's key of the epoch."""
+        keys = self._keys.get(name, [])
+        return key_epoch < len(keys) and keys[key_epoch] == public
+
+    def next_sequence(self, stream: StreamName) -> int:
+        """Returns the sequence number of the producer's next batch in the partition, under any key."""
+        return self._cursors.get((stream.producer, stream.topic, stream.partition), 0)
+
+    def digest_of(self, stream: StreamName, first_sequence: int) -> bytes | None:
+        """Returns the digest of the admitted batch above the mark that begins with a number, or None."""
+        number = self._numbers.get(stream)
+        return None if number is None else self._admitted[number].digest_of(first_sequence)
 
     def take(self, certified: CertifiedBlock) -> None:
         """Applies the next block. Raises NotNextError if it is another."""
@@ -95,6 +120,8 @@ class ChainView:
         match transaction:
             case Submit():
                 self._admit(transaction)
+            case Signed(action=SetTopic(topic, partitions, validated)):
+                self.topics[topic] = TopicPolicy(partitions, validated)
             case Signed(action=LowWater(topic, partition, index)):
                 self._let_go((topic, partition), index)
             case Signed(action=RegisterKey(name, _, public)):
@@ -111,16 +138,37 @@ class ChainView:
 
     def _admit(self, submit: Submit) -> None:
         header = submit.signed.header
-        place = (header.topic, header.partition)
-        self._next_index[place] += header.count
-        stream = StreamName(*place, header.producer, header.key_epoch)
-        self._kept[place].append(_Admitted(self._next_index[place], stream, header.next_sequence))
+        stream = stream_of(header)
+        number = self._numbers.get(stream)
+        if number is None:
+            number = self._numbers[stream] = len(self._names)
+            self._names.append(stream)
+            self._admitted.append(AdmittedStream())
+        self._admitted[number].add(header.first_sequence, submit.signed.digest())
+        self._orders[header.topic, header.partition].add(header.count, number, header.next_sequence)
+        self._cursors[header.producer, header.topic, header.partition] = header.next_sequence
 
     def _let_go(self, place: Place, index: int) -> None:
-        kept = self._kept[place]
-        while kept and kept[0].next_index <= index:
-            gone = kept.popleft()
-            self.marks[gone.stream] = max(gone.next_sequence, self.marks.get(gone.stream, 0))
+        gone = dict(self._orders[place].let_go(index))  # of each stream the last, which is the highest
+        for number, next_sequence in gone.items():
+            self.marks[self._names[number]] = next_sequence
+            self._admitted[number].let_go(next_sequence)
+
+    async def look_again(self, timeout_s: float) -> None:
+        """Waits until the chain was read once more, up to a time."""
+        self._wanted.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._looked.wait()
+
+    async def rest(self, seconds: float) -> None:
+        """Waits until somebody wants to look again, up to a time; tells those who wait that it was read."""
+        self._looked.set()
+        self._looked = asyncio.Event()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wanted.wait()
+        self._wanted.clear()
 
 
 async def follow_chain(view: ChainView, ordering: Ordering, every_s: float = FOLLOW_EVERY_S) -> None:
@@ -135,8 +183,9 @@ async def follow_chain(view: ChainView, ordering: Ordering, every_s: float = FOL
                     view.take(certified)
                 if not blocks:
                     break
+            view.is_current = view.is_current or view.height >= height
         except NotNextError as error:
             _LOGGER.error("%s; keys and marks stay as they were", error)
         except FAILURES as error:
             _LOGGER.debug("no validator answers: %s", error)
-        await asyncio.sleep(every_s)
+        await view.rest(every_s)

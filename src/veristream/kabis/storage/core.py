@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
 from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX, Absent, Below
@@ -47,6 +47,7 @@ from veristream.kabis.protocol.receipts import (
     sign_storage_absence,
     sign_storage_receipt,
 )
+from veristream.kabis.storage.admission import BehindError, Gate, StorageRefusedError, Waiting
 from veristream.kabis.storage.entries import (
     CHECKPOINT_STREAMS_MAX,
     BatchEntry,
@@ -55,48 +56,12 @@ from veristream.kabis.storage.entries import (
     Extent,
     decode_entry,
 )
+from veristream.kabis.storage.interface import StorageLog
 from veristream.kabis.storage.ranges import Ranges
 
 SESSIONS_MAX = 10_000
 SESSION_APPENDS_KEPT = 16
-
-
-class StorageLog(Protocol):
-    """The log under a party: on disk, or in memory for simulations."""
-
-    @property
-    def start(self) -> int:
-        """The first position in the log."""
-
-    @property
-    def end(self) -> int:
-        """The position of the next record."""
-
-    @property
-    def durable(self) -> int:
-        """Every record before this position survives a crash."""
-
-    def append(self, *parts: Octets) -> int:
-        """Writes a record, given in parts, and returns its position."""
-
-    def sync(self, *, now: bool = False) -> int:
-        """Makes appended records durable and returns `durable`; `now` overrides the flush policy."""
-
-    def read(self, position: int) -> bytes:
-        """Returns the record at a position."""
-
-    def records(self, start: int | None = None, end: int | None = None) -> Iterator[LogRecord | Gap]:
-        """Yields every record from a position up to another."""
-
-    def start_after(self, retention: Retention) -> int:
-        """Returns what `start` would be after `retain`."""
-
-    def retain(self, retention: Retention) -> int:
-        """Removes the oldest records and returns the new start."""
-
-
-class StorageRefusedError(Exception):
-    """The party refuses a request."""
+_NO_END = 1 << 64
 
 
 class NotDurableError(Exception):
@@ -138,7 +103,10 @@ class StorageCore:
         signer: Signer,
         log: StorageLog,
         verify: Verify = verify_signature,
+        gate: Gate | None = None,
     ) -> None:
+        self.gate = gate
+        self.waiting = Waiting()
         self._genesis = genesis
         self._party = party
         self._signer = signer
@@ -146,7 +114,9 @@ class StorageCore:
         self._verify = verify
         self._digests: dict[bytes, int] = {}
         self._streams: dict[StreamName, Ranges] = {}
-        self._seconds: dict[tuple[StreamName, int], int] = {}
+        self._seconds: dict[tuple[StreamName, int], tuple[int, int]] = {}  # position and size
+        self._settled: dict[StreamName, int] = {}
+        self._convicted: set[StreamName] = set()
         self._partitions: dict[PartitionName, Ranges] = {}
         self._plain: dict[PartitionName, Ranges] = {}
         self._sessions: OrderedDict[tuple[PartitionName, bytes], dict[int, Appended]] = OrderedDict()
@@ -159,9 +129,9 @@ class StorageCore:
 
     def _replay(self, record: LogRecord) -> None:
         match decode_entry(record.payload):
-            case BatchEntry(first_offset) as entry:
+            case BatchEntry() as entry:
                 header = entry.signed.header
-                self._index(header, header.digest(), first_offset, record.position)
+                self._index(header, header.digest(), entry, record.position)
             case PlainEntry() as entry:
                 self._index_plain(entry, record.position)
             case Checkpoint(streams, partitions):
@@ -194,6 +164,8 @@ class StorageCore:
             raise StorageRefusedError(
                 f"sequence {header.first_sequence} is below retention: {ranges.low_water}"
             )
+        if self.gate is not None and self.gate.require(header, digest, public):
+            self._require_room(self.gate, producer, len(data))
         if (stream, header.first_sequence) in self._seconds:
             raise StorageRefusedError("two other batches with this sequence are already kept as evidence")
         try:
@@ -201,9 +173,9 @@ class StorageCore:
             batch.verify_contents()
         except (SignatureError, BatchError) as error:
             raise StorageRefusedError(str(error)) from error
-        first_offset = self._partition_of(header).end
-        position = self._log.append(*BatchEntry(first_offset, data).parts())
-        self._index(header, digest, first_offset, position)
+        entry = BatchEntry(self._partition_of(header).end, data)
+        position = self._log.append(*entry.parts())
+        self._index(header, digest, entry, position)
         return StoredBatch(position, digest, again=False)
 
     def _require_ours(self, header: BatchHeader, producer: str) -> None:
@@ -214,16 +186,27 @@ class StorageCore:
         if not is_name(header.topic):
             raise StorageRefusedError(f"{header.topic!r} is not a valid topic name")
 
+    def _require_room(self, gate: Gate, producer: str, size_bytes: int) -> None:
+        """Raises BehindError if too much of the producer, or of all, waits for its admission."""
+        if self.waiting.find_excess(producer, size_bytes, gate.limits) is not None:
+            self.settle()
+        excess = self.waiting.find_excess(producer, size_bytes, gate.limits)
+        if excess is not None:
+            raise BehindError(f"{excess}; try again later")
+
     def _partition_of(self, header: BatchHeader) -> Ranges:
         return self._partitions.setdefault(PartitionName(header.topic, header.partition), Ranges())
 
-    def _index(self, header: BatchHeader, digest: bytes, first_offset: int, position: int) -> None:
-        self._partition_of(header).add(first_offset, header.count, position)
+    def _index(self, header: BatchHeader, digest: bytes, entry: BatchEntry, position: int) -> None:
+        size_bytes = len(entry.data)
+        self._partition_of(header).add(entry.first_offset, header.count, position, size_bytes)
         stream = stream_of(header)
         ranges = self._streams.setdefault(stream, Ranges())
         self._digests[digest] = position
-        if not ranges.add(header.first_sequence, header.count, position):
-            self._seconds[(stream, header.first_sequence)] = position
+        if not ranges.add(header.first_sequence, header.count, position, size_bytes):
+            self._seconds[(stream, header.first_sequence)] = (position, size_bytes)
+        if header.first_sequence >= self._settled.get(stream, 0):
+            self.waiting.add(header.producer, size_bytes)
 
     def receipt(self, digest: bytes) -> StorageReceipt:
         """Signs the receipt of a batch. Raises NotDurableError until it is durable, KeyError if unknown."""
@@ -274,7 +257,7 @@ class StorageCore:
     def evidence(self, topic: str) -> list[tuple[SignedHeader, SignedHeader]]:
         """Returns the pairs of signed headers with one sequence number: evidence against producers."""
         pairs = []
-        for (stream, sequence), second in self._seconds.items():
+        for (stream, sequence), (second, _) in self._seconds.items():
             first = self._streams[stream].position_of(sequence)
             if stream.topic == topic and first is not None and second < self._log.durable:
                 pairs.append((self._batch_at(first).signed, self._batch_at(second).signed))
@@ -317,6 +300,66 @@ class StorageCore:
             taken += len(data)
             yield decode_entry(data)
 
+    # What the chain decides.
+
+    def settle(self) -> int:
+        """Removes the batches that can never be admitted any more; returns how many.
+
+        These are batches whose sequence number was admitted with another digest, and batches under a key
+        that has ended. One pair of headers with one number stays for each stream: it convicts its producer.
+        """
+        assert self.gate is not None, "only the chain decides"
+        dead: set[int] = set()
+        for stream, ranges in self._streams.items():
+            view, settled = self.gate.view, self._settled.get(stream, 0)
+            has_ended = view.has_ended(stream.producer, stream.key_epoch)
+            end = _NO_END if has_ended else view.next_sequence(stream)
+            for first, position, size_bytes in ranges.between(settled, end) if end > settled else ():
+                self.waiting.remove(stream.producer, size_bytes)
+                if first >= view.marks.get(stream, 0):
+                    dead |= self._settle_one(stream, first, position)
+            self._settled[stream] = max(settled, end)
+        self._remove(dead)
+        return len(dead)
+
+    def _settle_one(self, stream: StreamName, first: int, position: int) -> set[int]:
+        """Returns the positions of the batches with this number that can never be admitted."""
+        assert self.gate is not None
+        digest = self.gate.view.digest_of(stream, first)
+        admitted = None if digest is None else self._digests.get(digest)
+        second = self._seconds.get((stream, first))
+        if second is None:
+            return set() if admitted == position else {position}
+        self.waiting.remove(stream.producer, second[1])
+        if admitted == second[0]:  # the index leads to the admitted one, and the other is evidence
+            ranges = self._streams[stream]
+            ((_, _, size_bytes),) = ranges.between(first, first + 1)
+            ranges.replace(first, *second)
+            self._seconds[stream, first] = second = (position, size_bytes)
+        if stream not in self._convicted:
+            self._convicted.add(stream)
+            return set()
+        del self._seconds[stream, first]
+        return {second[0]} if admitted in (position, second[0]) else {position, second[0]}
+
+    def _recount(self) -> None:
+        """Counts anew what waits, after batches were removed that may not have been admitted."""
+        self.waiting = Waiting()
+        for stream, ranges in self._streams.items():
+            for _, _, size_bytes in ranges.between(self._settled.get(stream, 0), _NO_END):
+                self.waiting.add(stream.producer, size_bytes)
+        for (stream, first), (_, size_bytes) in self._seconds.items():
+            if first >= self._settled.get(stream, 0):
+                self.waiting.add(stream.producer, size_bytes)
+
+    def _remove(self, dead: set[int]) -> None:
+        """Removes records from all indexes."""
+        if not dead:
+            return
+        for ranges in (*self._streams.values(), *self._partitions.values()):
+            ranges.remove(dead)
+        self._digests = {key: position for key, position in self._digests.items() if position not in dead}
+
     # Topics that are not validated.
 
     def append_plain(self, append: PlainAppend) -> Appended:
@@ -326,6 +369,8 @@ class StorageCore:
         earlier = self._sessions.get((append.place, append.session), {})
         if append.sequence in earlier:
             return earlier[append.sequence]
+        if self.gate is not None:
+            self.gate.require_partition(append.place)
         expected = max(earlier, default=-1) + 1
         if append.sequence != expected:
             raise StorageRefusedError(f"append {append.sequence} out of order: {expected} is the next")
@@ -368,6 +413,7 @@ class StorageCore:
             raise StorageRefusedError("the mark must lie between the last one and the end")
         self._log.append(_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
         self._extend(name, Extent(low_water, ranges.end))
+        self._recount()
 
     def let_go(self, marks: Mapping[StreamName, int]) -> int:
         """Raises the marks of streams, at most to their ends; returns how many were raised."""
@@ -382,6 +428,8 @@ class StorageCore:
     def _extend(self, name: StreamName | PartitionName, extent: Extent) -> None:
         if isinstance(name, StreamName):
             self._streams.setdefault(name, Ranges()).extend(extent.low_water, extent.end)
+            for key in [key for key in self._seconds if key[0] == name and key[1] < extent.low_water]:
+                del self._seconds[key]
         else:
             for ranges in (self._partitions, self._plain):
                 ranges.setdefault(name, Ranges()).extend(extent.low_water, extent.end)
@@ -421,8 +469,9 @@ class StorageCore:
             ranges.forget_before(start)
         for digest in [digest for digest, position in self._digests.items() if position < start]:
             del self._digests[digest]
-        for key in [key for key, position in self._seconds.items() if position < start]:
+        for key in [key for key, (position, _) in self._seconds.items() if position < start]:
             del self._seconds[key]
+        self._recount()
 
 
 def _plainly(entry: Entry) -> PlainEntry:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, assert_never
+from typing import Protocol, TypeVar, assert_never
 
 from veristream.errors import EnvironmentFailure
 from veristream.kabis.log.disk.files import Full
@@ -15,9 +15,11 @@ from veristream.kabis.protocol.answers import Absent, Below
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.protocol.plain import PlainAppend, PlainSlice
+from veristream.kabis.storage.admission import BehindError, StorageRefusedError
 from veristream.kabis.storage.chain import ChainView, KeyStanding
 from veristream.kabis.storage.commit import Committer
-from veristream.kabis.storage.core import Batches, StorageCore, StorageLog, StorageRefusedError
+from veristream.kabis.storage.core import Batches, StorageCore
+from veristream.kabis.storage.interface import StorageLog
 from veristream.kabis.storage.messages import (
     EVIDENCE_MAX,
     AskAbsence,
@@ -42,6 +44,10 @@ _LOGGER = logging.getLogger(__name__)
 
 FETCH_BYTES_MAX = 4 << 20
 WAIT_MS_MAX = 30_000
+GRACE_S = 2.0
+"""How long a request may wait for the chain to be read again."""
+
+Written = TypeVar("Written")
 
 _MAY: dict[Operation, frozenset[Role]] = {
     Operation.STORE: frozenset({Role.PRODUCER}),
@@ -133,7 +139,7 @@ class StorageParty:
     """Answers requests over a log and its indexes."""
 
     def __init__(self, core: StorageCore, log: PartyLog, interval_s: float = 0.005) -> None:
-        self._core = core
+        self.core = core
         self._log = log
         self._full = False
         self.committer = Committer(log.sync, log.durable, interval_s)
@@ -188,20 +194,31 @@ class StorageParty:
                 return await self._fetch_plain(FetchPlain.decode(body))
             case Operation.LOW_WATER:
                 request = RaiseLowWater.decode(body)
-                self._core.raise_low_water(request.name, request.low_water)
+                self.core.raise_low_water(request.name, request.low_water)
                 await self.committer.wait_for(self._log.end - 1)
                 return found(b"")
             case _:
                 return self._look_up(operation, body)
 
     async def _store(self, peer: Peer, digest: bytes, batch: Octets) -> bytes:
-        stored = self._core.store(batch, peer.name, peer.public, digest)
+        stored = await self._retry(lambda: self.core.store(batch, peer.name, peer.public, digest))
         self._has_room()
         await self.committer.wait_for(stored.position)
-        return reply(self._core.receipt(stored.digest))
+        return reply(self.core.receipt(stored.digest))
+
+    async def _retry(self, write: Callable[[], Written]) -> Written:
+        """Writes; if the chain does not allow it, reads the chain once more and tries again."""
+        try:
+            return write()
+        except BehindError:
+            if self.core.gate is None:
+                raise
+            await self.core.gate.view.look_again(GRACE_S)
+            return write()
 
     async def _append_plain(self, body: bytes) -> bytes:
-        appended = self._core.append_plain(PlainAppend.decode(body))
+        append = PlainAppend.decode(body)
+        appended = await self._retry(lambda: self.core.append_plain(append))
         self._has_room()
         await self.committer.wait_for(appended.position)
         return found(appended.first_offset.to_bytes(8, "big"))
@@ -209,12 +226,12 @@ class StorageParty:
     async def _fetch_plain(self, request: FetchPlain) -> bytes:
         """Waits for the first record, if there is none, as long as the client asks."""
         bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
-        part: PlainSlice | Below = self._core.fetch_plain(request.place, request.offset, bytes_max)
+        part: PlainSlice | Below = self.core.fetch_plain(request.place, request.offset, bytes_max)
         try:
             async with asyncio.timeout(min(request.wait_ms, WAIT_MS_MAX) / 1000):
                 while isinstance(part, PlainSlice) and not part.entries and request.wait_ms:
                     await self.committer.wait_for_more()
-                    part = self._core.fetch_plain(request.place, request.offset, bytes_max)
+                    part = self.core.fetch_plain(request.place, request.offset, bytes_max)
         except TimeoutError:
             pass
         return reply(part)
@@ -225,19 +242,19 @@ class StorageParty:
             case Operation.FETCH:
                 request = FetchRange.decode(body)
                 bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
-                batches = self._core.fetch_range(request.stream, request.first_sequence, bytes_max)
+                batches = self.core.fetch_range(request.stream, request.first_sequence, bytes_max)
                 return reply(batches if isinstance(batches, Below) else Batches(0, batches))
             case Operation.FETCH_DIGEST:
-                batch = self._core.view_digest(decode_digest(body))
+                batch = self.core.view_digest(decode_digest(body))
                 return missing(batch) if isinstance(batch, Absent | Below) else Attached(found(b""), batch)
             case Operation.ABSENCE:
                 asked = AskAbsence.decode(body)
-                return reply(self._core.absence(asked.signed, asked.certificate))
+                return reply(self.core.absence(asked.signed, asked.certificate))
             case Operation.CATCH_UP:
                 wanted = CatchUp.decode(body)
-                return reply(self._core.catch_up(wanted.position, min(wanted.bytes_max, FETCH_BYTES_MAX)))
+                return reply(self.core.catch_up(wanted.position, min(wanted.bytes_max, FETCH_BYTES_MAX)))
             case Operation.EVIDENCE:
-                pairs = self._core.evidence(AskEvidence.decode(body).topic)
+                pairs = self.core.evidence(AskEvidence.decode(body).topic)
                 return reply(Evidence(tuple(pairs[:EVIDENCE_MAX])))
             case Operation.STATUS:
                 return reply(self.status())
@@ -250,4 +267,4 @@ class StorageParty:
         """Returns the state of the party."""
         log, torn = self._log, self._log.recovery.torn
         torn_bytes = torn.bytes_cut if torn else 0
-        return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, self._core.lost_count)
+        return Status(log.start, log.end, log.durable, log.size_bytes, torn_bytes, self.core.lost_count)

@@ -1,26 +1,27 @@
-"""An index from the numbers of a sequence to records of the log: 24 bytes for each batch, in arrays."""
+"""An index from the numbers of a sequence to records of the log: 28 bytes for each batch, in arrays."""
 
 from __future__ import annotations
 
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 
 class Ranges:
     """Runs of numbers (sequences or offsets), sorted; there are none below `low_water`."""
 
-    __slots__ = ("_counts", "_firsts", "_positions", "end", "low_water")
+    __slots__ = ("_counts", "_firsts", "_positions", "_sizes", "end", "low_water")
 
     def __init__(self) -> None:
         self._firsts = array("Q")
         self._counts = array("Q")
         self._positions = array("Q")
+        self._sizes = array("I")
         self.low_water = 0
         self.end = 0
 
-    def add(self, first: int, count: int, position: int) -> bool:
+    def add(self, first: int, count: int, position: int, size_bytes: int = 0) -> bool:
         """Adds a run; returns False, and adds nothing, if one with this first number exists."""
         place = bisect_left(self._firsts, first)
         if place < len(self._firsts) and self._firsts[place] == first:
@@ -28,6 +29,7 @@ class Ranges:
         self._firsts.insert(place, first)
         self._counts.insert(place, count)
         self._positions.insert(place, position)
+        self._sizes.insert(place, size_bytes)
         self.end = max(self.end, first + count)
         return True
 
@@ -37,6 +39,28 @@ class Ranges:
         if place < len(self._firsts) and self._firsts[place] == first:
             return self._positions[place]
         return None
+
+    def between(self, first: int, end: int) -> list[tuple[int, int, int]]:
+        """Returns the runs that begin from a number up to another: first, position and size of each."""
+        places = range(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
+        return [(self._firsts[each], self._positions[each], self._sizes[each]) for each in places]
+
+    def positions(self) -> Iterator[int]:
+        """Yields the positions of all runs, in the order of their numbers."""
+        return iter(self._positions)
+
+    def replace(self, first: int, position: int, size_bytes: int) -> None:
+        """Changes the record of the run that begins with a number."""
+        place = bisect_left(self._firsts, first)
+        self._positions[place], self._sizes[place] = position, size_bytes
+
+    def remove(self, dead: Collection[int]) -> None:
+        """Removes the runs whose records are at these positions; numbers keep their meaning."""
+        kept = [place for place, position in enumerate(self._positions) if position not in dead]
+        if len(kept) < len(self._positions):
+            for name in ("_firsts", "_counts", "_positions", "_sizes"):
+                values = getattr(self, name)
+                setattr(self, name, array(values.typecode, [values[place] for place in kept]))
 
     def covering(self, number: int) -> Iterator[int]:
         """Yields the positions of the run that contains a number, and of all later runs."""
@@ -86,3 +110,4 @@ class Ranges:
         del self._firsts[:count]
         del self._counts[:count]
         del self._positions[:count]
+        del self._sizes[:count]

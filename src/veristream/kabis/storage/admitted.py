@@ -1,0 +1,63 @@
+"""Compact records of what the chain admitted: about 60 bytes for each batch above the low-water mark."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from veristream.kabis.protocol.codec import DIGEST_BYTES
+
+
+class AdmittedStream:
+    """The admitted batches of one stream, by their first sequence numbers, which ascend."""
+
+    __slots__ = ("_digests", "_firsts")
+
+    def __init__(self) -> None:
+        self._firsts = array("Q")
+        self._digests = bytearray()
+
+    def add(self, first_sequence: int, digest: bytes) -> None:
+        """Adds the next admitted batch."""
+        self._firsts.append(first_sequence)
+        self._digests += digest
+
+    def digest_of(self, first_sequence: int) -> bytes | None:
+        """Returns the digest of the admitted batch that begins with a number, or None."""
+        place = bisect_left(self._firsts, first_sequence)
+        if place == len(self._firsts) or self._firsts[place] != first_sequence:
+            return None
+        return bytes(self._digests[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES])
+
+    def let_go(self, next_sequence: int) -> None:
+        """Forgets the batches that begin below a number."""
+        count = bisect_left(self._firsts, next_sequence)
+        del self._firsts[:count]
+        del self._digests[: count * DIGEST_BYTES]
+
+
+class AdmittedOrder:
+    """The admitted batches of one partition in their order: where each ends, and whose it is."""
+
+    __slots__ = ("_ends", "_next_sequences", "_streams", "next_index")
+
+    def __init__(self) -> None:
+        self.next_index = 0
+        self._ends = array("Q")
+        self._streams = array("I")
+        self._next_sequences = array("Q")
+
+    def add(self, count: int, stream: int, next_sequence: int) -> None:
+        """Adds a batch of so many events; `stream` is the number of its stream."""
+        self.next_index += count
+        self._ends.append(self.next_index)
+        self._streams.append(stream)
+        self._next_sequences.append(next_sequence)
+
+    def let_go(self, index: int) -> Iterator[tuple[int, int]]:
+        """Forgets the batches wholly below an index; yields their streams and ends."""
+        count = bisect_right(self._ends, index)
+        yield from zip(self._streams[:count], self._next_sequences[:count], strict=True)
+        for each in (self._ends, self._streams, self._next_sequences):
+            del each[:count]

@@ -16,14 +16,21 @@ from veristream.search.reach import explore as driver
 from veristream_testing.states import explore
 
 STATE_COUNT_MAX = 1000
-RANDOM = settings(
-    max_examples=480, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+HOW_MANY = [160, pytest.param(480, marks=pytest.mark.long)]
 
 
-@RANDOM
-@given(networks())
-def test_every_engine_finds_the_same_space(network: Network) -> None:
+@pytest.mark.parametrize("examples", HOW_MANY)
+def test_every_engine_finds_the_same_space(examples: int) -> None:
+    settings(RANDOM, max_examples=examples)(given(networks())(_compare_spaces))()
+
+
+@pytest.mark.parametrize("examples", HOW_MANY)
+def test_every_step_agrees(examples: int) -> None:
+    settings(RANDOM, max_examples=examples)(given(networks())(_compare_steps))()
+
+
+def _compare_spaces(network: Network) -> None:
     verify(network)
     expected = interpreted(network, STATE_COUNT_MAX)
     if expected is None:
@@ -34,9 +41,7 @@ def test_every_engine_finds_the_same_space(network: Network) -> None:
         assert searched(network, workers=2) == expected
 
 
-@RANDOM
-@given(networks())
-def test_every_step_agrees(network: Network) -> None:
+def _compare_steps(network: Network) -> None:
     interpreter = Interpreter(network)
     kernel = load_kernel(network, Watch())
     kinds = {place.kind for component in network.components for place in component.locations}

@@ -24,12 +24,16 @@ from veristream.verdict import Holds, Result, Violated, word
 from veristream_testing.states import Exploration, explore
 
 STATE_COUNT_MAX = 1500
+RANDOM = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 LIMITS = (Limits(workers=1), Limits(workers=2), Limits(order=Order.DEPTH), Limits(hash_bits=64))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(st.data())
-def test_safety_verdicts_agree(data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", [100, pytest.param(300, marks=pytest.mark.long)])
+def test_safety_verdicts_agree(examples: int) -> None:
+    settings(RANDOM, max_examples=examples)(given(st.data())(_compare_verdicts))()
+
+
+def _compare_verdicts(data: st.DataObject) -> None:
     network = data.draw(networks(faults=False))
     wanted = data.draw(st.lists(properties(network), min_size=1, max_size=4))
     safety = [p for p in _renamed(wanted) if method_for(network, p) is Method.STATES]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typer
 
 from veristream.cli.kabis.audit import audit
+from veristream.cli.kabis.backup import backup, restore
 from veristream.cli.kabis.chaos import chaos
 from veristream.cli.kabis.client import client
 from veristream.cli.kabis.config import config
@@ -29,6 +30,8 @@ app.command()(down)
 app.command()(status)
 app.command()(config)
 app.command()(doctor)
+app.command()(backup)
+app.command()(restore)
 app.add_typer(topic, name="topic")
 app.command()(produce)
 app.command()(consume)

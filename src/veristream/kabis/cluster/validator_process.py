@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.cluster.readings import read_validator
+from veristream.kabis.cluster.rejoining import is_restored, rejoin
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.segment import Damaged
@@ -82,8 +84,30 @@ async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
             if log.recovery.torn is not None:
                 _LOGGER.warning("cut off the torn end of a log: %s", log.recovery.torn)
         stores = (BlockStore(blocks), RecordStore(records))
+        if is_restored(options.folder) and not await _rejoin(options, stores[0], stop):
+            return
         node = make_node(options.genesis, options.index, options.key, stores, options.settings)
         await _serve(options, node, stop)
+
+
+async def _rejoin(options: Options, blocks: BlockStore, stop: asyncio.Event) -> bool:
+    """Waits until a restored validator may vote again; returns False if it is stopped before."""
+    identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
+    ordering = open_ordering(options.genesis, identity)
+    replace(options.ready, json.dumps({"validator": options.name, "pid": os.getpid()}).encode() + b"\n")
+    enough = 2 * options.genesis.faults + 1
+    rejoining = asyncio.ensure_future(rejoin(options.folder, blocks, ordering, enough))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait([rejoining, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if rejoining.done():
+            rejoining.result()
+        return rejoining.done()
+    finally:
+        rejoining.cancel()
+        stopping.cancel()
+        await asyncio.gather(rejoining, stopping, return_exceptions=True)
+        await ordering.close()
 
 
 def _open_log(options: Options, name: str, segment_bytes: int) -> Log:

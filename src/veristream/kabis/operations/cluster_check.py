@@ -12,6 +12,7 @@ from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN
+from veristream.kabis.cluster.rejoining import is_restored
 from veristream.kabis.cluster.restarts import read_history
 from veristream.kabis.cluster.status import ANSWER_S
 from veristream.kabis.cometbft.addresses import is_cometbft
@@ -46,7 +47,7 @@ async def _check(cluster: Cluster) -> list[Finding]:
         if not is_cometbft(genesis):
             said = await _ask_validators(genesis, ordering)
             names = [party.name for party in genesis.validators if party.name not in {*down, *said}]
-            findings += [_silent(name) for name in names]
+            findings += [_silent_validator(cluster, name) for name in names]
             findings += [*check_heights(said), *check_clock(said, time.time())]
         findings += await _check_storage(genesis, identity, down)
         if len(said) > genesis.faults:
@@ -68,6 +69,13 @@ def check_down(cluster: Cluster) -> Iterator[Finding]:
     if cluster.find_supervisor() is None:
         do = "start one with `veristream kabis up --detach`, unless a terminal or systemd runs the parties"
         yield warn("no supervisor restarts parties in the background", "supervisor", do)
+
+
+def _silent_validator(cluster: Cluster, name: str) -> Finding:
+    if is_restored(cluster.folder_of(name)):
+        what = f"{name} was restored from a backup and waits until it may vote again"
+        return warn(what, name, "wait: it needs 2F + 1 others, and a few new blocks")
+    return _silent(name)
 
 
 def _silent(name: str) -> Finding:

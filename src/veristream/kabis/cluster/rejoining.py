@@ -1,0 +1,85 @@
+"""How a validator that was restored from a backup rejoins without contradicting its lost votes.
+
+It may have voted after the backup was made, and remembers none of it. Suppose it voted at height h + 1.
+Then block h was decided, so at least 2F others voted on block h, and each of them had the blocks up to
+h - 1. Any 2F + 1 of the 3F others include a correct one of these. So once 2F + 1 others have told their
+heights, of which the highest that is proved is t, the validator has voted at no height above t + 2. It
+fetches blocks from the others until it has block t + 2, and takes part from the next height on. Until then
+it neither votes nor answers. It counts as one of the F validators that may fail.
+
+This assumes that the others have not just lost blocks that were not flushed, in a crash of their machines:
+then t may be too low. A block is flushed within a second, and validators fetch what they lack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from veristream.errors import EnvironmentFailure, ModelError
+from veristream.kabis.channels.failures import FAILURES
+from veristream.kabis.log.disk.files import flush_folder, replace
+from veristream.kabis.ordering.asking import Validators
+from veristream.kabis.ordering.store import BlockStore
+
+_LOGGER = logging.getLogger(__name__)
+
+ASK_EVERY_S = 1.0
+VOTED_AHEAD = 2
+"""How far above the highest proved block of 2F + 1 others a validator may have voted."""
+_NOTE = "restored.json"
+
+
+def mark_restored(folder: Path) -> None:
+    """Marks a validator's folder that comes from a backup."""
+    replace(folder / _NOTE, json.dumps({"until": None}).encode() + b"\n")
+
+
+def is_restored(folder: Path) -> bool:
+    """Whether the validator has been restored and has not yet rejoined."""
+    return (folder / _NOTE).exists()
+
+
+def read_until(folder: Path) -> int | None:
+    """Returns the height up to which the validator must not vote; None if it is not known yet."""
+    try:
+        until = json.loads((folder / _NOTE).read_bytes())["until"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise EnvironmentFailure(
+            f"cannot read {folder / _NOTE}, which keeps a restored validator from voting twice",
+            "restore the validator again",
+        ) from error
+    if until is not None and type(until) is not int:
+        raise ModelError(f"{folder / _NOTE} has no height", hint="restore the validator again")
+    return until
+
+
+async def rejoin(folder: Path, blocks: BlockStore, ordering: Validators, answers_min: int) -> None:
+    """Fetches blocks until the validator may vote again, then removes the mark."""
+    until = read_until(folder)
+    if until is None:
+        until = await _find_height(ordering, answers_min) + VOTED_AHEAD
+        replace(folder / _NOTE, json.dumps({"until": until}).encode() + b"\n")
+    _LOGGER.warning("restored from a backup at height %d: no vote up to height %d", blocks.height, until)
+    if blocks.height < until:
+        async for certified in ordering.follow(blocks.height + 1):
+            blocks.append(certified)
+            if blocks.height >= until:
+                break
+    await asyncio.to_thread(blocks.sync)
+    (folder / _NOTE).unlink()
+    flush_folder(folder)
+    _LOGGER.warning("rejoins at height %d", blocks.height + 1)
+
+
+async def _find_height(ordering: Validators, answers_min: int) -> int:
+    """Returns the highest proved height, once enough others have told theirs."""
+    while True:
+        with suppress(*FAILURES):
+            status = await ordering.status()
+            if status.answered >= answers_min:
+                return status.height
+        await asyncio.sleep(ASK_EVERY_S)

@@ -26,7 +26,6 @@ from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
 from veristream.kabis.protocol.answers import ANSWER_BYTES_MAX, RANGE_BATCHES_MAX, Absent, Below
 from veristream.kabis.protocol.batch import (
     BATCH_BYTES_MAX,
-    Batch,
     BatchError,
     BatchHeader,
     PackedBatch,
@@ -39,7 +38,7 @@ from veristream.kabis.protocol.genesis import Genesis, is_name
 from veristream.kabis.protocol.keys import SignatureError, Signer, Verify
 from veristream.kabis.protocol.keys import verify as verify_signature
 from veristream.kabis.protocol.partitions import PartitionName, StreamName, stream_of
-from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend, PlainEntry, PlainSlice
+from veristream.kabis.protocol.plain import PlainAppend, PlainEntry, PlainSlice
 from veristream.kabis.protocol.receipts import (
     CertificateError,
     StorageAbsence,
@@ -48,6 +47,7 @@ from veristream.kabis.protocol.receipts import (
     sign_storage_receipt,
 )
 from veristream.kabis.storage.admission import BehindError, Gate, StorageRefusedError, Waiting
+from veristream.kabis.storage.digests import DigestTable
 from veristream.kabis.storage.entries import (
     CHECKPOINT_STREAMS_MAX,
     BatchEntry,
@@ -55,6 +55,8 @@ from veristream.kabis.storage.entries import (
     Entry,
     Extent,
     decode_entry,
+    make_checkpoint,
+    show_plainly,
 )
 from veristream.kabis.storage.interface import StorageLog
 from veristream.kabis.storage.ranges import Ranges
@@ -112,7 +114,7 @@ class StorageCore:
         self._signer = signer
         self._log = log
         self._verify = verify
-        self._digests: dict[bytes, int] = {}
+        self._digests = DigestTable()
         self._streams: dict[StreamName, Ranges] = {}
         self._seconds: dict[tuple[StreamName, int], tuple[int, int]] = {}  # position and size
         self._settled: dict[StreamName, int] = {}
@@ -202,7 +204,7 @@ class StorageCore:
         self._partition_of(header).add(entry.first_offset, header.count, position, size_bytes)
         stream = stream_of(header)
         ranges = self._streams.setdefault(stream, Ranges())
-        self._digests[digest] = position
+        self._digests.put(digest, position)
         if not ranges.add(header.first_sequence, header.count, position, size_bytes):
             self._seconds[(stream, header.first_sequence)] = (position, size_bytes)
         if header.first_sequence >= self._settled.get(stream, 0):
@@ -210,7 +212,10 @@ class StorageCore:
 
     def receipt(self, digest: bytes) -> StorageReceipt:
         """Signs the receipt of a batch. Raises NotDurableError until it is durable, KeyError if unknown."""
-        if self._digests[digest] >= self._log.durable:
+        position = self._digests.get(digest)
+        if position is None:
+            raise KeyError(digest)
+        if position >= self._log.durable:
             raise NotDurableError(f"the batch {digest.hex()[:16]} is not durable yet")
         return sign_storage_receipt(self._genesis.chain_id, self._party, digest, self._signer)
 
@@ -356,9 +361,11 @@ class StorageCore:
         """Removes records from all indexes."""
         if not dead:
             return
-        for ranges in (*self._streams.values(), *self._partitions.values()):
+        for ranges in self._streams.values():
             ranges.remove(dead)
-        self._digests = {key: position for key, position in self._digests.items() if position not in dead}
+        for ranges in self._partitions.values():
+            ranges.remove(dead, released=True)
+        self._digests.remove(dead)
 
     # Topics that are not validated.
 
@@ -402,7 +409,7 @@ class StorageCore:
         if offset < ranges.low_water:
             return Below(ranges.low_water)
         found = self._durable_entries(ranges.covering(offset), bytes_max)
-        return PlainSlice(ranges.end_before(self._log.durable), tuple(map(_plainly, found)))
+        return PlainSlice(ranges.end_before(self._log.durable), tuple(map(show_plainly, found)))
 
     # Retention.
 
@@ -411,7 +418,7 @@ class StorageCore:
         ranges = self._find(name)
         if ranges is None or not ranges.low_water < low_water <= ranges.end:
             raise StorageRefusedError("the mark must lie between the last one and the end")
-        self._log.append(_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
+        self._log.append(make_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
         self._extend(name, Extent(low_water, ranges.end))
         self._recount()
 
@@ -443,6 +450,7 @@ class StorageCore:
         It first writes the new marks and the ends of the streams, which must outlive the records. Otherwise
         offsets would start again, and released batches would be reported as absent.
         """
+        self._forget_released()
         wanted = (*self._streams.values(), *self._plain.values())
         oldest = (ranges.oldest_position for ranges in wanted)
         low_water = min(oldest, default=self._log.end)
@@ -454,10 +462,21 @@ class StorageCore:
             self._log.retain(Retention(low_water=start))
         return self._log.start
 
+    def _live(self) -> set[int]:
+        """Returns the positions of the records that somebody may still ask for."""
+        wanted = (*self._streams.values(), *self._plain.values())
+        seconds = {position for position, _ in self._seconds.values()}
+        return seconds.union(*(ranges.positions() for ranges in wanted))
+
+    def _forget_released(self) -> None:
+        """Frees the index of batches below the low-water marks, whose records may still be on disk."""
+        live = self._live()
+        self._remove({position for position in self._digests.positions() if position not in live})
+
     def _write_checkpoints(self) -> None:
         extents = [(name, Extent(ranges.low_water, ranges.end)) for name, ranges in self._everything()]
         for begin in range(0, len(extents), CHECKPOINT_STREAMS_MAX):
-            self._log.append(_checkpoint(extents[begin : begin + CHECKPOINT_STREAMS_MAX]).encode())
+            self._log.append(make_checkpoint(extents[begin : begin + CHECKPOINT_STREAMS_MAX]).encode())
         self._log.sync(now=True)
 
     def _everything(self) -> Iterator[tuple[StreamName | PartitionName, Ranges]]:
@@ -467,26 +486,7 @@ class StorageCore:
     def _forget_before(self, start: int) -> None:
         for ranges in (*self._streams.values(), *self._partitions.values(), *self._plain.values()):
             ranges.forget_before(start)
-        for digest in [digest for digest, position in self._digests.items() if position < start]:
-            del self._digests[digest]
         for key in [key for key, (position, _) in self._seconds.items() if position < start]:
             del self._seconds[key]
+        self._forget_released()
         self._recount()
-
-
-def _plainly(entry: Entry) -> PlainEntry:
-    """Returns an entry as consumers see it that do not validate."""
-    if isinstance(entry, PlainEntry):
-        return entry
-    assert isinstance(entry, BatchEntry)
-    batch = Batch.decode(entry.data)
-    place = PartitionName(batch.header.topic, batch.header.partition)
-    append = PlainAppend(place, bytes(SESSION_BYTES), batch.header.first_sequence, batch.leaves)
-    return PlainEntry(entry.first_offset, append)
-
-
-def _checkpoint(extents: list[tuple[StreamName | PartitionName, Extent]]) -> Checkpoint:
-    return Checkpoint(
-        tuple((name, extent) for name, extent in extents if isinstance(name, StreamName)),
-        tuple((name, extent) for name, extent in extents if isinstance(name, PartitionName)),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from veristream.kabis.protocol.batch import (
 from veristream.kabis.protocol.codec import Coded, DecodeError, Octets, Reader, domain_tag
 from veristream.kabis.protocol.fields import U64, at_most
 from veristream.kabis.protocol.partitions import PartitionName, StreamName
-from veristream.kabis.protocol.plain import PlainEntry
+from veristream.kabis.protocol.plain import SESSION_BYTES, PlainAppend, PlainEntry
 
 CHECKPOINT_STREAMS_MAX = 1000
 
@@ -72,3 +73,22 @@ def decode_entry(data: bytes) -> Entry:
     if data.startswith(domain_tag(PlainEntry.KIND)):
         return PlainEntry.decode(data)
     return Checkpoint.decode(data)
+
+
+def show_plainly(entry: Entry) -> PlainEntry:
+    """Returns an entry as consumers see it that do not validate."""
+    if isinstance(entry, PlainEntry):
+        return entry
+    assert isinstance(entry, BatchEntry)
+    batch = Batch.decode(entry.data)
+    place = PartitionName(batch.header.topic, batch.header.partition)
+    append = PlainAppend(place, bytes(SESSION_BYTES), batch.header.first_sequence, batch.leaves)
+    return PlainEntry(entry.first_offset, append)
+
+
+def make_checkpoint(extents: Sequence[tuple[StreamName | PartitionName, Extent]]) -> Checkpoint:
+    """Returns the checkpoint of these extents."""
+    return Checkpoint(
+        tuple((name, extent) for name, extent in extents if isinstance(name, StreamName)),
+        tuple((name, extent) for name, extent in extents if isinstance(name, PartitionName)),
+    )

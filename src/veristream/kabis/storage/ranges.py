@@ -40,10 +40,10 @@ class Ranges:
             return self._positions[place]
         return None
 
-    def between(self, first: int, end: int) -> list[tuple[int, int, int]]:
-        """Returns the runs that begin from a number up to another: first, position and size of each."""
-        places = range(bisect_left(self._firsts, first), bisect_left(self._firsts, end))
-        return [(self._firsts[each], self._positions[each], self._sizes[each]) for each in places]
+    def between(self, first: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Yields the runs that begin from a number up to another: first, position and size of each."""
+        for place in range(bisect_left(self._firsts, first), bisect_left(self._firsts, end)):
+            yield self._firsts[place], self._positions[place], self._sizes[place]
 
     def positions(self) -> Iterator[int]:
         """Yields the positions of all runs, in the order of their numbers."""
@@ -54,10 +54,16 @@ class Ranges:
         place = bisect_left(self._firsts, first)
         self._positions[place], self._sizes[place] = position, size_bytes
 
-    def remove(self, dead: Collection[int]) -> None:
-        """Removes the runs whose records are at these positions; numbers keep their meaning."""
+    def remove(self, dead: Collection[int], *, released: bool = False) -> None:
+        """Removes the runs whose records are at these positions.
+
+        With `released`, raises the mark past those that were the first ones.
+        """
         kept = [place for place, position in enumerate(self._positions) if position not in dead]
         if len(kept) < len(self._positions):
+            oldest = kept[0] if kept else len(self._positions)
+            if released and oldest:
+                self.low_water = max(self.low_water, self._firsts[oldest - 1] + self._counts[oldest - 1])
             for name in ("_firsts", "_counts", "_positions", "_sizes"):
                 values = getattr(self, name)
                 setattr(self, name, array(values.typecode, [values[place] for place in kept]))

@@ -22,6 +22,7 @@ from veristream.cli.kabis.receipt import receipt
 from veristream.cli.kabis.seal import seal
 from veristream.cli.kabis.status import status
 from veristream.cli.kabis.topic import topic
+from veristream.cli.kabis.units import units
 from veristream.cli.kabis.up import up
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
@@ -32,6 +33,7 @@ app.command()(config)
 app.command()(doctor)
 app.command()(backup)
 app.command()(restore)
+app.command()(units)
 app.add_typer(topic, name="topic")
 app.command()(produce)
 app.command()(consume)

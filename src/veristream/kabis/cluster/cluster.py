@@ -171,7 +171,7 @@ class Cluster(ProcessGroup):
         for name in names:
             folder = self.folder.party(name)
             (folder / "ready").unlink(missing_ok=True)
-            command = self._command(name, how)
+            command = self.command(name, how)
             self.running[name] = processes.start(name, command, folder, attended=how.attended)
             let_go(folder)  # only now, so that a supervisor never finds it neither held nor running
 
@@ -194,7 +194,8 @@ class Cluster(ProcessGroup):
         hold(self.folder.party(name))
         super().kill(name)
 
-    def _command(self, name: str, how: StartOptions) -> list[str]:
+    def command(self, name: str, how: StartOptions) -> list[str]:
+        """Returns the command that runs a party."""
         folder, is_validator = self.folder.party(name).resolve(), name.startswith("validator-")
         fault, listen = how.fault_of(name), self.settings.party(name).listen
         own = ["--name", name] if is_validator else ["--party", name, "--key", str(folder / "key")]

@@ -72,9 +72,14 @@ def start(name: str, command: Sequence[str], folder: Path, *, attended: bool) ->
     except OSError as error:
         raise EnvironmentFailure(f"cannot start {name}: {error.strerror}", f"look at {folder}") from error
     running = Running(name, child.pid, tuple(command), child)
-    note = {"name": name, "pid": child.pid, "command": list(command)}
-    replace(folder / "process.json", json.dumps(note).encode() + b"\n")
+    write_note(folder, running)
     return running
+
+
+def write_note(folder: Path, running: Running) -> None:
+    """Writes the record by which `find` finds the process."""
+    note = {"name": running.name, "pid": running.pid, "command": list(running.command)}
+    replace(folder / "process.json", json.dumps(note).encode() + b"\n")
 
 
 def _rotate(path: Path) -> None:

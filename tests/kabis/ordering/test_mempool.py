@@ -197,6 +197,17 @@ def test_an_author_takes_no_more_than_its_share(limits: Limits) -> None:
     assert add(mempool, GOOD, batch(2)) == [True]
 
 
+def test_early_batches_make_way_for_the_one_they_wait_for() -> None:
+    mempool = Mempool(Limits(author_count_max=3))
+    add(mempool, EARLY, batch(1), batch(2), batch(3))
+    assert add(mempool, EARLY, batch(4)) == [False]
+    assert add(mempool, GOOD, batch(0)) == [True]
+    assert ready(mempool) == [batch(0), batch(1), batch(2)]
+    assert add(mempool, EARLY, batch(3), batch(9)) == [False, False]
+    mempool.decided([batch(0), batch(1), batch(2)], never)
+    assert mempool == Mempool(Limits(author_count_max=3))
+
+
 def test_few_transactions_wait_for_one_place() -> None:
     mempool = Mempool()
     rivals = [batch(5, value=b"%d" % number) for number in range(ALTERNATIVES_MAX + 1)]

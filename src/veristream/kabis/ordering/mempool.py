@@ -86,6 +86,7 @@ class Mempool:
     _kept: dict[bytes, _Kept] = field(default_factory=dict)
     _ready: OrderedDict[str, dict[bytes, None]] = field(default_factory=OrderedDict)  # by author
     _early: dict[Place, list[bytes]] = field(default_factory=dict)  # by their start
+    _early_of: dict[str, dict[bytes, None]] = field(default_factory=dict)  # by author, oldest first
     _soon: dict[bytes, None] = field(default_factory=dict)  # until a block makes their keys valid
     _ends: Counter[Place] = field(default_factory=Counter)  # ends of the ready ones
     _of_author: dict[str, dict[bytes, None]] = field(default_factory=dict)  # oldest first
@@ -129,10 +130,10 @@ class Mempool:
             follows = isinstance(known.outcome, Refused) and self._is_ready(digest, known)
             return Done() if follows else known.outcome, False
         origin = _origin(encoded)
-        if self._fills_share(origin.author, len(encoded)):
-            return Refused(
-                Reason.TOO_MANY, f"too many transactions of {origin.author!r} are waiting"
-            ), False
+        too_many = Refused(Reason.TOO_MANY, f"too many transactions of {origin.author!r} are waiting")
+        is_full = self._fills_share(origin.author, len(encoded))
+        if is_full and origin.author not in self._early_of:
+            return too_many, False
         if not self._has_room(origin.author, len(encoded)):
             return Refused(Reason.TOO_MANY, "the validator's queue of transactions is full"), False
         outcome = judge(encoded)
@@ -140,10 +141,10 @@ class Mempool:
             return outcome, False
         if isinstance(outcome, Refused) and origin.begins in self._ends:
             outcome = Done()
+        if is_full and (isinstance(outcome, Refused) or not self._make_way(origin.author, len(encoded))):
+            return too_many, False
         if not self._place(digest, _Kept(encoded, outcome, origin, now_ms)):
-            return Refused(
-                Reason.TOO_MANY, f"too many transactions of {origin.author!r} are waiting"
-            ), False
+            return too_many, False
         self._displace()
         return outcome, True
 
@@ -151,6 +152,17 @@ class Mempool:
         """Whether the author has all that one author may have."""
         limits, count = self.limits, len(self._of_author.get(author, ()))
         return count >= limits.author_count_max or self._sizes[author] + size > limits.author_bytes_max
+
+    def _make_way(self, author: str, size: int) -> bool:
+        """Drops the author's newest early batches for one that is not early; returns whether it fits now.
+
+        Otherwise batches that wait for their predecessor could keep it out for ever.
+        """
+        while self._fills_share(author, size):
+            if author not in self._early_of:
+                return False
+            self._drop(next(reversed(self._early_of[author])))
+        return True
 
     def _has_room(self, author: str, size: int) -> bool:
         """Whether the queue has room, or some other author has a larger part of it than this one."""
@@ -227,6 +239,7 @@ class Mempool:
             if len(group) >= ALTERNATIVES_MAX:
                 return False
             group.append(digest)
+            self._early_of.setdefault(kept.origin.author, {})[digest] = None
         else:
             author = kept.origin.author
             of_author = sum(self._kept[other].origin.author == author for other in self._soon)
@@ -256,6 +269,7 @@ class Mempool:
             for digest in self._early.pop(places.pop(), ()):
                 origin = self._kept[digest].origin
                 assert origin.ends is not None, "only batches have places"
+                _remove(self._early_of, origin.author, digest)
                 self._ready.setdefault(origin.author, {})[digest] = None
                 self._ends[origin.ends] += 1
                 places.append(origin.ends)
@@ -286,6 +300,7 @@ class Mempool:
         elif origin.begins is not None:
             group = self._early[origin.begins]
             group.remove(digest)
+            _remove(self._early_of, origin.author, digest)
             if not group:
                 del self._early[origin.begins]
         return kept

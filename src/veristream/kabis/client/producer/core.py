@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import islice
 
 from veristream.kabis.client.authority import find_key_problem
 from veristream.kabis.client.errors import (
@@ -33,6 +34,7 @@ from veristream.kabis.client.producer.chains import decode_batches, find_continu
 from veristream.kabis.client.producer.counters import Counters
 from veristream.kabis.client.producer.outputs import Output
 from veristream.kabis.client.producer.queue import NEVER_MS, Flight, PartitionQueue
+from veristream.kabis.client.producer.window import find_wait, find_window
 from veristream.kabis.client.pushes import Failure, Parcel, Pushed, Settlement
 from veristream.kabis.ledger.event_receipts import EventReceipt, make_receipt
 from veristream.kabis.ledger.follower import Change, Followed, Follower
@@ -245,7 +247,8 @@ class ProducerCore:
         _, flight = self._find(place, digest)
         if flight is not None:
             flight.problem = why
-            flight.submit_ms = min(flight.submit_ms, now_ms + self._options.retry_ms)
+            wait_ms = find_wait(self._options, flight.submits)
+            flight.submit_ms = min(flight.submit_ms, now_ms + wait_ms)
             self._note(flight.submit_ms)
         return self._drain()
 
@@ -327,7 +330,7 @@ class ProducerCore:
             self._sign(queue, queue.ready.popleft())
         in_order = True
         behind: set[str] = set()
-        for flight in queue.flights:
+        for flight in islice(queue.flights, find_window(len(self._queues))):
             # Were the predecessor lost in a crash, another batch would be signed with its number.
             if not flight.written:
                 break
@@ -410,6 +413,7 @@ class ProducerCore:
                 flight.validators_asked += 1
                 self._out.append(outputs.Submit(validator, place, flight.transaction, flight.digest))
                 self.counters.submits += 1
+            flight.submits += 1
             flight.submit_ms = now_ms + self._options.submit_timeout_ms
         self._note(flight.submit_ms)
         return True
@@ -426,19 +430,15 @@ class ProducerCore:
     def _expire(self, queue: PartitionQueue, now_ms: int) -> None:
         """Fails what has waited too long; signed batches stay in flight, though nobody waits for them."""
         where = f"{queue.topic}-{queue.partition}"
-        for flight in queue.flights:
-            if flight.parcel is not None and flight.parcel.deadline_ms <= now_ms:
-                detail = flight.problem or "no block has it"
-                self._fail(flight.parcel, DeliveryTimeoutError(where, detail))
-                flight.parcel = None
+        for parcel, problem in queue.abandon(now_ms):
+            self._fail(parcel, DeliveryTimeoutError(where, problem or "no block has it"))
         if queue.plain is not None and queue.plain.parcel.deadline_ms <= now_ms:
             plain = queue.give_up_plain()
             self._fail(plain.parcel, DeliveryTimeoutError(where, plain.problem or "no answer"))
         while queue.ready and queue.ready[0].deadline_ms <= now_ms:
             parcel = queue.ready.popleft()
             self._fail(parcel, DeliveryTimeoutError(where, "it was never sent"))
-        for parcel in queue.parcels()[:1]:
-            self._note(parcel.deadline_ms)
+        self._note(queue.deadline_ms())
 
     def _admitted(self, queue: PartitionQueue, digest: bytes, followed: Followed, first_index: int) -> None:
         if not queue.known:

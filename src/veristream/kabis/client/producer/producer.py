@@ -39,12 +39,12 @@ from veristream.kabis.client.producer import outputs
 from veristream.kabis.client.producer.core import ProducerCore
 from veristream.kabis.client.producer.journal import Journal, JournalError
 from veristream.kabis.client.producer.outputs import Output
+from veristream.kabis.client.producer.window import find_refusal
 from veristream.kabis.client.pushes import Parcel, Pushed, PushedMany
 from veristream.kabis.ledger.follower import Follower
 from veristream.kabis.ledger.state import Topic
 from veristream.kabis.protocol.answers import Below
 from veristream.kabis.protocol.genesis import Genesis
-from veristream.kabis.protocol.outcomes import Refused
 from veristream.kabis.protocol.partitions import PartitionName
 from veristream.kabis.protocol.plain import SESSION_BYTES
 from veristream.kabis.protocol.records import Record
@@ -287,7 +287,7 @@ class AsyncKabisProducer(AsyncClient[Output]):
     async def _submit(self, wanted: outputs.Submit) -> None:
         try:
             outcome = await self._driver.channels.ordering.submit(wanted.validator, wanted.transaction)
-            why = str(outcome) if isinstance(outcome, Refused) else ""
+            why = find_refusal(outcome)
         except FAILURES as error:
             why = str(error) or "no answer"
         if why:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 
 from veristream.kabis.client.pushes import Parcel
 from veristream.kabis.protocol.batch import Batch
@@ -61,6 +63,7 @@ class Flight:
     receipts: dict[str, StorageReceipt] = field(default_factory=dict)
     transaction: bytes | None = None
     validators_asked: int = 0
+    submits: int = 0
     submit_ms: int = 0
     problem: str = ""
 
@@ -131,6 +134,26 @@ class PartitionQueue:
         self.session = sha256(self.session).digest()[:SESSION_BYTES]
         self.plain_sequence = 0
         return given_up
+
+    def abandon(self, now_ms: int) -> Iterator[tuple[Parcel, str]]:
+        """Yields the parcels in flight whose time is over, with their problems; nobody waits for them now.
+
+        Later parcels have later deadlines, so only the first ones are looked at.
+        """
+        for flight in self.flights:
+            if flight.parcel is None:
+                continue
+            if flight.parcel.deadline_ms > now_ms:
+                return
+            parcel, flight.parcel = flight.parcel, None
+            yield parcel, flight.problem
+
+    def deadline_ms(self) -> int:
+        """Returns when the oldest parcel has waited too long."""
+        waiting = (flight.parcel for flight in self.flights if flight.parcel is not None)
+        others = (self.plain.parcel if self.plain is not None else None, *islice(self.ready, 1), self.open)
+        oldest = next(waiting, None) or next((each for each in others if each is not None), None)
+        return NEVER_MS if oldest is None else oldest.deadline_ms
 
     def parcels(self) -> list[Parcel]:
         """Returns all parcels that are not settled, oldest first."""

@@ -13,7 +13,7 @@ from veristream.kabis.protocol.actions import Action, RegisterKey, SetTopic
 from veristream.kabis.protocol.batch import Batch, Stream, build_batch
 from veristream.kabis.protocol.blocks import Block
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, Party, StorageMode
 from veristream.kabis.protocol.keys import SecretKey, make_key
 from veristream.kabis.protocol.outcomes import Admitted, Done, Effect, Outcome
 from veristream.kabis.protocol.receipts import (
@@ -51,7 +51,9 @@ def party(name: str) -> Party:
     return Party(name, key_of(name).public)
 
 
-def make_genesis(chain_id: str = CHAIN, mode: StorageMode = StorageMode.TOLERANT) -> Genesis:
+def make_genesis(
+    chain_id: str = CHAIN, mode: StorageMode = StorageMode.TOLERANT, version: int = VERSION_MAX
+) -> Genesis:
     storage = STORAGE if mode is StorageMode.TOLERANT else STORAGE[:2]
     return Genesis(
         chain_id=chain_id,
@@ -62,6 +64,7 @@ def make_genesis(chain_id: str = CHAIN, mode: StorageMode = StorageMode.TOLERANT
         storage=tuple(map(party, storage)),
         admins=(party("admin"),),
         clients=(party("alice"), party("bob")),
+        version=version,
     )
 
 
@@ -143,7 +146,7 @@ class Chain:
         context = self.ledger._context(self.clock_ms)
         outcome = apply_transaction(context, transaction)
         state = self.ledger._state
-        changed = any(getattr(state, name)._changes for name in state.__slots__)
+        changed = any(table.changes() for table in state.tables())
         state.discard()
         assert changed is isinstance(outcome, Admitted | Done)
         assert self.ledger.preview(transaction.encode(), self.clock_ms) == outcome
@@ -154,9 +157,9 @@ class Chain:
         return CertifiedHeader(block.header, certificate_for(block))
 
 
-def chain_with_topic() -> Chain:
+def chain_with_topic(version: int = VERSION_MAX) -> Chain:
     """A chain at height 1 with the validated topic `orders` of two partitions and the topic `logs`."""
-    chain = Chain()
+    chain = Chain(Ledger(make_genesis(version=version)))
     chain.block(
         chain.act("admin", SetTopic("orders", 2, validated=True)),
         chain.act("admin", SetTopic("logs", 1, validated=False)),

@@ -6,8 +6,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
-from veristream.kabis.ledger.key_proofs import KeyProof
-from veristream.kabis.ledger.state import SECTIONS, Ending, Key
+from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
+from veristream.kabis.ledger.sections import SECTIONS
+from veristream.kabis.ledger.state import Ending, Key
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.batch import Batch, BatchHeader, SignedHeader
@@ -85,6 +86,8 @@ actions = st.one_of(
     st.builds(act.CommitOffsets, names, names, u64, offsets),
     st.builds(act.LowWater, names, u32, u64),
     holes,
+    st.builds(act.Upgrade, u16, u64),
+    st.builds(act.SetRetention, names, st.builds(act.Retention, u64, u64)),
 )
 submits = st.builds(tx.submit, signed_headers, st.lists(storage_receipts, max_size=3))
 transactions = st.one_of(
@@ -108,7 +111,9 @@ def blocks(draw: st.DrawFn) -> Block:
 
 keys = st.builds(Key, digests, u64) | st.builds(Key, digests, u64, u64, st.sampled_from(Ending))
 roots = st.lists(st.tuples(u64, digests), min_size=SECTIONS, max_size=SECTIONS).map(tuple)
-key_proofs = st.builds(KeyProof, keys, u64, paths, roots)
+section_key_proofs = st.builds(SectionKeyProof, keys.filter(lambda key: any(key.public)), u64, paths, roots)
+leaf_key_proofs = st.builds(LeafKeyProof, keys, paths)
+key_proofs = section_key_proofs | leaf_key_proofs
 certified = st.builds(CertifiedHeader, block_headers, certificates | comet_certificates)
 event_receipts = st.builds(
     EventReceipt,

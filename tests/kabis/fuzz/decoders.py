@@ -18,8 +18,10 @@ from tests.kabis import strategies as known
 from tests.kabis.chain import key_of, make_genesis
 from veristream import kabis
 from veristream.kabis.cometbft import abci, application
+from veristream.kabis.ledger import groups, snapshot, state, tables
+from veristream.kabis.ledger import leaves as state_leaves
 from veristream.kabis.ledger.event_receipts import CertifiedHeader, EventReceipt
-from veristream.kabis.ledger.key_proofs import KeyProof
+from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
 from veristream.kabis.ledger.state import Key
 from veristream.kabis.log.disk import segment
 from veristream.kabis.log.disk.index import SparseIndex
@@ -142,6 +144,12 @@ remembered = st.one_of(
 )
 passed_on = st.one_of(st.builds(peers.Offer, many(blobs)), st.builds(peers.Ask, u64), said)
 
+admissions = st.builds(
+    state.Admission,
+    *(u64, known.signed_headers, digests, many(names), u64, u64, st.none() | u64, st.booleans()),
+)
+parts = st.one_of(names, u64, digests)
+
 CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     BatchHeader: known.headers,
     SignedHeader: known.signed_headers,
@@ -157,7 +165,21 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     BlockHeader: known.block_headers,
     Block: known.blocks(),
     Key: known.keys,
-    KeyProof: known.key_proofs,
+    SectionKeyProof: known.section_key_proofs,
+    LeafKeyProof: known.leaf_key_proofs,
+    state.Topic: st.builds(state.Topic, u32, st.booleans()),
+    state.Account: st.builds(state.Account, u32, u64, digests, u32),
+    state.Cursor: st.builds(state.Cursor, u64, digests, u64),
+    state.Partition: st.builds(state.Partition, u64, u64, u64, digests),
+    state.Index: st.builds(state.Index, u64),
+    state.Accusation: st.builds(state.Accusation, u64, digests),
+    state.Admission: admissions,
+    state.Protocol: st.builds(state.Protocol, u16) | st.builds(state.Protocol, u16, u16, u64),
+    groups.GroupHead: st.builds(groups.GroupHead, u64),
+    groups.Presence: st.builds(groups.Presence, u32, u64),
+    groups.Subscription: st.builds(groups.Subscription, known.topics),
+    snapshot.Chunk: st.builds(snapshot.Chunk, u32, many(st.tuples(blobs, blobs))),
+    snapshot.Manifest: st.builds(snapshot.Manifest, known.block_headers, known.certified, u64, u32),
     CertifiedHeader: known.certified,
     EventReceipt: known.event_receipts,
     act.SetTopic: st.builds(act.SetTopic, names, u32, st.booleans()),
@@ -169,6 +191,9 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     act.CommitOffsets: st.builds(act.CommitOffsets, names, names, u64, known.offsets),
     act.LowWater: st.builds(act.LowWater, names, u32, u64),
     act.Hole: known.holes,
+    act.Upgrade: st.builds(act.Upgrade, u16, u64),
+    act.Retention: st.builds(act.Retention, u64, u64),
+    act.SetRetention: st.builds(act.SetRetention, names, st.builds(act.Retention, u64, u64)),
     tx.Submit: known.submits,
     tx.Signed: st.builds(tx.Signed, names, u32, u64, known.actions, signatures),
     tx.Skip: st.builds(tx.skip, known.holes, st.lists(known.storage_absences, max_size=3)),
@@ -176,7 +201,9 @@ CODED: dict[type[Coded], st.SearchStrategy[Coded]] = {
     tx.BatchConflict: st.builds(tx.BatchConflict, known.signed_headers, known.signed_headers),
     tx.VoteConflict: st.builds(tx.VoteConflict, known.votes, known.votes),
     genesis.Party: st.builds(genesis.Party, names, publics),
-    genesis.Genesis: st.sampled_from([make_genesis(mode=mode) for mode in genesis.StorageMode]),
+    genesis.Genesis: st.sampled_from(
+        [make_genesis(mode=mode, version=version) for mode in genesis.StorageMode for version in (1, 2)]
+    ),
     CertifiedBlock: st.builds(CertifiedBlock, known.blocks(), either),
     handshake._Hello: hellos,
     handshake._Proof: proofs,
@@ -264,6 +291,7 @@ comet_requests = st.builds(
         lambda number, body: protobuf.encode_bytes(1, body) + protobuf.encode_integer(5, number), u32, blobs
     ),
 )
+TOPIC_KEY = state_leaves.encode_leaf_key("topics", "orders")
 OTHERS: dict[str, Decoder] = {
     "cometbft.abci.decode_request": Decoder(abci.decode_request, comet_requests),
     "protocol.protobuf.decode_varint": Decoder(
@@ -274,6 +302,11 @@ OTHERS: dict[str, Decoder] = {
     "protocol.records.decode_leaf": Decoder(
         records.decode_leaf,
         st.builds(records.encode_leaf, st.none() | blobs, st.none() | blobs, headers, st.none() | u64),
+    ),
+    "ledger.tables.decode_key": Decoder(tables.decode_key, many(parts).map(tables.encode_key)),
+    "ledger.leaves.decode_leaf": Decoder(
+        lambda data: state_leaves.decode_leaf(TOPIC_KEY, data),
+        encoded(st.builds(state.Topic, u32, st.booleans())),
     ),
     "ordering.durable.decode_record": Decoder(durable.decode_record, remembered.map(durable.encode_record)),
     "ordering.peers.decode_peer_message": Decoder(

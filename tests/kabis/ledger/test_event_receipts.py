@@ -134,7 +134,7 @@ def test_the_file_is_for_people_too(good: EventReceipt) -> None:
     facts = json.loads(export_receipt(good))
     assert facts.pop("proof")
     assert facts == {
-        "kabis": "receipt/1",
+        "kabis": "receipt/2",
         "chain_id": CHAIN,
         "topic": "orders",
         "partition": 0,
@@ -196,10 +196,10 @@ def test_facts_that_the_proof_does_not_show(good: EventReceipt, field: str, valu
         b"[]",
         b"\xff",
         b"[" * 100_000,
-        b'{"kabis": "receipt/1"}',
-        b'{"kabis": "receipt/1", "proof": 7}',
-        b'{"kabis": "receipt/1", "proof": "?"}',
-        b'{"kabis": "receipt/1", "proof": "aaaa"}',
+        b'{"kabis": "receipt/2"}',
+        b'{"kabis": "receipt/2", "proof": 7}',
+        b'{"kabis": "receipt/2", "proof": "?"}',
+        b'{"kabis": "receipt/2", "proof": "aaaa"}',
         b'{"kabis": "genesis/1", "proof": "aaaa"}',
         b" " * ((8 << 20) + 1),
     ],
@@ -217,7 +217,7 @@ def test_a_file_written_otherwise_is_not_the_receipt(good: EventReceipt) -> None
 @given(st.binary(max_size=200))
 @patient
 def test_random_proofs_raise_only_receipt_errors(noise: bytes) -> None:
-    file = {"kabis": "receipt/1", "proof": b64encode(noise).decode()}
+    file = {"kabis": "receipt/2", "proof": b64encode(noise).decode()}
     assert fault_of(json.dumps(file).encode()) is ReceiptFault.MALFORMED
 
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from tests.kabis.chain import key_of, make_genesis, party
+from veristream.kabis.ledger.leaves import Leaves
 from veristream.kabis.ledger.ledger import Ledger
+from veristream.kabis.ledger.state import State
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
@@ -123,6 +125,8 @@ class Dice:
                 act.RevokeKey(name, epoch),
                 act.LowWater(topic, partition, self.rng.randint(state.low_water, state.next_index + 1)),
                 self.hole(),
+                act.SetRetention(topic, act.Retention(self.rng.randrange(1, 5), self.rng.choice([0, 900]))),
+                act.Upgrade(self.rng.choice([2, 2, 2, 3]), self.ledger.height + self.rng.randrange(1, 9)),
             ]
         )
 
@@ -149,9 +153,10 @@ class Dice:
 
 
 def run(seed: int, taken: Counter[str]) -> None:
-    """One random history; counts which kinds of transactions took effect."""
+    """One random history; counts which kinds of transactions took effect. Even seeds begin in version 1."""
     rng = random.Random(seed)
-    ledger, replica = Ledger(GENESIS, accept), Ledger(GENESIS, accept)
+    genesis = replace(GENESIS, version=1 + seed % 2)
+    ledger, replica = Ledger(genesis, accept), Ledger(genesis, accept)
     dice = Dice(rng, ledger, number=2)
     candidates: list[Transaction] = [
         tx.Signed("admin", 0, number + 1, act.SetTopic(topic, 2, True), SIGNATURE)
@@ -165,11 +170,33 @@ def run(seed: int, taken: Counter[str]) -> None:
         assert replica.apply(Block.decode(block.encode())) == effects
         assert ledger.state_hash() == replica.state_hash()
         check_partitions(ledger)
+        check_root(ledger)
         for encoded in block.transactions:
             transaction = decode_transaction(encoded)
             kind = transaction.action if isinstance(transaction, tx.Signed) else transaction
             taken[type(kind).__name__] += 1
         candidates = [dice.transaction() for _ in range(rng.randrange(12))]
+
+
+def check_root(ledger: Ledger) -> None:
+    """The root is that of a trie built from nothing, and what is derived follows from the leaves."""
+    state = ledger._state
+    if ledger.protocol.version == 1:
+        return
+    assert state.version == 2
+    fresh, derived = Leaves(), State()
+    fresh.take(state, state.entries())
+    assert fresh.root() == ledger.state_hash()
+    for table, key, value in state.entries():
+        getattr(derived, table).put(key, value)
+    derived.derive()
+    for name in ("publics", "sequences"):
+        assert dict(getattr(derived, name).items()) == dict(getattr(state, name).items())
+    assert {key: count for key, count in state.kept.items() if count} == dict(derived.kept.items())
+    for name, roster in state.rosters.items():
+        found = derived.rosters.get(name)
+        assert found is not None
+        assert found.subscriptions == roster.subscriptions
 
 
 def check_partitions(ledger: Ledger) -> None:

@@ -16,7 +16,7 @@ from tests.kabis.chain import (
     vote,
 )
 from veristream.kabis.cometbft import application
-from veristream.kabis.ledger import state
+from veristream.kabis.ledger import leaves, sections, snapshot, state, tables, trie
 from veristream.kabis.ledger.event_receipts import (
     CertifiedHeader,
     EventReceipt,
@@ -24,8 +24,8 @@ from veristream.kabis.ledger.event_receipts import (
     make_receipt,
     verify_receipt,
 )
-from veristream.kabis.ledger.groups import Group, Member
-from veristream.kabis.ledger.key_proofs import KeyProof
+from veristream.kabis.ledger.groups import Group, GroupHead, Member, Presence, Subscription
+from veristream.kabis.ledger.key_proofs import LeafKeyProof, SectionKeyProof
 from veristream.kabis.ordering import durable, messages, peers, requests
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import keys, records, seal
@@ -101,8 +101,9 @@ APPEND = PlainAppend(PLACE, bytes(range(16)), 5, (b"one", b"", b"three"))
 APPEND_MAX = PlainAppend(PLACE_MAX, b"\xff" * 16, U64_MAX, (b"",))
 KEY = state.Key(digest(13), 4)
 KEY_ENDED = state.Key(digest(255), U64_MAX, U64_MAX, state.Ending.FENCED)
-ROOTS = tuple((number, digest(number)) for number in range(state.SECTIONS))
-PROOF = KeyProof(KEY, 3, (digest(14),), ROOTS)
+ROOTS = tuple((number, digest(number)) for number in range(sections.SECTIONS))
+PROOF = SectionKeyProof(KEY, 3, (digest(14),), ROOTS)
+LEAF_PROOF = LeafKeyProof(KEY, (digest(14), trie.EMPTY))
 ACCUSED = requests.Accused("validator", "v1", 9, digest(15))
 ACCUSED_MAX = requests.Accused(LONG, "x" * 300, U64_MAX, digest(255))
 HELLO = handshake._Hello("chain", digest(16), digest(17), False)
@@ -164,7 +165,7 @@ VALUES: tuple[Encoded, ...] = (
     application.CometStatus(U64_MAX, digest(254), digest(255)),
     *(BLOCK.header, BLOCK_HEADER_MAX, BLOCK, block_of()),
     *(KEY, KEY_ENDED, state.Key(digest(0), 0, 0, state.Ending.REVOKED)),
-    *(PROOF, KeyProof(KEY_ENDED, U64_MAX, (), ((U64_MAX, digest(255)),) * state.SECTIONS)),
+    *(PROOF, SectionKeyProof(KEY_ENDED, U64_MAX, (), ((U64_MAX, digest(255)),) * sections.SECTIONS)),
     *(CERTIFIED, CERTIFIED_COMET),
     EventReceipt(b"leaf", 1, (digest(20),), SUBMIT, 2, (), CERTIFIED, PROOF),
     EventReceipt(b"", U32_MAX, (), tx.Submit(SIGNED_MAX, ()), 0, (digest(1),) * 3, CERTIFIED_COMET, PROOF),
@@ -189,7 +190,7 @@ VALUES: tuple[Encoded, ...] = (
     *(tx.BatchConflict(SIGNED, SIGNED_MAX), tx.BatchConflict(SIGNED_MAX, SIGNED)),
     *(tx.VoteConflict(VOTE, VOTE_MAX), tx.VoteConflict(VOTE_MAX, VOTE)),
     *(Party("v0", digest(1)), Party(UNICODE, digest(255), "127.0.0.1:1")),
-    *(make_genesis(), make_genesis(mode=StorageMode.PAPER)),
+    *(make_genesis(version=1), make_genesis(mode=StorageMode.PAPER, version=1)),
     Genesis(
         "c",
         0,
@@ -245,6 +246,23 @@ VALUES: tuple[Encoded, ...] = (
     *(stored.Evidence(()), stored.Evidence(((SIGNED, SIGNED_MAX), (SIGNED_MAX, SIGNED)))),
     *(Batches(0, ()), Batches(U64_MAX, (b"", b"batch"))),
     *(PlainSlice(0, ()), PlainSlice(U64_MAX, (PlainEntry(7, APPEND), PlainEntry(10, APPEND_MAX)))),
+    make_genesis(version=2),
+    *(LEAF_PROOF, LeafKeyProof(KEY_ENDED, ())),
+    EventReceipt(b"leaf", 1, (digest(20),), SUBMIT, 2, (), CERTIFIED, LEAF_PROOF),
+    *(act.Upgrade(2, 100), act.Upgrade(U16_MAX, U64_MAX)),
+    *(act.Retention(0, 0), act.Retention(U64_MAX, U64_MAX)),
+    *(
+        act.SetRetention("orders", act.Retention(7, 0)),
+        act.SetRetention(UNICODE, act.Retention(0, U64_MAX)),
+    ),
+    *(state.Protocol(1), state.Protocol(2, U16_MAX, U64_MAX)),
+    state.Admission(5, SIGNED, digest(4), ("s0", "s1"), 9, 1_000_000, 3),
+    state.Admission(U64_MAX, SIGNED_MAX, digest(255), (), U64_MAX, U64_MAX, None, skipped=True),
+    *(GroupHead(0), GroupHead(U64_MAX), Presence(0, 0), Presence(U32_MAX, U64_MAX)),
+    *(Subscription(()), Subscription(("logs", "orders"))),
+    *(snapshot.Chunk(0, ()), snapshot.Chunk(U32_MAX, ((b"key", b"value"), (b"", b"")))),
+    snapshot.Manifest(BLOCK.header, CERTIFIED, 3, 1),
+    snapshot.Manifest(BLOCK_HEADER_MAX, CERTIFIED_COMET, U64_MAX, U32_MAX),
 )
 """At least two values of every class that has an encoding of its own."""
 
@@ -296,16 +314,20 @@ def list_statements() -> Iterator[tuple[str, bytes]]:
     yield "handshake of a client", handshake._client_bytes(CHAIN, b"hello", b"answer", IDENTITY)
     yield "seal", seal._bind(CHAIN, UNICODE, U32_MAX)
     for key in ("", UNICODE, digest(1), ("alice", U64_MAX), ("orders", "alice", 0)):
-        yield "state key", state.encode_key(key)
-        yield "state entry", state.hash_entry(state.encode_key(key), KEY_ENDED)
-    yield "state", state.hash_sections(ROOTS)
+        yield "state key", tables.encode_key(key)
+        yield "state entry", sections.hash_entry(tables.encode_key(key), KEY_ENDED)
+    yield "state", sections.hash_sections(ROOTS)
+    yield "state without leaves", trie.EMPTY
+    two = [leaves.make_leaf(("topics", name, state.Topic(1, True))) for name in ("a", "b")]
+    yield "leaf of the state", two[0].digest
+    yield "state with two leaves", trie.root_of(trie.update(None, [(leaf.place, leaf) for leaf in two]))
     for leaf in ((None, None), (b"", b""), (b"k", b"v", (("h", b"x"), (UNICODE, None)), U64_MAX)):
         yield "leaf", records.encode_leaf(*leaf)
 
 
-def list_chain() -> Iterator[tuple[str, bytes]]:
+def list_chain(version: int) -> Iterator[tuple[str, bytes]]:
     """A small chain from its genesis to the receipt of an event, with real keys and signatures."""
-    chain = chain_with_topic()
+    chain = chain_with_topic(version)
     yield "genesis", chain.ledger.genesis.encode()
     first = batch_of(b"one", b"two")
     second = batch_of(b"three", sequence=2, previous=first.digest())

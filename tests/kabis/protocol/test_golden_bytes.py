@@ -66,7 +66,11 @@ def test_statements(golden: Golden) -> None:
 
 
 def test_chain(golden: Golden) -> None:
-    golden("kabis/chain.txt", render(examples.list_chain()))
+    golden("kabis/chain.txt", render(examples.list_chain(version=1)))
+
+
+def test_chain_of_version_2(golden: Golden) -> None:
+    golden("kabis/chain-2.txt", render(examples.list_chain(version=2)))
 
 
 @pytest.mark.parametrize("value", examples.VALUES, ids=lambda value: value.KIND)

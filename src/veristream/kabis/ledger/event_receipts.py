@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated
 
-from veristream.kabis.ledger.key_proofs import KeyProof
+from veristream.kabis.ledger.key_proofs import KeyProof, LeafKeyProof, SectionKeyProof
 from veristream.kabis.protocol.batch import Batch
 from veristream.kabis.protocol.blocks import Block, BlockHeader
 from veristream.kabis.protocol.certificates import Certificate
@@ -46,7 +46,7 @@ from veristream.kabis.protocol.records import LEAF_BYTES_MAX, Event, decode_leaf
 from veristream.kabis.protocol.transactions import Submit, decode_transaction
 
 RECEIPT_BYTES_MAX = 4 << 20
-_FORMAT = "receipt/1"
+_FORMATS = {SectionKeyProof: "receipt/1", LeafKeyProof: "receipt/2"}
 
 
 class ReceiptFault(Enum):
@@ -187,7 +187,7 @@ def export_receipt(receipt: EventReceipt) -> bytes:
     """Returns the receipt as the bytes of its file."""
     header = receipt.submit.signed.header
     facts = {
-        "kabis": _FORMAT,
+        "kabis": _FORMATS[type(receipt.key_proof)],
         "chain_id": header.chain_id,
         "topic": header.topic,
         "partition": header.partition,
@@ -222,8 +222,8 @@ def _read_file(data: bytes) -> EventReceipt:
         raise ReceiptError(ReceiptFault.MALFORMED, f"{len(data)} bytes")
     try:
         facts = json.loads(data)
-        if not isinstance(facts, dict) or facts.get("kabis") != _FORMAT:
-            raise ValueError(f"its format is not {_FORMAT}")
+        if not isinstance(facts, dict) or facts.get("kabis") not in _FORMATS.values():
+            raise ValueError(f"its format is not one of {', '.join(_FORMATS.values())}")
         proof = facts.get("proof")
         if not isinstance(proof, str):
             raise ValueError("it has no proof")

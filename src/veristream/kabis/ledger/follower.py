@@ -8,10 +8,13 @@ whose events it delivers, because that makes the events non-repudiable.)
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from veristream.kabis.ledger.event_receipts import CertifiedHeader
 from veristream.kabis.ledger.ledger import InvalidBlockError, Ledger
+from veristream.kabis.ledger.snapshot import Manifest, restore
 from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.keys import Verify
@@ -52,6 +55,19 @@ class Follower:
         self.ledger = Ledger(genesis, _believe)
         self.last: CertifiedHeader | None = None
         self.followed_ms = 0
+
+    @classmethod
+    def restore(
+        cls,
+        genesis: Genesis,
+        manifest: Manifest,
+        chunks: Iterable[bytes],
+        verify: Verify = verify_signature,
+    ) -> Self:
+        """Returns a follower that starts after a snapshot's block; raises FalseSnapshotError."""
+        follower = cls(genesis, verify)
+        follower.ledger = restore(genesis, manifest, chunks, verify, _believe)
+        return follower
 
     @property
     def next_height(self) -> int:

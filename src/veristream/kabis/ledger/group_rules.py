@@ -1,4 +1,7 @@
-"""The rules for consumer groups: joining, leaving, committing offsets, evicting silent members."""
+"""The rules for consumer groups: joining, leaving, committing offsets, evicting silent members.
+
+A heartbeat changes the member's `Presence` alone, whatever the number of members and topics.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from veristream.kabis.ledger.groups import (
     GROUP_MEMBERS_MAX,
     SESSION_MS_MAX,
     SESSION_MS_MIN,
-    Group,
-    Member,
-    assign,
+    Assignment,
+    GroupHead,
+    Presence,
+    Roster,
+    Subscription,
 )
 from veristream.kabis.ledger.state import Index, State
 from veristream.kabis.protocol.actions import CommitOffsets, JoinGroup, LeaveGroup
@@ -19,73 +24,94 @@ from veristream.kabis.protocol.outcomes import Done, Outcome, Reason, require
 from veristream.kabis.protocol.transactions import Evict
 
 GROUPS_PER_CLIENT_MAX = 1000
-NO_GROUP = Group(0, ())
 
 
 def join_group(state: State, time_ms: int, name: str, action: JoinGroup) -> Outcome:
     """Adds or updates a member; a new member or new topics start a new generation."""
     require(is_name(action.group) and is_name(action.instance), Reason.BAD_NAME)
     require(SESSION_MS_MIN <= action.session_ms <= SESSION_MS_MAX, Reason.OUT_OF_RANGE, "session")
-    before = state.groups.get(action.group)
-    group = before or NO_GROUP
-    present = group.find((name, action.instance))
-    require(present is not None or len(group.members) < GROUP_MEMBERS_MAX, Reason.TOO_MANY, "members")
+    before = state.rosters.get(action.group)
+    roster = before or Roster({})
+    present = roster.subscriptions.get((name, action.instance))
+    room = len(roster.subscriptions) < GROUP_MEMBERS_MAX
+    require(present is not None or room, Reason.TOO_MANY, "members")
     if before is None:
         _count_group(state, name)
-    changed = present is None or present.topics != action.topics
-    member = Member(name, action.instance, action.topics, action.session_ms, time_ms)
-    state.groups.put(action.group, group.replace(member, group.generation + changed))
+    key = (action.group, name, action.instance)
+    if present != action.topics:
+        state.subscriptions.put(key, Subscription(action.topics))
+        _begin_generation(state, action.group, roster.join((name, action.instance), action.topics))
+    state.members.put(key, Presence(action.session_ms, time_ms))
     return Done()
 
 
 def leave_group(state: State, name: str, action: LeaveGroup) -> Outcome:
     """Removes a member; its partitions go to the others."""
-    group = state.groups.get(action.group) or NO_GROUP
-    require(group.find((name, action.instance)) is not None, Reason.NO_SUCH_MEMBER)
-    state.groups.put(action.group, group.remove((name, action.instance), group.generation + 1))
+    key = (action.group, name, action.instance)
+    require(state.members.get(key) is not None, Reason.NO_SUCH_MEMBER)
+    _remove(state, key)
     return Done()
 
 
 def evict(state: State, time_ms: int, transaction: Evict) -> Outcome:
     """Removes a member that has been silent for longer than its session."""
-    group = state.groups.get(transaction.group) or NO_GROUP
-    member = group.find((transaction.name, transaction.instance))
+    key = (transaction.group, transaction.name, transaction.instance)
+    member = state.members.get(key)
     require(member is not None, Reason.NO_SUCH_MEMBER)
     assert member is not None
     require(time_ms > member.seen_ms + member.session_ms, Reason.STILL_ALIVE)
-    state.groups.put(transaction.group, group.remove(member.member_id, group.generation + 1))
+    _remove(state, key)
     return Done()
 
 
 def commit_offsets(state: State, time_ms: int, name: str, action: CommitOffsets) -> Outcome:
     """Commits offsets of a member of the current generation, for partitions assigned to it."""
-    group = state.groups.get(action.group) or NO_GROUP
-    member = group.find((name, action.instance))
+    key = (action.group, name, action.instance)
+    member, head = state.members.get(key), state.groups.get(action.group)
     require(member is not None, Reason.NO_SUCH_MEMBER)
-    assert member is not None
-    require(action.generation == group.generation, Reason.WRONG_GENERATION, str(action.generation))
-    assigned = assign(group, topic_partitions(state, group))
+    assert member is not None and head is not None
+    require(action.generation == head.generation, Reason.WRONG_GENERATION, str(action.generation))
+    assigned = assignment(state, action.group) if action.offsets else {}
     for topic, partition, index in action.offsets:
-        require(assigned.get((topic, partition)) == member.member_id, Reason.NOT_ASSIGNED, topic)
+        require(assigned.get((topic, partition)) == (name, action.instance), Reason.NOT_ASSIGNED, topic)
         require(_may_commit(state, topic, partition, index), Reason.OUT_OF_RANGE, f"{topic} {index}")
     for topic, partition, index in action.offsets:
         state.offsets.put((action.group, topic, partition), Index(index))
-    state.groups.put(action.group, group.replace(replace(member, seen_ms=time_ms), group.generation))
+    state.members.put(key, replace(member, seen_ms=time_ms))
     return Done()
 
 
 def topic_changed(state: State, topic: str) -> None:
     """Starts a new generation of the groups that read a topic whose number of partitions changed."""
-    for name, group in list(state.groups.items()):
-        if group.reads(topic):
-            state.groups.put(name, replace(group, generation=group.generation + 1))
+    for name, roster in list(state.rosters.items()):
+        if topic in roster.topics:
+            _begin_generation(state, name, roster.renew())
 
 
-def topic_partitions(state: State, group: Group) -> dict[str, int]:
-    """Returns the number of partitions of each topic that the group reads."""
-    named = {topic for member in group.members for topic in member.topics}
-    found = {name: state.topics.get(name) for name in named}
-    return {name: topic.partitions for name, topic in found.items() if topic is not None}
+def assignment(state: State, group: str) -> Assignment:
+    """Returns the member of a group that reads each partition."""
+
+    def count_partitions(topic: str) -> int | None:
+        policy = state.topics.get(topic)
+        return None if policy is None else policy.partitions
+
+    roster = state.rosters.get(group)
+    return {} if roster is None else roster.assign(count_partitions)
+
+
+def _remove(state: State, key: tuple[str, str, str]) -> None:
+    group, name, instance = key
+    roster = state.rosters.get(group)
+    assert roster is not None, "a member without its group"
+    state.members.drop(key)
+    state.subscriptions.drop(key)
+    _begin_generation(state, group, roster.leave((name, instance)))
+
+
+def _begin_generation(state: State, group: str, roster: Roster) -> None:
+    head = state.groups.get(group) or GroupHead(0)
+    state.groups.put(group, GroupHead(head.generation + 1))
+    state.rosters.put(group, roster)
 
 
 def _may_commit(state: State, topic: str, partition: int, index: int) -> bool:

@@ -17,13 +17,17 @@ Decisions where the paper is silent:
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Self
 
-from veristream.kabis.ledger.group_rules import NO_GROUP, topic_partitions
-from veristream.kabis.ledger.groups import Group, MemberId, assign
-from veristream.kabis.ledger.key_proofs import KeyProof, prove_key
+from veristream.kabis.ledger import group_rules
+from veristream.kabis.ledger.groups import Group, MemberId
+from veristream.kabis.ledger.key_proofs import KeyProof, prove_in_sections, prove_in_trie
+from veristream.kabis.ledger.leaves import Leaves
+from veristream.kabis.ledger.retention import NO_RETENTION
 from veristream.kabis.ledger.rules import (
     EMPTY_PARTITION,
     FRESH_CURSOR,
@@ -31,6 +35,7 @@ from veristream.kabis.ledger.rules import (
     apply_transaction,
     find_covering,
 )
+from veristream.kabis.ledger.sections import Sections
 from veristream.kabis.ledger.state import (
     Account,
     Accusation,
@@ -38,13 +43,12 @@ from veristream.kabis.ledger.state import (
     Cursor,
     Key,
     Partition,
+    Protocol,
     State,
     Topic,
-    Tree,
-    hash_sections,
-    section_roots,
 )
-from veristream.kabis.protocol.actions import LowWater
+from veristream.kabis.ledger.trie import Node
+from veristream.kabis.protocol.actions import LowWater, Retention
 from veristream.kabis.protocol.blocks import (
     BLOCK_BYTES_MAX,
     TRANSACTION_BYTES_MAX,
@@ -102,19 +106,46 @@ class Ledger:
         self.height = 0
         self.time_ms = genesis.time_ms
         self.last_id = genesis.digest()
+        self.last_header: BlockHeader | None = None
         self._verify = Remembering(check)
         self._state = State()
         self._starts: dict[tuple[str, int], list[int]] = {}
-        self._certified: tuple[Tree, ...] | None = None
+        self._hash: Sections | Leaves = Sections()
+        self._prove: Callable[[str, int], KeyProof | None] | None = None
         for party in genesis.admins + genesis.clients:
             self._state.accounts.put(party.name, Account(0, 0, ZERO_DIGEST, 0))
             self._state.keys.put((party.name, 0), Key(party.public, 0))
             self._state.publics.put(party.public, (party.name, 0))
-        self._state.commit()
+        self._hash.take(self._state, self._state.commit())
+        if genesis.version > 1:
+            self._activate(genesis.version)
+
+    @classmethod
+    def restore(
+        cls, genesis: Genesis, header: BlockHeader, contents: tuple[State, Node], check: Verify
+    ) -> Self:
+        """Returns the ledger after the block with this header, from its state and the trie of it.
+
+        The caller has verified both; see `snapshot`.
+        """
+        ledger = cls(genesis, check)
+        ledger.height, ledger.time_ms, ledger.last_id = header.height, header.time_ms, header.block_id()
+        ledger.last_header = header
+        state, node = contents
+        ledger._state, ledger._hash = state, Leaves(node)
+        for topic, partition, index in sorted(key for key, _ in state.admissions.items()):
+            ledger._starts.setdefault((topic, partition), []).append(index)
+        return ledger
 
     def state_hash(self) -> bytes:
         """Returns the hash of the state, which the next block's header holds."""
-        return hash_sections(section_roots(self._state.trees()))
+        return self._hash.root()
+
+    def freeze(self) -> Node:
+        """Returns the trie of the state, which later blocks leave alone; raises ValueError in version 1."""
+        if not isinstance(self._hash, Leaves):
+            raise ValueError("a state of protocol version 1 has no trie")
+        return self._hash.freeze()
 
     def check(self, block: Block) -> tuple[Effect, ...]:
         """Returns the effects that the block would have; raises InvalidBlockError if it may not follow."""
@@ -125,18 +156,21 @@ class Ledger:
 
     def apply(self, block: Block) -> tuple[Effect, ...]:
         """Applies the block and returns the effect of each transaction; an error changes nothing."""
-        trees = self._state.trees()
+        prove = self._prover()
         try:
             applied = self._try(block)
         except BaseException:
             self._state.discard()
             raise
-        self._state.commit()
-        self._certified = trees
+        self._hash.take(self._state, self._state.commit())
+        self._prove = prove
         self.height, self.time_ms = block.header.height, block.header.time_ms
-        self.last_id = block.block_id()
+        self.last_id, self.last_header = block.block_id(), block.header
         for each in applied:
             self._follow(each)
+        protocol = self.protocol
+        if protocol.next_version is not None and protocol.next_height == self.height + 1:
+            self._activate(protocol.next_version)
         return tuple(each.effect for each in applied)
 
     def preview(self, encoded: bytes, time_ms: int) -> Outcome:
@@ -235,13 +269,40 @@ class Ledger:
         """Updates the first indices of batches, by which an index is found."""
         match applied:
             case _Applied(Submit() as submit, Admitted(first_index)):
-                header = submit.signed.header
-                self._starts.setdefault((header.topic, header.partition), []).append(first_index)
+                place = (submit.signed.header.topic, submit.signed.header.partition)
+                starts = self._starts.setdefault(place, [])
+                starts.append(first_index)
+                released = len(starts) - (self._state.kept.get(place) or 0)
+                if 2 * released >= len(starts):  # not each time, since it moves the rest of the list
+                    del starts[: bisect_right(starts, self.partition(*place).oldest - 1)]
             case _Applied(Signed(action=LowWater(topic, partition)), _):
                 starts = self._starts[topic, partition]
                 del starts[: bisect_right(starts, self.partition(topic, partition).oldest - 1)]
 
+    def _activate(self, version: int) -> None:
+        """Begins to hash the state and to judge transactions by a version, with the next block."""
+        self._state.protocol.put((), Protocol(version))
+        self._state.commit()
+        self._hash = Leaves()
+        self._hash.take(self._state, self._state.entries())
+
+    def _prover(self) -> Callable[[str, int], KeyProof | None]:
+        match self._hash:
+            case Sections():
+                return partial(prove_in_sections, self._hash.freeze())
+            case Leaves():
+                return partial(prove_in_trie, self._hash.freeze())
+
     # Queries.
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol version in force for the next block, and the one that is scheduled."""
+        return self._state.protocol.get(()) or Protocol(1)
+
+    def retention(self, topic: str) -> Retention:
+        """Returns how much of each partition of a topic is kept; zeros are no limit."""
+        return self._state.retentions.get(topic) or NO_RETENTION
 
     def topics(self) -> dict[str, Topic]:
         """Returns all topics by name."""
@@ -273,12 +334,11 @@ class Ledger:
 
     def group(self, name: str) -> Group:
         """Returns a consumer group; one that nobody joined has no members and generation 0."""
-        return self._state.groups.get(name) or NO_GROUP
+        return self._state.group(name)
 
     def assignment(self, name: str) -> Mapping[tuple[str, int], MemberId]:
         """Returns the member of a group that reads each partition."""
-        group = self.group(name)
-        return assign(group, topic_partitions(self._state, group))
+        return group_rules.assignment(self._state, name)
 
     def committed(self, group: str, topic: str, partition: int) -> int | None:
         """Returns the index where a group resumes, or None."""
@@ -287,7 +347,7 @@ class Ledger:
 
     def groups(self) -> dict[str, Group]:
         """Returns all consumer groups that anybody ever joined."""
-        return dict(sorted(self._state.groups.items()))
+        return {name: self.group(name) for name, _ in sorted(self._state.groups.items())}
 
     def commits(self, group: str) -> dict[tuple[str, int], int]:
         """Returns the index where a group resumes, for each partition with a commit."""
@@ -325,9 +385,7 @@ class Ledger:
 
     def prove_key(self, name: str, key_epoch: int) -> KeyProof | None:
         """Returns the proof that a key is in the state named by the last block's header, or None."""
-        if self._certified is None:
-            return None
-        return prove_key(self._certified, name, key_epoch)
+        return None if self._prove is None else self._prove(name, key_epoch)
 
 
 def _sequence(submit: Submit) -> tuple[str, str, int, int]:

@@ -16,6 +16,7 @@ from veristream.kabis.ledger.group_rules import (
     leave_group,
     topic_changed,
 )
+from veristream.kabis.ledger.retention import drop_oldest, retain, set_retention
 from veristream.kabis.ledger.state import (
     Account,
     Accusation,
@@ -24,13 +25,14 @@ from veristream.kabis.ledger.state import (
     Ending,
     Key,
     Partition,
+    Protocol,
     State,
     Topic,
 )
 from veristream.kabis.protocol import actions, transactions
 from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import Genesis, is_name
+from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, is_name
 from veristream.kabis.protocol.keys import SignatureError, Verify, possession_bytes
 from veristream.kabis.protocol.outcomes import (
     Admitted,
@@ -134,6 +136,8 @@ def _admit(context: Context, transaction: transactions.Submit, cursor: Cursor, d
         earlier_sequence=cursor.last_first_sequence if cursor.next_sequence else None,
     )
     state.admissions.put((*place, first_index), admission)
+    state.kept.put(place, (state.kept.get(place) or 0) + 1)
+    retain(state, place, context.time_ms)
     return Admitted(first_index, header.count)
 
 
@@ -188,8 +192,27 @@ def _act(context: Context, transaction: transactions.Signed) -> Outcome:
         case actions.Hole() as action:
             _require_admin(context, name)
             return _make_hole(state, action, _require_admission(state, action))
+        case actions.Upgrade() as action:
+            _require_admin(context, name)
+            return _upgrade(context, action)
+        case actions.SetRetention() as action:
+            _require_admin(context, name)
+            return set_retention(state, action)
         case _:
             assert_never(transaction.action)
+
+
+def _upgrade(context: Context, action: actions.Upgrade) -> Outcome:
+    known = f"version {action.version}; it knows 1 to {VERSION_MAX}"
+    require(action.version <= VERSION_MAX, Reason.UNKNOWN_VERSION, known)
+    version = context.state.version
+    require(action.version > version, Reason.OUT_OF_RANGE, f"the chain has version {version}")
+    require(action.height > context.height, Reason.OUT_OF_RANGE, f"height {action.height} has passed")
+    planned = Protocol(version, action.version, action.height)
+    if context.state.protocol.get(()) == planned:
+        return Already()
+    context.state.protocol.put((), planned)
+    return Done()
 
 
 def _set_topic(context: Context, action: actions.SetTopic) -> Outcome:
@@ -263,9 +286,7 @@ def _raise_low_water(state: State, action: actions.LowWater) -> Outcome:
         assert admission is not None, "an index without its batch"
         if admission.next_index > action.index:
             break
-        header = admission.signed.header
-        state.admissions.drop((*place, oldest))
-        state.sequences.drop((header.producer, *place, header.first_sequence))
+        drop_oldest(state, place, admission)
         oldest = admission.next_index
     state.partitions.put(place, replace(partition, low_water=action.index, oldest=oldest))
     return Done()

@@ -1,27 +1,28 @@
-"""The ledger's state: tables whose changes are pending until committed, and their hash.
+"""The ledger's state: tables whose changes are pending until committed, under one hash.
 
-The hash is over sections, each a Merkle tree over its entries in the order of their encoded keys. So it
-depends only on the state, not on the history that led to it, and a Merkle path proves that the state holds
-an entry: that is how a receipt shows that a producer's key was valid.
+Each entry of a table in `LEAVES` is a leaf of the state's trie (`leaves`), whose root every block holds, so
+that a snapshot or a proof of an entry is verified against a certificate. The other tables are derived from
+those. Chains of protocol version 1 hash the state in another way (`sections`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from hashlib import sha256
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any
 
-from veristream.kabis.ledger.groups import Group
+from veristream.kabis.ledger.groups import Group, GroupHead, Member, Presence, Roster, Subscription
+from veristream.kabis.ledger.tables import KeyType, Table, TableKey, Value
+from veristream.kabis.protocol.actions import Retention
 from veristream.kabis.protocol.batch import SignedHeader
-from veristream.kabis.protocol.codec import PUBLIC_KEY_BYTES, Coded, DecodeError, Encoded, Writer
-from veristream.kabis.protocol.fields import U32, U64, Digest, PublicKey
-from veristream.kabis.protocol.merkle import compute_root, hash_leaf
+from veristream.kabis.protocol.codec import Coded, DecodeError
+from veristream.kabis.protocol.fields import U16, U32, U64, Digest, Name, PublicKey, at_most
+from veristream.kabis.protocol.receipts import PARTIES_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class Topic(Encoded, kind="topic"):
+class Topic(Coded, kind="topic"):
     """A topic's policy."""
 
     partitions: U32
@@ -62,7 +63,7 @@ class Key(Coded, kind="key", bytes_max=256):
 
 
 @dataclass(frozen=True, slots=True)
-class Account(Encoded, kind="account"):
+class Account(Coded, kind="account"):
     """An admin or client: its latest key epoch, its last action, and the number of groups it created."""
 
     key_epoch: U32
@@ -72,7 +73,7 @@ class Account(Encoded, kind="account"):
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor(Encoded, kind="cursor"):
+class Cursor(Coded, kind="cursor"):
     """A producer's position in a partition: the next sequence number, and its last batch."""
 
     next_sequence: U64
@@ -81,7 +82,7 @@ class Cursor(Encoded, kind="cursor"):
 
 
 @dataclass(frozen=True, slots=True)
-class Partition(Encoded, kind="partition"):
+class Partition(Coded, kind="partition"):
     """A partition: the next index, the first readable one, and a hash chain over its history.
 
     `oldest` is the first index of the oldest batch kept; it may be below the low-water mark.
@@ -94,14 +95,14 @@ class Partition(Encoded, kind="partition"):
 
 
 @dataclass(frozen=True, slots=True)
-class Index(Encoded, kind="index"):
+class Index(Coded, kind="index"):
     """An index in a partition."""
 
     index: U64
 
 
 @dataclass(frozen=True, slots=True)
-class Accusation(Encoded, kind="accusation"):
+class Accusation(Coded, kind="accusation"):
     """The transaction with this digest, at this height, proves somebody's fault."""
 
     height: U64
@@ -109,19 +110,19 @@ class Accusation(Encoded, kind="accusation"):
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Coded, kind="admission"):
     """An admitted batch: its position, the parties that stored it, and whether it is a hole.
 
     `earlier_sequence` is the first sequence number of the producer's previous batch, if there is one.
     """
 
-    first_index: int
+    first_index: U64
     signed: SignedHeader
-    digest: bytes
-    parties: tuple[str, ...]
-    height: int
-    time_ms: int
-    earlier_sequence: int | None
+    digest: Digest
+    parties: Annotated[tuple[Name, ...], at_most(PARTIES_MAX)]
+    height: U64
+    time_ms: U64
+    earlier_sequence: U64 | None
     skipped: bool = False
 
     @property
@@ -130,146 +131,42 @@ class Admission:
         return self.first_index + self.signed.header.count
 
 
-KeyType = TypeVar("KeyType", bound=str | bytes | tuple[str | int, ...])
-Value = TypeVar("Value")
-EncodedValue = TypeVar("EncodedValue", bound=Encoded)
-
-
-class Table(Generic[KeyType, Value]):
-    """A map whose changes are visible at once, until `commit` keeps them or `discard` drops them."""
-
-    __slots__ = ("_changes", "_kept")
-
-    def __init__(self) -> None:
-        self._kept: dict[KeyType, Value] = {}
-        self._changes: dict[KeyType, Value | None] = {}
-
-    def get(self, key: KeyType) -> Value | None:
-        """Returns the value of a key, or None."""
-        return self._changes[key] if key in self._changes else self._kept.get(key)
-
-    def put(self, key: KeyType, value: Value) -> None:
-        """Sets the value of a key."""
-        self._changes[key] = value
-
-    def drop(self, key: KeyType) -> None:
-        """Removes a key."""
-        self._changes[key] = None
-
-    def items(self) -> Iterator[tuple[KeyType, Value]]:
-        """Iterates over keys and values, in no particular order."""
-        for key, value in self._kept.items():
-            if key not in self._changes:
-                yield key, value
-        for key, changed in self._changes.items():
-            if changed is not None:
-                yield key, changed
-
-    def commit(self) -> None:
-        """Keeps the pending changes."""
-        for key, value in self._changes.items():
-            self._note(key, value)
-            if value is None:
-                self._kept.pop(key, None)
-            else:
-                self._kept[key] = value
-        self._changes.clear()
-
-    def discard(self) -> None:
-        """Drops the pending changes."""
-        self._changes.clear()
-
-    def _note(self, key: KeyType, value: Value | None) -> None:
-        """Called for each change that `commit` keeps."""
-
-
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """A hashed section: encoded keys, ascending, with their values and hashes, and the root."""
+class Protocol(Coded, kind="protocol"):
+    """The protocol version in force, and the one that an admin scheduled for a height, if any."""
 
-    keys: tuple[bytes, ...]
-    values: tuple[Encoded, ...]
-    hashes: tuple[bytes, ...]
-    root: bytes
+    version: U16
+    next_version: U16 | None = None
+    next_height: U64 | None = None
 
-
-class Section(Table[KeyType, EncodedValue]):
-    """A table that is part of the state's hash."""
-
-    __slots__ = ("_entries", "_tree")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._entries: dict[bytes, tuple[EncodedValue, bytes]] = {}
-        self._tree: Tree | None = None
-
-    def tree(self) -> Tree:
-        """Returns the Merkle tree over the kept entries, without pending changes."""
-        if self._tree is None:
-            keys = tuple(sorted(self._entries))
-            entries = [self._entries[key] for key in keys]
-            hashes = tuple([hashed for _, hashed in entries])
-            values = tuple([value for value, _ in entries])
-            self._tree = Tree(keys, values, hashes, compute_root(hashes))
-        return self._tree
-
-    def _note(self, key: KeyType, value: EncodedValue | None) -> None:
-        encoded = encode_key(key)
-        if value is None:
-            self._entries.pop(encoded, None)
-        else:
-            self._entries[encoded] = (value, hash_entry(encoded, value))
-        self._tree = None
+    def check(self) -> None:
+        """Raises DecodeError unless a next version has a height."""
+        if (self.next_version is None) != (self.next_height is None):
+            raise DecodeError("a next version needs a height")
 
 
-STATE_NAME_BYTES_MAX = 1024
-"""More than `NAME_BYTES_MAX`, since the name of an accused producer ends with its key epoch."""
+StateChange = tuple[str, TableKey, Any]
+"""The name of a table, a key, and its new value; None if it was removed."""
 
+LEAVES: dict[str, tuple[type[Coded], tuple[type, ...]]] = {
+    "protocol": (Protocol, ()),
+    "keys": (Key, (str, int)),
+    "accounts": (Account, (str,)),
+    "topics": (Topic, (str,)),
+    "retentions": (Retention, (str,)),
+    "partitions": (Partition, (str, int)),
+    "admissions": (Admission, (str, int, int)),
+    "cursors": (Cursor, (str, str, int)),
+    "groups": (GroupHead, (str,)),
+    "members": (Presence, (str, str, str)),
+    "subscriptions": (Subscription, (str, str, str)),
+    "offsets": (Index, (str, str, int)),
+    "accusations": (Accusation, (str, str)),
+}
+"""The tables whose entries are leaves: the class of their values, and the types of the parts of their keys.
 
-def encode_key(key: str | bytes | tuple[str | int, ...]) -> bytes:
-    """Returns the only encoding of a table's key."""
-    writer = Writer("state-key")
-    for part in key if isinstance(key, tuple) else (key,):
-        if isinstance(part, str):
-            writer.u8(1)
-            writer.text(part, STATE_NAME_BYTES_MAX)
-        elif isinstance(part, int):
-            writer.u8(2)
-            writer.u64(part)
-        else:
-            writer.u8(3)
-            writer.blob(part, PUBLIC_KEY_BYTES)
-    return writer.to_bytes()
-
-
-def hash_entry(encoded_key: bytes, value: Encoded) -> bytes:
-    """Returns the hash of one entry of a section."""
-    writer = Writer("state-entry")
-    writer.blob(encoded_key, 4096)
-    writer.raw(value.encode())
-    return hash_leaf(writer.to_bytes())
-
-
-SectionRoot = tuple[U64, Digest]
-"""The number of entries in a section, and their Merkle root."""
-
-
-def hash_sections(roots: tuple[SectionRoot, ...]) -> bytes:
-    """Returns the hash of a state with these sections, in their order."""
-    writer = Writer("state")
-    for count, root in roots:
-        writer.u64(count)
-        writer.digest(root)
-    return sha256(writer.to_bytes()).digest()
-
-
-SECTIONS = 8
-KEYS_SECTION = 0
-"""The position of the keys among the sections, on which receipts depend."""
-
-
-def _section() -> Section[KeyType, EncodedValue]:
-    return Section()
+A new kind of setting is a table of `State` and a line here.
+"""
 
 
 def _table() -> Table[KeyType, Value]:
@@ -278,50 +175,79 @@ def _table() -> Table[KeyType, Value]:
 
 @dataclass(slots=True)
 class State:
-    """Everything that validators agree on. The last three tables follow from the history of the others.
+    """Everything that validators agree on. The last four tables are derived from the others."""
 
-    The hash covers admissions through the hash chains of their partitions.
-    """
-
-    keys: Section[tuple[str, int], Key] = field(default_factory=_section)
-    accounts: Section[str, Account] = field(default_factory=_section)
-    topics: Section[str, Topic] = field(default_factory=_section)
-    partitions: Section[tuple[str, int], Partition] = field(default_factory=_section)
-    cursors: Section[tuple[str, str, int], Cursor] = field(default_factory=_section)
-    groups: Section[str, Group] = field(default_factory=_section)
-    offsets: Section[tuple[str, str, int], Index] = field(default_factory=_section)
-    accusations: Section[tuple[str, str], Accusation] = field(default_factory=_section)
+    protocol: Table[tuple[()], Protocol] = field(default_factory=_table)
+    keys: Table[tuple[str, int], Key] = field(default_factory=_table)
+    accounts: Table[str, Account] = field(default_factory=_table)
+    topics: Table[str, Topic] = field(default_factory=_table)
+    retentions: Table[str, Retention] = field(default_factory=_table)
+    partitions: Table[tuple[str, int], Partition] = field(default_factory=_table)
+    admissions: Table[tuple[str, int, int], Admission] = field(default_factory=_table)
+    cursors: Table[tuple[str, str, int], Cursor] = field(default_factory=_table)
+    groups: Table[str, GroupHead] = field(default_factory=_table)
+    members: Table[tuple[str, str, str], Presence] = field(default_factory=_table)
+    subscriptions: Table[tuple[str, str, str], Subscription] = field(default_factory=_table)
+    offsets: Table[tuple[str, str, int], Index] = field(default_factory=_table)
+    accusations: Table[tuple[str, str], Accusation] = field(default_factory=_table)
 
     publics: Table[bytes, tuple[str, int]] = field(default_factory=_table)
-    admissions: Table[tuple[str, int, int], Admission] = field(default_factory=_table)
     sequences: Table[tuple[str, str, int, int], int] = field(default_factory=_table)
+    rosters: Table[str, Roster] = field(default_factory=_table)
+    kept: Table[tuple[str, int], int] = field(default_factory=_table)
+    """The number of batches kept in each partition."""
 
-    def commit(self) -> None:
-        """Keeps all pending changes."""
-        self._each(Table.commit)
+    def commit(self) -> list[StateChange]:
+        """Keeps all pending changes, and returns those of leaves."""
+        changes = [(name, key, value) for name in LEAVES for key, value in getattr(self, name).changes()]
+        for table in self.tables():
+            table.commit()
+        return changes
 
     def discard(self) -> None:
         """Drops all pending changes."""
-        self._each(Table.discard)
+        for table in self.tables():
+            table.discard()
 
-    def trees(self) -> tuple[Tree, ...]:
-        """Returns the hashed sections, in their order."""
-        return (
-            self.keys.tree(),
-            self.accounts.tree(),
-            self.topics.tree(),
-            self.partitions.tree(),
-            self.cursors.tree(),
-            self.groups.tree(),
-            self.offsets.tree(),
-            self.accusations.tree(),
-        )
+    def tables(self) -> Iterator[Table[Any, Any]]:
+        """Iterates over all tables."""
+        return (getattr(self, name) for name in self.__slots__)
 
-    def _each(self, act: Callable[[Table[Any, Any]], None]) -> None:
-        for name in self.__slots__:
-            act(getattr(self, name))
+    def entries(self) -> Iterator[StateChange]:
+        """Iterates over all leaves, as if each had just been put."""
+        return ((name, key, value) for name in LEAVES for key, value in getattr(self, name).items())
 
+    @property
+    def version(self) -> int:
+        """The protocol version in force."""
+        protocol = self.protocol.get(())
+        return 1 if protocol is None else protocol.version
 
-def section_roots(trees: tuple[Tree, ...]) -> tuple[SectionRoot, ...]:
-    """Returns the count and root of each section."""
-    return tuple((len(tree.keys), tree.root) for tree in trees)
+    def group(self, name: str) -> Group:
+        """Returns a consumer group whole; one that nobody joined has no members and generation 0."""
+        head, roster = self.groups.get(name), self.rosters.get(name)
+        if head is None or roster is None:
+            return Group(0, ())
+        return Group(head.generation, tuple(self._members(name, roster)))
+
+    def _members(self, group: str, roster: Roster) -> Iterator[Member]:
+        for (name, instance), topics in sorted(roster.subscriptions.items()):
+            presence = self.members.get((group, name, instance))
+            assert presence is not None, "a subscription without its member"
+            yield Member(name, instance, topics, presence.session_ms, presence.seen_ms)
+
+    def derive(self) -> None:
+        """Fills the derived tables from the others."""
+        for (name, key_epoch), key in self.keys.items():
+            self.publics.put(key.public, (name, key_epoch))
+        for (topic, partition, index), admission in self.admissions.items():
+            header = admission.signed.header
+            self.sequences.put((header.producer, topic, partition, header.first_sequence), index)
+            self.kept.put((topic, partition), (self.kept.get((topic, partition)) or 0) + 1)
+        read: dict[str, dict[tuple[str, str], tuple[str, ...]]] = {
+            name: {} for name, _ in self.groups.items()
+        }
+        for (group, name, instance), subscription in self.subscriptions.items():
+            read.setdefault(group, {})[name, instance] = subscription.topics
+        for group, subscriptions in read.items():
+            self.rosters.put(group, Roster(subscriptions))

@@ -10,6 +10,7 @@ from typing import Annotated, get_args
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
 from veristream.kabis.protocol.codec import Coded, decode_one_of, domain_tag
 from veristream.kabis.protocol.fields import (
+    U16,
     U32,
     U64,
     Digest,
@@ -119,6 +120,30 @@ class Hole(TransactionPart, kind="hole"):
     digest: Digest
 
 
+@dataclass(frozen=True, slots=True)
+class Upgrade(TransactionPart, kind="upgrade"):
+    """An admin activates a protocol version with the block at a later height."""
+
+    version: U16
+    height: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Retention(TransactionPart, kind="retention"):
+    """How much of each partition of a topic is kept: batches, and milliseconds; 0 is no limit."""
+
+    batches: U64
+    kept_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class SetRetention(TransactionPart, kind="set-retention"):
+    """An admin limits what each partition of a topic keeps."""
+
+    topic: Name
+    retention: Retention
+
+
 Action = (
     SetTopic
     | RegisterKey
@@ -129,6 +154,8 @@ Action = (
     | CommitOffsets
     | LowWater
     | Hole
+    | Upgrade
+    | SetRetention
 )
 _TAGS: Mapping[bytes, type[Action]] = {domain_tag(kind.KIND): kind for kind in get_args(Action)}
 

@@ -30,6 +30,8 @@ from veristream.kabis.protocol.codec import (
 from veristream.kabis.protocol.fields import OMITTED, U16, U64, Name, PublicKey, at_most, by
 from veristream.kabis.protocol.receipts import PARTIES_MAX
 
+VERSION_MAX = 2
+"""The latest protocol version that this program knows; new chains begin with it."""
 CLIENTS_MAX = 10_000
 ADDRESS_BYTES_MAX = 300
 GENESIS_BYTES_MAX = 4 << 20
@@ -57,6 +59,21 @@ def _read_mode(reader: Reader) -> StorageMode:
     return StorageMode.PAPER if reader.flag() else StorageMode.TOLERANT
 
 
+def _write_version(writer: Writer, version: int) -> None:
+    if version != 1:
+        writer.u16(version)
+
+
+def _read_version(reader: Reader) -> int:
+    """Takes the version, which ends the encoding; the encodings of version 1 lack it."""
+    if not reader.remaining:
+        return 1
+    version = reader.u16()
+    if version == 1:
+        raise DecodeError("version 1 is not written")
+    return version
+
+
 @dataclass(frozen=True, slots=True)
 class Party(Coded, kind="party"):
     """A validator, storage party, admin or client: name, Ed25519 key, and the address of a server.
@@ -81,6 +98,8 @@ class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
     storage: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
     admins: Annotated[tuple[Party, ...], at_most(PARTIES_MAX)]
     clients: Annotated[tuple[Party, ...], at_most(CLIENTS_MAX)] = ()
+    version: Annotated[int, by(_write_version, _read_version)] = 1
+    """The protocol version at the first block; an ordered action may activate a later one."""
 
     def digest(self) -> bytes:
         """The digest that the first block refers to."""
@@ -106,6 +125,8 @@ class Genesis(Coded, kind="genesis", bytes_max=GENESIS_BYTES_MAX):
 def find_problem(genesis: Genesis) -> str:
     """Returns the rule that the genesis breaks, in words; empty if it breaks none."""
     faults = genesis.faults
+    if not 1 <= genesis.version <= VERSION_MAX:
+        return f"protocol version {genesis.version}, but this program knows 1 to {VERSION_MAX}; upgrade it"
     if not is_name(genesis.chain_id):
         return (
             f"the chain id {genesis.chain_id!r} is not a valid name; use letters, digits, '.', '_' and '-'"
@@ -153,7 +174,7 @@ def to_json(genesis: Genesis) -> str:
         ]
 
     fields = {
-        "kabis": "genesis/1",
+        "kabis": "genesis/1" if genesis.version == 1 else "genesis/2",
         "chain_id": genesis.chain_id,
         "time_ms": genesis.time_ms,
         "faults": genesis.faults,
@@ -162,7 +183,7 @@ def to_json(genesis: Genesis) -> str:
         "storage": parties(genesis.storage),
         "admins": parties(genesis.admins),
         "clients": parties(genesis.clients),
-    }
+    } | ({} if genesis.version == 1 else {"version": genesis.version})
     return json.dumps(fields, indent=2) + "\n"
 
 
@@ -194,9 +215,12 @@ def load_genesis(path: Path) -> Genesis:
 
 
 def _read_fields(fields: Any) -> Genesis:
-    if not isinstance(fields, dict) or fields.get("kabis") != "genesis/1":
-        raise ValueError('it does not say "kabis": "genesis/1"')
-    for field in ("time_ms", "faults"):
+    if not isinstance(fields, dict) or fields.get("kabis") not in ("genesis/1", "genesis/2"):
+        raise ValueError('it does not say "kabis": "genesis/1" or "genesis/2"')
+    if (fields["kabis"] == "genesis/1") != ("version" not in fields):
+        raise ValueError("genesis/2 needs a version, and genesis/1 has none")
+    fields = {"version": 1, **fields}
+    for field in ("time_ms", "faults", "version"):
         if type(fields[field]) is not int:
             raise ValueError(f"{field} is not an integer")
     if not isinstance(fields["chain_id"], str):
@@ -210,6 +234,7 @@ def _read_fields(fields: Any) -> Genesis:
         storage=_read_parties(fields["storage"]),
         admins=_read_parties(fields["admins"]),
         clients=_read_parties(fields.get("clients", [])),
+        version=fields["version"],
     )
 
 

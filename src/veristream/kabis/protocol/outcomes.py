@@ -41,6 +41,8 @@ class Reason(Enum):
     STALE_ABSENCE = "a statement was made before the batch was admitted"
     NO_CONFLICT = "the two messages do not contradict each other"
     UNKNOWN_VALIDATOR = "there is no such validator"
+    UNKNOWN_VERSION = "the validator's program does not know this protocol version"
+    OLD_VERSION = "the chain's protocol version lacks this; an admin may upgrade it"
 
 
 @dataclass(frozen=True, slots=True)

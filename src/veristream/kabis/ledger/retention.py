@@ -1,0 +1,65 @@
+"""Retention: how much of a topic the ledger keeps, a setting that admins order.
+
+Whenever a batch is admitted to a partition, its oldest batches beyond the topic's limits are released: the
+low-water mark rises above them, and the ledger forgets them. So the state stays bounded, and every replica
+releases the same batches with the same block. A partition that gets no batches releases none, and the last
+batch always stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from veristream.kabis.ledger.state import Admission, State
+from veristream.kabis.protocol.actions import Retention, SetRetention
+from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, require
+
+RELEASED_MAX = 16
+"""How many batches one admission releases at most, which bounds its work if the limits were lowered."""
+NO_RETENTION = Retention(0, 0)
+
+Place = tuple[str, int]
+
+
+def set_retention(state: State, action: SetRetention) -> Outcome:
+    """Sets the limits of a topic."""
+    require(state.version >= 2, Reason.OLD_VERSION, "retention needs version 2")
+    require(state.topics.get(action.topic) is not None, Reason.UNKNOWN_TOPIC, action.topic)
+    if (state.retentions.get(action.topic) or NO_RETENTION) == action.retention:
+        return Already()
+    if action.retention == NO_RETENTION:
+        state.retentions.drop(action.topic)
+    else:
+        state.retentions.put(action.topic, action.retention)
+    return Done()
+
+
+def retain(state: State, place: Place, time_ms: int) -> None:
+    """Releases the oldest batches of a partition that are beyond its topic's limits."""
+    retention = state.retentions.get(place[0])
+    if retention is None:
+        return
+    partition = state.partitions.get(place)
+    assert partition is not None, "a batch without its partition"
+    oldest = partition.oldest
+    for _ in range(RELEASED_MAX):
+        admission = state.admissions.get((*place, oldest))
+        assert admission is not None, "an index without its batch"
+        kept = state.kept.get(place) or 0
+        many = 0 < retention.batches < kept
+        old = 0 < retention.kept_ms < time_ms - admission.time_ms
+        if kept == 1 or not (many or old):
+            break
+        drop_oldest(state, place, admission)
+        oldest = admission.next_index
+    if oldest != partition.oldest:
+        low_water = max(partition.low_water, oldest)
+        state.partitions.put(place, replace(partition, low_water=low_water, oldest=oldest))
+
+
+def drop_oldest(state: State, place: Place, admission: Admission) -> None:
+    """Forgets the oldest batch of a partition."""
+    header = admission.signed.header
+    state.admissions.drop((*place, admission.first_index))
+    state.sequences.drop((header.producer, *place, header.first_sequence))
+    state.kept.put(place, (state.kept.get(place) or 0) - 1)

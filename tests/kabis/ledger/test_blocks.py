@@ -79,9 +79,7 @@ def test_a_block_with_a_transaction_without_effect_is_no_block(chain: Chain) -> 
     header = chain.ledger.propose([], chain.clock_ms, "v0").header
     junk = Block(replace(header, count=1, root=transactions_root((b"junk",))), (b"junk",))
     assert fault_of(chain, junk) is BlockFault.TRANSACTION
-    assert chain.ledger.preview(b"junk", chain.clock_ms) == Refused(
-        Reason.MALFORMED, "unknown kind of transaction"
-    )
+    assert chain.ledger.preview(b"junk", chain.clock_ms) == Refused(Reason.MALFORMED, "not a transaction")
 
 
 def test_a_block_has_a_limit(chain: Chain, monkeypatch: pytest.MonkeyPatch) -> None:

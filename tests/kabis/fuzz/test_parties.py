@@ -39,10 +39,11 @@ from veristream.kabis.wire.connection import (
     Attached,
     Connection,
     Handlers,
+    Later,
     Limits,
     RequestError,
-    ServerConnection,
 )
+from veristream.kabis.wire.door import Door
 from veristream.kabis.wire.handshake import (
     LENGTH_BYTES,
     ClientHandshake,
@@ -56,6 +57,9 @@ from veristream.kabis.wire.handshake import (
     _Hello,
     prefix,
 )
+from veristream.kabis.wire.quotas import Quotas
+from veristream.kabis.wire.sides import ServerConnection
+from veristream.kabis.wire.turns import Turns
 
 ANSWER_S = 0.02
 """After that long nothing more happens: whoever still waits asked to wait."""
@@ -63,7 +67,12 @@ ANSWER_S = 0.02
 roles = st.sampled_from(list(Role))
 
 
-async def settle(work: Coroutine[Any, Any, bytes | Attached]) -> bytes | Attached | None:
+def made(answer: bytes | Attached | Later) -> bytes | Attached:
+    """The answer, made as a connection makes it."""
+    return answer.make() if isinstance(answer, Later) else answer
+
+
+async def settle(work: Coroutine[Any, Any, bytes | Attached | Later]) -> bytes | Attached | None:
     """The answer; None where it was refused as it should be, or where it is waited for."""
     task = asyncio.ensure_future(work)
     await asyncio.wait({task}, timeout=ANSWER_S)
@@ -71,7 +80,7 @@ async def settle(work: Coroutine[Any, Any, bytes | Attached]) -> bytes | Attache
         task.cancel()
         return None
     try:
-        return task.result()
+        return made(task.result())
     except (RequestError, DecodeError):
         return None
 
@@ -141,7 +150,7 @@ test_a_storage_party_answers_or_refuses_at_length = test_a_storage_party_answers
 async def ask(party: StorageParty, peer: Peer, request: bytes) -> bytes | Attached:
     """The answer to a request; what is to be stored is attached to it."""
     if request[:1] != bytes((stored.Operation.STORE,)):
-        return await party.answer(peer, request)
+        return made(await party.answer(peer, request))
     end = 1 + DIGEST_BYTES
     return await party.answer_attached(peer, Attached(request[:end], request[end:]))
 
@@ -239,10 +248,16 @@ class Wire:
     """A server's end of a connection, over a transport that only notes what happens."""
 
     def __init__(self) -> None:
-        self.transport = Mock(spec=asyncio.Transport, **{"is_closing.return_value": False})
+        told = {
+            "is_closing.return_value": False,
+            "get_write_buffer_size.return_value": 0,
+            "get_extra_info.return_value": ("127.0.0.1", 1),
+        }
+        self.transport = Mock(spec=asyncio.Transport, **told)
+        door = Door(Quotas(), 100, Turns(), asyncio.get_running_loop().time, lambda among: among[0])
         server = ServerHandshake(SERVER, Secrets.draw(bytes(64)))
         self.connection: Connection = ServerConnection(
-            server, lambda _peer: None, Handlers(self.answer), LIMITS, Mock()
+            server, lambda _peer: None, Handlers(self.answer), LIMITS, door
         )
         self.connection.connection_made(self.transport)
 

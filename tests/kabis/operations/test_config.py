@@ -29,7 +29,7 @@ def test_config_prints_the_effective_settings(tmp_path: Path) -> None:
     printed = tomllib.loads(console.do("config").output)
     assert printed | {"parties": {}} == json.loads(console.do("config", "--json").output)
     assert printed["log"] == {"level": "debug", "bytes_max": 10_000, "files_max": 2}
-    assert printed["limits"]["connections_max"] == 1024
+    assert printed["quotas"]["connections_max"] == 4096
 
 
 def test_a_mistake_stops_up_before_anything_starts(tmp_path: Path) -> None:

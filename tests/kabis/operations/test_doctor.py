@@ -135,7 +135,7 @@ def test_a_full_disk_and_few_files(console: Console, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(folder_check, "DISK_FREE_MIN_BYTES", 1 << 60)
     monkeypatch.setattr(folder_check, "DISK_FREE_WARNED_BYTES", 1 << 60)
-    monkeypatch.setattr(folder_check, "FILES_BESIDE_CONNECTIONS", 1 << 40)
+    (console.data / "kabis.toml").write_text("[quotas]\nfiles_reserved = 1_000_000_000\n", encoding="utf-8")
     told = [finding.what for finding in check_folder(console.cluster)]
     assert ["MiB are free" in told[0], "a process may open" in told[1], len(told)] == [True, True, 2]
 

@@ -32,7 +32,7 @@ def read(path: Path) -> ConfigParser:
 
 
 def test_a_service_for_each_party_and_a_target(console: Console, tmp_path: Path) -> None:
-    (console.data / "kabis.toml").write_text("[limits]\nconnections_max = 500\n", encoding="utf-8")
+    (console.data / "kabis.toml").write_text("[quotas]\nconnections_max = 500\n", encoding="utf-8")
     chain, out = console.cluster.genesis.chain_id, tmp_path / "units"
     shown = console.do("units", out, "--user", "streams").output.splitlines()
     assert [Path(line).name for line in shown] == [
@@ -44,7 +44,7 @@ def test_a_service_for_each_party_and_a_target(console: Console, tmp_path: Path)
     assert target["Unit"]["Wants"].split() == [f"{chain}-validator-1.service", f"{chain}-storage-1.service"]
     service = read(out / f"{chain}-validator-1.service")
     run = service["Service"]
-    assert (run["User"], run["Restart"], run["LimitNOFILE"]) == ("streams", "on-failure", "564")
+    assert (run["User"], run["Restart"], run["LimitNOFILE"]) == ("streams", "on-failure", "756")
     assert (run["RestartPreventExitStatus"], run["NoNewPrivileges"]) == ("2", "yes")
     assert run["ProtectSystem"] == "strict"
     folder = (console.data / "validator-1").resolve()

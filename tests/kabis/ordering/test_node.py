@@ -34,7 +34,7 @@ from veristream.kabis.ordering.validator import Settings
 from veristream.kabis.protocol.codec import domain_tag
 from veristream.kabis.protocol.genesis import find_problem
 from veristream.kabis.protocol.outcomes import Already, Done, Outcome, Reason, Refused
-from veristream.kabis.wire.connection import RequestError
+from veristream.kabis.wire.connection import Later, RequestError
 from veristream.kabis.wire.endpoints import WireError
 from veristream.kabis.wire.handshake import Peer, Role
 
@@ -84,6 +84,15 @@ def run_alone(folder: Path, test: Callable[[Node, GuardedRecords], object]) -> N
     run(bounded)
 
 
+async def ask(service: Service, request: bytes) -> bytes:
+    """The answer, made as a connection makes it."""
+    answer = await service.answer(ALICE, request)
+    assert isinstance(answer, Later)
+    made = answer.make()
+    assert isinstance(made, bytes)
+    return made
+
+
 def test_a_block_is_told_when_the_vote_that_decided_it_is_durable(tmp_path: Path) -> None:
     async def test(node: Node, records: GuardedRecords) -> None:
         service = Service(node)
@@ -91,10 +100,10 @@ def test_a_block_is_told_when_the_vote_that_decided_it_is_durable(tmp_path: Path
         assert node.submit(make_topic()) == Done()
         assert node.ledger.height == 1 and records.durable < records.end
         await asyncio.sleep(0.05)
-        assert Blocks.decode(await service.answer(ALICE, read)) == Blocks(0, ())
+        assert Blocks.decode(await ask(service, read)) == Blocks(0, ())
         records.permitted.set()
         await node.wait_for_block()
-        told = Blocks.decode(await service.answer(ALICE, read))
+        told = Blocks.decode(await ask(service, read))
         assert (told.height, told.blocks) == (1, (node.blocks.encoded(1),))
         assert records.durable == records.end
 

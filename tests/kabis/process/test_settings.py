@@ -8,7 +8,6 @@ import pytest
 
 from veristream.errors import ModelError
 from veristream.kabis.process.settings import (
-    LimitSettings,
     PartySettings,
     Settings,
     load_settings,
@@ -25,8 +24,10 @@ bytes_max = 20000
 files_max = 2
 
 [limits]
-connections_max = 64
 idle_s = 20
+
+[quotas]
+connections_max = 64
 
 [retention]
 bytes_max = 1000000
@@ -51,7 +52,7 @@ def parse(text: str) -> Settings:
 
 def test_without_a_file_defaults_hold(tmp_path: Path) -> None:
     assert load_settings(tmp_path / "kabis.toml") == load_settings(None) == Settings()
-    assert LimitSettings().to_limits() == Limits()
+    assert Settings().to_limits() == Limits()
 
 
 def test_a_whole_file(tmp_path: Path) -> None:
@@ -59,8 +60,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
     path.write_text(WHOLE, encoding="utf-8")
     settings = load_settings(path)
     assert (settings.log.level, settings.log.bytes_max, settings.log.files_max) == ("debug", 20_000, 2)
-    assert settings.limits.to_limits().connections_max == 64
-    assert settings.limits.to_limits().idle_s == 20
+    assert settings.to_limits().quotas.connections_max == 64
+    assert settings.to_limits().idle_s == 20
     assert settings.supervisor.last_s == 5.5
     assert settings.party("validator-1") == PartySettings(listen="127.0.0.1:4000")
     assert settings.party("storage-2") == PartySettings()
@@ -89,7 +90,10 @@ def test_what_is_printed_is_read_back() -> None:
         ("[metrics]\nport = 1.5", "`port` is a whole number, not 1.5", 2, ""),
         ("[metrics]\nport = -1", "`port` is at least 0, not -1", 2, ""),
         ("[metrics]\nport = 70000", "`port` is at most 65535, not 70000", 2, ""),
-        ("[limits]\n# few\nconnections_max = 1", "`connections_max` is at least 8, not 1", 3, ""),
+        ("[quotas]\n# few\nconnections_max = 1", "`connections_max` is at least 8, not 1", 3, ""),
+        ("[quotas]\nfiles_reserved = 0", "`files_reserved` is at least 1, not 0", 2, ""),
+        ("[quotas]\nbytes_per_s = nan", "`bytes_per_s` is greater than 0, not nan", 2, ""),
+        ("[quotas]\nbytes_per_s = inf", "`bytes_per_s` is greater than 0, not inf", 2, ""),
         ("[limits]\nidle_s = 0", "`idle_s` is greater than 0, not 0", 2, ""),
         ("[limits]\nidle_s = nan", "`idle_s` is greater than 0, not nan", 2, ""),
         ("[log]\nlevel = 'loud'", "unknown level `loud`", 2, "use one of debug, info, warning, error"),

@@ -184,7 +184,7 @@ def test_a_revoked_key_pushes_nothing_until_there_is_a_new_one(run: Console) -> 
     assert (refused.code, refused.output, refused.told.splitlines()[0]) == (
         2,
         "",
-        "error: the key of berta, epoch 0, is revoked",
+        "error: the validators refuse this client: the key of berta, epoch 0, is revoked",
     )
     ask_storage(run, identity_of(run, "berta", 0), lambda client: client.status(), is_ended)
     again = run("key", "revoke", "berta")

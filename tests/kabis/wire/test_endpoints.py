@@ -498,26 +498,6 @@ def test_what_came_while_we_did_not_listen_is_heard_now(run: Run) -> None:
     run(test)
 
 
-def test_when_there_are_too_many_those_who_proved_nothing_go_first(run: Run) -> None:
-    async def test() -> None:
-        async with serving(limits=Limits(connections_max=3)) as server:
-            good = await call(server)
-            first, second = await open_raw(server), await open_raw(server)
-            await until(lambda: len(server.connections) == 3)
-            other = await call(server)
-            await expect_end(first[0])
-            assert await good.request(b"1") == b"1" and await other.request(b"2") == b"2"
-            third = await call(server)
-            await expect_end(second[0])
-            with pytest.raises(WireError):
-                await call(server)
-            assert await third.request(b"3") == b"3"
-            for _reader, writer in (first, second):
-                writer.close()
-
-    run(test)
-
-
 def test_whoever_waits_learns_that_the_connection_ended(run: Run) -> None:
     async def wait(_peer: Peer, _body: bytes) -> bytes:
         await asyncio.sleep(60)

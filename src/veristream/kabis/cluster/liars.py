@@ -23,7 +23,7 @@ from veristream.kabis.storage.core import Batches
 from veristream.kabis.storage.messages import Operation, reply, split_request
 from veristream.kabis.storage.messages import Outcome as Answered
 from veristream.kabis.storage.party import StorageParty
-from veristream.kabis.wire.connection import Attached, RequestError
+from veristream.kabis.wire.connection import Attached, Later, RequestError
 from veristream.kabis.wire.handshake import Peer
 
 NOBODYS_BLOCK = b"\xee" * 32
@@ -35,6 +35,7 @@ class AlteringParty(StorageParty):
     async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
         operation, _ = split_request(body)
         true = await super().answer(peer, body)
+        true = true.make() if isinstance(true, Later) else true
         if isinstance(true, Attached):
             return Attached(true.body, _alter(bytes(true.contents)))
         if true[:1] != bytes((Answered.FOUND,)):
@@ -62,7 +63,7 @@ def _alter_entry(entry: PlainEntry) -> PlainEntry:
 class WithholdingParty(StorageParty):
     """Stores everything but returns nothing."""
 
-    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached | Later:
         """Denies having what a reader asks for."""
         operation, _ = split_request(body)
         match operation:

@@ -41,7 +41,7 @@ from veristream.kabis.storage.chain import ChainView, follow_chain
 from veristream.kabis.storage.core import StorageCore
 from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.storage.party import Directory, PartyLog, StorageParty
-from veristream.kabis.wire.connection import Attached, Handlers
+from veristream.kabis.wire.connection import Attached, Handlers, Later
 from veristream.kabis.wire.endpoints import Address, serve
 from veristream.kabis.wire.handshake import Identity, Peer, Role
 from veristream.kabis.wire.process import run_process
@@ -129,7 +129,7 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
         partial(_answer, directory, party.answer),
         answer_attached=partial(_answer, directory, party.answer_attached),
     )
-    limits = options.process.limits.to_limits()
+    limits = options.process.to_limits()
     server = await serve(
         options.listen, identity, directory.authorize, handlers, limits, encrypt=options.encrypt
     )
@@ -162,10 +162,10 @@ async def _serve(options: Options, party: StorageParty, view: ChainView, stop: a
 
 async def _answer(
     directory: Directory,
-    answer: Callable[[Peer, Request], Awaitable[bytes | Attached]],
+    answer: Callable[[Peer, Request], Awaitable[bytes | Attached | Later]],
     peer: Peer,
     request: Request,
-) -> bytes | Attached:
+) -> bytes | Attached | Later:
     """Answers a request, unless the peer's key has become invalid since it connected."""
     directory.require_valid(peer)
     return await answer(peer, request)

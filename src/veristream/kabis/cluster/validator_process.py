@@ -38,7 +38,7 @@ from veristream.kabis.process.settings import Settings as ProcessSettings
 from veristream.kabis.process.settings import load_settings
 from veristream.kabis.protocol.genesis import Genesis, load_genesis
 from veristream.kabis.protocol.keys import SecretKey, load_key
-from veristream.kabis.wire.endpoints import Address, serve
+from veristream.kabis.wire.endpoints import Address, Server, serve
 from veristream.kabis.wire.handshake import Identity, Role
 from veristream.kabis.wire.process import run_process
 
@@ -46,6 +46,9 @@ _LOGGER = logging.getLogger(__name__)
 
 BLOCK_SEGMENT_BYTES = 64 << 20
 RECORD_SEGMENT_BYTES = 8 << 20
+
+LEAVE_S = 1.0
+"""How long the owner of a key that ended may still read, and so learn why."""
 
 MakeNode = Callable[[Genesis, int, SecretKey, tuple[BlockStore, RecordStore], Settings], Node]
 
@@ -127,10 +130,11 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
     service = Service(node, anonymous=options.anonymous)
     identity = Identity(options.genesis.chain_id, Role.VALIDATOR, options.name, options.key)
     server = await serve(
-        options.listen, identity, service.authorize, service.handlers, options.process.limits.to_limits()
+        options.listen, identity, service.authorize, service.handlers, options.process.to_limits()
     )
     stopping = asyncio.create_task(stop.wait())
-    ends: list[asyncio.Future[Any]] = [stopping, node.failed]
+    leaving = asyncio.create_task(_dismiss(node, server))
+    ends: list[asyncio.Future[Any]] = [stopping, leaving, node.failed]
     try:
         node.start()
         state = {"validator": options.name, "address": str(server.address), "pid": os.getpid()}
@@ -141,12 +145,22 @@ async def _serve(options: Options, node: Node, stop: asyncio.Event) -> None:
         read = partial(read_validator, options.genesis, service, server, options.folder)
         async with monitored(options.metrics_port, options.name, read):
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if node.failed.done():
-            node.failed.result()
+        for end in (node.failed, leaving):
+            if end.done():
+                end.result()
     finally:
         stopping.cancel()
+        leaving.cancel()
         await server.close()
         await node.close()
+
+
+async def _dismiss(node: Node, server: Server) -> None:
+    """Closes the connections of keys that a block has ended, a moment later: their owners may read it."""
+    while True:
+        await node.wait_for_block()
+        await asyncio.sleep(LEAVE_S)
+        server.recheck()
 
 
 def read_options(arguments: Sequence[str]) -> Options:

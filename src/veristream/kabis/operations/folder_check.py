@@ -27,8 +27,6 @@ from veristream.kabis.storage.late_clients import load_clients
 from veristream.kabis.wire.endpoints import Address
 
 DISK_FREE_WARNED_BYTES = 1 << 30
-FILES_BESIDE_CONNECTIONS = 64
-"""Files that a party needs for its logs, its output and connections that it opens."""
 
 
 def check_folder(cluster: Cluster) -> list[Finding]:
@@ -135,16 +133,16 @@ def _check_disk(path: Path) -> Iterator[Finding]:
 
 def _check_limit(cluster: Cluster) -> Iterator[Finding]:
     try:
-        connections = cluster.settings.limits.connections_max
+        quotas = cluster.settings.quotas
     except (ModelError, EnvironmentFailure):
         return  # told elsewhere
-    limit, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + FILES_BESIDE_CONNECTIONS
-    if limit != resource.RLIM_INFINITY and limit < needed:
+    highest = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # parties raise their limit as far as that
+    needed = quotas.connections_max + quotas.files_reserved
+    if highest != resource.RLIM_INFINITY and highest < needed:
         yield warn(
-            f"a process may open {limit} files, and {connections} connections need {needed}",
+            f"a process may open {highest} files, and {quotas.connections_max} connections need {needed}",
             "limit of open files",
-            f"ulimit -n {needed} (at most {highest}), or lower `connections_max` in kabis.toml",
+            f"ulimit -Hn {needed}, or lower `connections_max` under [quotas] in kabis.toml",
         )
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from veristream.errors import ModelError
 from veristream.kabis.cluster.cluster import Cluster, StartOptions
 from veristream.kabis.cluster.restarts import REFUSED
-from veristream.kabis.operations.folder_check import FILES_BESIDE_CONNECTIONS
 
 STOP_S = 30
 _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
@@ -60,7 +59,7 @@ def make_units(cluster: Cluster, user: str) -> list[Unit]:
 
 
 def _make_service(cluster: Cluster, name: str, user: str, chain: str) -> Unit:
-    supervisor, limits = cluster.settings.supervisor, cluster.settings.limits
+    supervisor, quotas = cluster.settings.supervisor, cluster.settings.quotas
     folder = cluster.folder_of(name).resolve()
     command = " ".join(map(quote, [*cluster.command(name, StartOptions(attended=False)), "--note"]))
     within_s = 10 * supervisor.last_s * supervisor.failures_max
@@ -71,7 +70,7 @@ def _make_service(cluster: Cluster, name: str, user: str, chain: str) -> Unit:
         f"[Service]\nType=exec\nUser={user}\nExecStart={command}\n"
         f"Restart=on-failure\nRestartSec={max(1.0, supervisor.first_s):g}\n"
         f"RestartPreventExitStatus={REFUSED}\nTimeoutStopSec={STOP_S}\nKillMode=mixed\n"
-        f"LimitNOFILE={limits.connections_max + FILES_BESIDE_CONNECTIONS}\n"
+        f"LimitNOFILE={quotas.connections_max + quotas.files_reserved}\n"
         f"{_HARDENING}ReadWritePaths={quote(str(folder))}\n\n"
         f"[Install]\nWantedBy={chain}.target\n"
     )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import assert_never
 
 from veristream.kabis.ordering import requests
 from veristream.kabis.ordering.node import Node
 from veristream.kabis.protocol.blocks import TRANSACTION_BYTES_MAX
-from veristream.kabis.wire.connection import Handlers, RequestError
+from veristream.kabis.wire.connection import Handlers, Later, RequestError
 from veristream.kabis.wire.handshake import Peer, Role
 
 READ_BYTES_MAX = 4 << 20
@@ -44,7 +45,7 @@ class Service:
         return None if known else _not_registered(peer)
 
     def _explain_refusal(self, peer: Peer) -> str | None:
-        """Returns why a client's key is refused; None if it is the latest one on the ledger."""
+        """Returns why a client's key is refused; None if it is the latest one on the ledger, and valid."""
         ledger = self._node.ledger
         account = ledger.account(peer.name)
         if account is None:
@@ -55,9 +56,12 @@ class Service:
             return _not_registered(peer)
         if known[-1] < account.key_epoch:
             return f"the key of {peer.name}, epoch {known[-1]}, is replaced by a newer one"
+        latest = keys[known[-1]]
+        if latest is not None and latest.ending is not None:
+            return f"the key of {peer.name}, epoch {known[-1]}, is {latest.ending.name.lower()}"
         return None
 
-    async def answer(self, peer: Peer, body: bytes) -> bytes:
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Later:
         """Answers one request; raises RequestError if it cannot."""
         operation, rest = requests.split_request(body)
         match operation:
@@ -81,7 +85,7 @@ class Service:
             )
         return requests.encode_outcome(await self._node.admit(transaction, peer.name))
 
-    async def _read(self, request: requests.Read) -> bytes:
+    async def _read(self, request: requests.Read) -> Later:
         """Reads blocks; waits for the first one up to the time that the client allows."""
         node = self._node
         try:
@@ -90,6 +94,10 @@ class Service:
                     await node.wait_for_block()
         except TimeoutError:
             pass
+        return Later(partial(self._make_blocks, request))
+
+    def _make_blocks(self, request: requests.Read) -> bytes:
+        node = self._node
         last = min(request.last, node.published, request.first + requests.BLOCKS_PER_ANSWER_MAX - 1)
         found = node.blocks.slice(request.first, last, min(request.bytes_max, READ_BYTES_MAX))
         return requests.Blocks(node.published, tuple(found)).encode()

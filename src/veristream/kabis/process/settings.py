@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 from veristream.errors import EnvironmentFailure, ModelError, unknown
 from veristream.kabis.wire.connection import Limits
 from veristream.kabis.wire.endpoints import Address
+from veristream.kabis.wire.quotas import Quotas
 from veristream.source import NOWHERE, Source, Span
 
 FILE = "kabis.toml"
@@ -34,18 +35,17 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class LimitSettings:
-    """What one party grants its peers."""
+    """What one party grants each connection."""
 
-    connections_max: int = Limits().connections_max
     requests_max: int = Limits().requests_max
     request_bytes_max: int = Limits().request_bytes_max
     handshake_s: float = Limits().handshake_s
     stall_s: float = Limits().stall_s
     idle_s: float = Limits().idle_s
 
-    def to_limits(self) -> Limits:
-        """Returns them as limits of connections."""
-        return Limits(**{each.name: getattr(self, each.name) for each in fields(self)})
+    def to_limits(self, quotas: Quotas) -> Limits:
+        """Returns them as limits of connections, with the quotas of all peers together."""
+        return Limits(**{each.name: getattr(self, each.name) for each in fields(self)}, quotas=quotas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,16 @@ class Settings:
 
     log: LogSettings = field(default_factory=LogSettings)
     limits: LimitSettings = field(default_factory=LimitSettings)
+    quotas: Quotas = field(default_factory=Quotas)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
     waiting: WaitingSettings = field(default_factory=WaitingSettings)
     metrics: MetricsSettings = field(default_factory=MetricsSettings)
     supervisor: SupervisorSettings = field(default_factory=SupervisorSettings)
     parties: Mapping[str, PartySettings] = field(default_factory=dict)
+
+    def to_limits(self) -> Limits:
+        """Returns what a party grants its peers."""
+        return self.limits.to_limits(self.quotas)
 
     def party(self, name: str) -> PartySettings:
         """Returns what only this party needs."""
@@ -116,7 +121,8 @@ class Settings:
 _LOWEST: Mapping[str, int] = {
     "log.bytes_max": 10_000,
     "log.files_max": 2,
-    "limits.connections_max": 8,
+    **{f"quotas.{each.name}": 1 for each in fields(Quotas)},
+    "quotas.connections_max": 8,
     "limits.requests_max": 1,
     "limits.request_bytes_max": 1 << 20,
     "retention.segment_bytes": 1 << 16,
@@ -126,6 +132,7 @@ _LOWEST: Mapping[str, int] = {
     "supervisor.failures_max": 1,
 }
 _POSITIVE = ("handshake_s", "stall_s", "idle_s", "every_s", "first_s", "last_s", "stable_s")
+_RATES = ("handshakes_per_s", "bytes_per_s", "requests_per_s")
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -196,7 +203,7 @@ def _check_value(path: str, value: object, span: Span) -> None:
             raise ModelError(f"`{key}` is at least {lowest}, not {value}", span)
         case int() if key in ("port", "metrics_port") and value > _PORT_MAX:
             raise ModelError(f"`{key}` is at most {_PORT_MAX}, not {value}", span)
-        case int() | float() if key in _POSITIVE and not 0 < value < float("inf"):
+        case int() | float() if key in _POSITIVE + _RATES and not 0 < value < float("inf"):
             raise ModelError(f"`{key}` is greater than 0, not {value}", span)
 
 

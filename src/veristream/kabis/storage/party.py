@@ -37,7 +37,7 @@ from veristream.kabis.storage.messages import (
     reply,
     split_request,
 )
-from veristream.kabis.wire.connection import Attached, Handlers, RequestError
+from veristream.kabis.wire.connection import Attached, Handlers, Later, RequestError
 from veristream.kabis.wire.handshake import Peer, Role
 
 _LOGGER = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class StorageParty:
         self.committer = Committer(log.sync, log.durable, interval_s)
         self.handlers = Handlers(self.answer, answer_attached=self.answer_attached)
 
-    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached:
+    async def answer(self, peer: Peer, body: bytes) -> bytes | Attached | Later:
         """Returns the answer to one request. Raises RequestError if there is none."""
         operation, rest = _permitted(peer, body)
         with self._refusals():
@@ -184,7 +184,7 @@ class StorageParty:
             self._full = False
             _LOGGER.info("there is room again")
 
-    async def _do(self, operation: Operation, body: bytes) -> bytes | Attached:
+    async def _do(self, operation: Operation, body: bytes) -> bytes | Attached | Later:
         match operation:
             case Operation.STORE:
                 raise RequestError("the batch to store must be attached")
@@ -223,18 +223,20 @@ class StorageParty:
         await self.committer.wait_for(appended.position)
         return found(appended.first_offset.to_bytes(8, "big"))
 
-    async def _fetch_plain(self, request: FetchPlain) -> bytes:
+    async def _fetch_plain(self, request: FetchPlain) -> bytes | Later:
         """Waits for the first record, if there is none, as long as the client asks."""
         bytes_max = min(request.bytes_max, FETCH_BYTES_MAX)
         part: PlainSlice | Below = self.core.fetch_plain(request.place, request.offset, bytes_max)
+        if isinstance(part, Below) or part.entries or not request.wait_ms:
+            return reply(part)
         try:
             async with asyncio.timeout(min(request.wait_ms, WAIT_MS_MAX) / 1000):
-                while isinstance(part, PlainSlice) and not part.entries and request.wait_ms:
+                while isinstance(part, PlainSlice) and not part.entries:
                     await self.committer.wait_for_more()
-                    part = self.core.fetch_plain(request.place, request.offset, bytes_max)
+                    part = self.core.fetch_plain(request.place, request.offset, 1)
         except TimeoutError:
             pass
-        return reply(part)
+        return Later(lambda: reply(self.core.fetch_plain(request.place, request.offset, bytes_max)))
 
     def _look_up(self, operation: Operation, body: bytes) -> bytes | Attached:
         """Returns the answer to a request that needs no waiting."""

@@ -15,94 +15,56 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from struct import Struct
-from typing import Protocol, cast
+from typing import cast
 
 from veristream.kabis.protocol.codec import DecodeError, Octets
+from veristream.kabis.wire.handlers import (
+    Answer,
+    AnswerAttached,
+    Attached,
+    Authorize,
+    ConnectionLostError,
+    Handlers,
+    Later,
+    Limits,
+    PeerRefusedError,
+    RequestError,
+)
 from veristream.kabis.wire.handshake import (
     HANDSHAKE_BYTES_MAX,
     LENGTH_BYTES,
     MAC_BYTES,
-    ClientHandshake,
     Peer,
-    ServerHandshake,
     Session,
     Splitter,
     WireError,
-    prefix,
 )
+from veristream.kabis.wire.turns import Share, Turns
 
 _LOGGER = logging.getLogger(__name__)
 
 _HEAD = Struct(">BQ")  # kind, id
-_REQUEST, _ANSWER, _FAILURE, _MESSAGE, _PING, _PONG, _WELCOME, _REFUSED = range(1, 9)
+_REQUEST, _ANSWER, _FAILURE, _MESSAGE, _PING, _PONG, WELCOME, REFUSED = range(1, 9)
 _ATTACHED_REQUEST, _ATTACHED_ANSWER = 9, 10
-_REASON_BYTES_MAX = 1000
+REASON_BYTES_MAX = 1000
 
 
-class ConnectionLostError(WireError):
-    """The connection ended; it is unknown whether the other side received the request."""
-
-
-class PeerRefusedError(WireError):
-    """The other side knows our identity and refuses the connection."""
-
-
-class RequestError(Exception):
-    """The other side answered that it will not or cannot do what was asked, and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Attached:
-    """A body, and attached contents that only a hash in the body, or a signature, authenticates."""
-
-    body: bytes
-    contents: Octets
-
-
-Answer = Callable[[Peer, bytes], Awaitable[bytes | Attached]]
-AnswerAttached = Callable[[Peer, Attached], Awaitable[bytes | Attached]]
-Receive = Callable[[Peer, bytes], None]
-Authorize = Callable[[Peer], str | None]
-"""Returns why a peer that has proved its key is refused, or None if it is admitted."""
-
-
-async def _answer_nothing(_peer: Peer, _body: bytes) -> bytes:
-    raise RequestError("nothing is answered here")
-
-
-async def _take_nothing(_peer: Peer, _request: Attached) -> bytes:
-    raise RequestError("nothing may be attached to this")
-
-
-def _receive_nothing(_peer: Peer, _body: bytes) -> None:
-    """Drops messages that nobody waits for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Handlers:
-    """Handles requests and messages; `answer` may raise RequestError or DecodeError."""
-
-    answer: Answer = _answer_nothing
-    receive: Receive = _receive_nothing
-    answer_attached: AnswerAttached = _take_nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits for a peer: sizes, counts and times."""
-
-    frame_bytes_max: int = 16 << 20
-    requests_max: int = 256
-    request_bytes_max: int = 32 << 20
-    write_bytes_max: int = 1 << 20
-    connections_max: int = 1024
-    handshake_s: float = 5.0
-    stall_s: float = 30.0
-    idle_s: float = 60.0
+__all__ = [
+    "Answer",
+    "AnswerAttached",
+    "Attached",
+    "Authorize",
+    "Connection",
+    "ConnectionLostError",
+    "Handlers",
+    "Later",
+    "Limits",
+    "PeerRefusedError",
+    "RequestError",
+]
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -118,10 +80,13 @@ class Connection(asyncio.BufferedProtocol):
         self._next_id = 0
         self._waiting: dict[int, asyncio.Future[bytes | Attached]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._task_bytes = 0
+        self._task_count = self._task_bytes = 0
         self._writable = asyncio.Event()
         self._writable.set()
         self._blocked = False
+        self._share: Share | None = None
+        self._turns: Turns | None = None
+        self._answering = asyncio.Lock()
         self._made = self._heard = self._frame_begun = self._paused = self._due = self._loop.time()
         self.opened: asyncio.Future[Peer] = self._loop.create_future()
         self.lost: asyncio.Future[None] = self._loop.create_future()
@@ -165,6 +130,8 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """The peer has read."""
         self._writable.set()
+        if self._share is not None:
+            self._share.drain()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fails all pending requests."""
@@ -275,23 +242,33 @@ class Connection(asyncio.BufferedProtocol):
             raise WireError("a frame without a head")
         kind, number = _HEAD.unpack_from(payload)
         body = bytes(payload[_HEAD.size :])
-        if not self.opened.done() and kind not in (_WELCOME, _REFUSED):
+        if not self.opened.done() and kind not in (WELCOME, REFUSED):
             raise WireError("a frame before the welcome")
         match kind:
             case 1:
                 self._start(number, body)
             case 2 | 3:
+                self._charge()
                 self._resolve(kind, number, body)
             case 4:
                 self._handlers.receive(self._session.peer, body)
             case 5:
-                self._send(_PONG, number, b"")
+                self._charge()
+                if self._writable.is_set():  # else it does not read, and pongs would only pile up
+                    self._send(_PONG, number, b"")
             case 6:
-                pass
+                self._charge()
             case 9 | 10:
                 self._on_frame = partial(self._on_attachment, kind, number, body)
             case _:
                 self._on_welcome(kind, body)
+
+    def _charge(self) -> None:
+        """Counts a frame that is no request; raises WireError if there are too many of them."""
+        if self._share is not None:
+            self._share.requests_rate.take(1)
+            if self._share.requests_rate.wait_s(self._loop.time()) > 0:
+                raise WireError(f"{self._share.who} sends too many frames that are no requests")
 
     def _on_attachment(self, kind: int, number: int, body: bytes, frame: Octets) -> None:
         assert self._session is not None
@@ -317,43 +294,87 @@ class Connection(asyncio.BufferedProtocol):
     # Requests of the other side.
 
     def _start(self, number: int, body: bytes | Attached) -> None:
-        task = self._loop.create_task(self._work(number, body))
+        """Starts a request, or has it wait for its turn; reads no further if too many are in work."""
         size = len(body) if isinstance(body, bytes) else len(body.body) + len(body.contents)
-        self._tasks.add(task)
+        self._task_count += 1
         self._task_bytes += size
-        task.add_done_callback(lambda done: self._done(done, size))
-        limits = self._limits
-        if len(self._tasks) >= limits.requests_max or self._task_bytes >= limits.request_bytes_max:
+        if self._share is None or self._turns is None:
+            self.start_now(number, body, size)
+        else:
+            self._share.begin(size)
+            self._turns.add(self._share, (self, number, body, size))
+        if self._is_busy():
             self._blocked = True
             self._transport.pause_reading()
 
+    def _is_busy(self) -> bool:
+        limits, share = self._limits, self._share
+        return (
+            self._task_count >= limits.requests_max
+            or self._task_bytes >= limits.request_bytes_max
+            or (share is not None and share.is_full)
+        )
+
+    def start_now(self, number: int, body: object, size: int) -> None:
+        """Starts a request, whose turn it is."""
+        assert isinstance(body, bytes | Attached)
+        task = self._loop.create_task(self._work(number, body))
+        self._tasks.add(task)
+        task.add_done_callback(lambda done: self._done(done, size))
+
     async def _work(self, number: int, body: bytes | Attached) -> None:
-        await self._writable.wait()
+        await self._wait_for_room()
         kinds = (_ANSWER, _ATTACHED_ANSWER)
-        answer: bytes | Attached
+        answer: bytes | Attached | Later
         try:
             if isinstance(body, Attached):
                 answer = await self._handlers.answer_attached(self.peer, body)
             else:
                 answer = await self._handlers.answer(self.peer, body)
+            if isinstance(answer, Later):
+                await self._wait_for_room()
+                answer = answer.make()
         except (RequestError, DecodeError) as error:
-            kinds, answer = (_FAILURE, _FAILURE), str(error).encode()[:_REASON_BYTES_MAX]
+            kinds, answer = (_FAILURE, _FAILURE), str(error).encode()[:REASON_BYTES_MAX]
         if not self.closed:
             self._send_either(kinds, number, answer)
 
+    async def _wait_for_room(self) -> None:
+        """Waits until the peer has read enough of the earlier answers; one after the other goes on.
+
+        Whoever comes through must make its answer before it waits again, so that the next one sees it.
+        """
+        async with self._answering:
+            while not self.closed:
+                if not self._writable.is_set():
+                    await self._writable.wait()
+                elif self.unsent_bytes > self._limits.write_bytes_max:
+                    await asyncio.sleep(0)  # the transport has not paused us yet
+                elif self._share is not None and not self._share.has_room:
+                    self._share.note(self._share.who, "unread answers")
+                    await self._share.drained.wait()
+                else:
+                    return
+
+    @property
+    def unsent_bytes(self) -> int:
+        """The bytes of answers and messages that the peer has not read."""
+        return self._transport.get_write_buffer_size()
+
     def _done(self, task: asyncio.Task[None], size: int) -> None:
         self._tasks.discard(task)
+        self._task_count -= 1
         self._task_bytes -= size
+        if self._share is not None:
+            self._share.end(size)
         if not task.cancelled() and task.exception() is not None:
             _LOGGER.error("a request could not be answered", exc_info=task.exception())
             self._transport.abort()
-        limits = self._limits
-        if (
-            self._blocked
-            and len(self._tasks) < limits.requests_max
-            and self._task_bytes < limits.request_bytes_max
-            and not self.closed
-        ):
+        self.unblock()
+
+    def unblock(self) -> None:
+        """Reads on, unless too much is in work."""
+        if self._blocked and not self._is_busy() and not self.closed:
             self._blocked = False
             self._transport.resume_reading()
             self._pump()
@@ -401,90 +422,3 @@ class Connection(asyncio.BufferedProtocol):
             self.opened.set_exception(error)
             self.opened.exception()
         self._transport.abort()
-
-
-class Owner(Protocol):
-    """Counts a server's connections."""
-
-    def add(self, connection: Connection) -> None:
-        """A connection was made."""
-
-    def remove(self, connection: Connection) -> None:
-        """A connection ended."""
-
-
-class ServerConnection(Connection):
-    """The server's side: it proves its key first, then decides whether to admit the client."""
-
-    def __init__(
-        self,
-        handshake: ServerHandshake,
-        authorize: Authorize,
-        handlers: Handlers,
-        limits: Limits,
-        owner: Owner,
-    ) -> None:
-        super().__init__(handlers, limits)
-        self._handshake = handshake
-        self._authorize = authorize
-        self._owner = owner
-        self._on_frame = self._on_hello
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Tells the server that it has one connection more."""
-        super().connection_made(transport)
-        self._owner.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Tells the server that it has one connection less."""
-        super().connection_lost(exc)
-        self._owner.remove(self)
-
-    def _on_hello(self, frame: Octets) -> None:
-        self._transport.write(prefix(self._handshake.answer(bytes(frame))))
-        self._on_frame = self._on_proof
-
-    def _on_proof(self, frame: Octets) -> None:
-        session = self._handshake.finish(bytes(frame))
-        refusal = self._authorize(session.peer)
-        self._open(session)
-        if refusal is None:
-            self._send(_WELCOME, 0, b"")
-            self.opened.set_result(session.peer)
-            return
-        _LOGGER.info("%s %r is refused: %s", session.peer.role.name.lower(), session.peer.name, refusal)
-        self._send(_REFUSED, 0, refusal.encode()[:_REASON_BYTES_MAX])
-        self._on_frame = lambda _frame: None
-        self._transport.close()
-
-
-class ClientConnection(Connection):
-    """The client's side."""
-
-    def __init__(
-        self,
-        handshake: ClientHandshake,
-        handlers: Handlers,
-        limits: Limits,
-    ) -> None:
-        super().__init__(handlers, limits)
-        self._handshake = handshake
-        self._on_frame = self._on_answer
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Sends the hello."""
-        super().connection_made(transport)
-        self._transport.write(prefix(self._handshake.hello))
-
-    def _on_answer(self, frame: Octets) -> None:
-        proof, session = self._handshake.finish(bytes(frame))
-        self._transport.write(prefix(proof))
-        self._open(session)
-
-    def _on_welcome(self, kind: int, body: bytes) -> None:
-        if self.opened.done() or kind not in (_WELCOME, _REFUSED):
-            super()._on_welcome(kind, body)
-        elif kind == _WELCOME:
-            self.opened.set_result(self.peer)
-        else:
-            self._fail(PeerRefusedError(body.decode("utf-8", "replace")))

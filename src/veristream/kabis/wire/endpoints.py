@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from veristream.errors import EnvironmentFailure
-from veristream.kabis.wire.connection import (
+from veristream.kabis.wire.connection import Connection
+from veristream.kabis.wire.door import Door
+from veristream.kabis.wire.handlers import (
+    Answer,
     Attached,
     Authorize,
-    ClientConnection,
-    Connection,
     ConnectionLostError,
     Handlers,
+    Later,
     Limits,
     PeerRefusedError,
     RequestError,
-    ServerConnection,
 )
 from veristream.kabis.wire.handshake import (
     ClientHandshake,
@@ -31,6 +34,11 @@ from veristream.kabis.wire.handshake import (
     ServerHandshake,
     WireError,
 )
+from veristream.kabis.wire.listening import Listening, listen
+from veristream.kabis.wire.quotas import Quotas, file_limit
+from veristream.kabis.wire.refusals import ASK
+from veristream.kabis.wire.sides import ClientConnection, ServerConnection
+from veristream.kabis.wire.turns import Turns
 
 __all__ = [
     "Address",
@@ -42,9 +50,11 @@ __all__ = [
     "ConnectionLostError",
     "Handlers",
     "Identity",
+    "Later",
     "Limits",
     "Peer",
     "PeerRefusedError",
+    "Quotas",
     "RequestError",
     "Role",
     "Server",
@@ -79,38 +89,35 @@ class Address:
 
 
 class Server:
-    """A listening socket and its connections; made by `serve`."""
+    """A listening socket and the connections behind its door; made by `serve`."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._connections: dict[Connection, None] = {}  # in the order in which they were made
-        self._server: asyncio.Server
+    def __init__(self, door: Door, authorize: Authorize) -> None:
+        self.door = door
+        self._authorize = authorize
+        self._listening: list[Listening] = []
 
     @property
     def address(self) -> Address:
         """The address on which it listens, with the port that the system chose."""
-        host, port = self._server.sockets[0].getsockname()[:2]
-        return Address(host, port)
+        return Address(*self._listening[0].name)
 
     @property
-    def connections(self) -> tuple[Connection, ...]:
+    def connections(self) -> tuple[ServerConnection, ...]:
         """All connections that are open or opening."""
-        return tuple(self._connections)
+        return tuple(each for each in self.door.everybody if isinstance(each, ServerConnection))
 
-    def add(self, connection: Connection) -> None:
-        """Notes a connection; past the limit, closes the oldest one that has not proved its key."""
-        self._connections[connection] = None
-        if len(self._connections) > self._limits.connections_max:
-            unproved = (other for other in self._connections if not other.opened.done())
-            next(unproved, connection).abort()
-
-    def remove(self, connection: Connection) -> None:
-        """Forgets a connection that ended."""
-        self._connections.pop(connection, None)
+    def recheck(self, authorize: Authorize | None = None) -> None:
+        """Closes the open connections of peers that are not authorized any more."""
+        for connection in self.connections:
+            if connection.opened.done() and not connection.closed:
+                refusal = (authorize or self._authorize)(connection.peer)
+                if refusal is not None:
+                    connection.expel(refusal)
 
     async def close(self) -> None:
         """Stops listening and closes every connection after what was already written."""
-        self._server.close()
+        for listening in self._listening:
+            listening.close()
         open_now = self.connections
         for connection in open_now:
             connection.close()
@@ -118,7 +125,8 @@ class Server:
             _done, late = await asyncio.wait([connection.lost for connection in open_now], timeout=2.0)
             for connection in self.connections if late else ():
                 connection.abort()
-        await self._server.wait_closed()
+            if late:
+                await asyncio.wait(late)
 
 
 async def serve(
@@ -131,21 +139,32 @@ async def serve(
     encrypt: bool = False,
 ) -> Server:
     """Listens; every client proves its key, and `authorize` decides whether it is admitted."""
-    server = Server(limits)
+    quotas = limits.quotas
+    places = quotas.places(file_limit())
+    door = Door(quotas, places, Turns(), asyncio.get_running_loop().time, random.choice)
+    served = replace(handlers, answer=partial(_answer, door, handlers.answer))
+    server = Server(door, authorize)
 
     def accept() -> Connection:
         handshake = ServerHandshake(identity, Secrets.draw(os.urandom(_RANDOM_BYTES)), encrypt=encrypt)
-        return ServerConnection(handshake, authorize, handlers, limits, server)
+        return ServerConnection(handshake, authorize, served, limits, door)
 
     try:
-        listening = await asyncio.get_running_loop().create_server(accept, address.host, address.port)
+        listeners = await listen(address.host, address.port)
     except OSError as error:
         raise EnvironmentFailure(
             f"cannot listen at {address}: {error.strerror}",
             "choose another port, or 0 for any that is free",
         ) from error
-    server._server = listening
+    server._listening = [Listening(each, door.knock, accept) for each in listeners]
     return server
+
+
+async def _answer(door: Door, answer: Answer, peer: Peer, body: bytes) -> bytes | Attached | Later:
+    """Tells an admin who hit which limit; all other requests are the party's."""
+    if body == ASK and peer.role is Role.ADMIN:
+        return door.refusals.report().encode()
+    return await answer(peer, body)
 
 
 async def connect(

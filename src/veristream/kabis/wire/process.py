@@ -10,6 +10,7 @@ from typing import Any
 
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.wire.endpoints import run
+from veristream.kabis.wire.quotas import raise_file_limit
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # the GNU C library's names for them begin with M_
 _TRIM_BYTES, _MMAP_BYTES = 64 << 20, 32 << 20
@@ -21,6 +22,7 @@ def run_process(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
     keep_freed_memory()
+    raise_file_limit()
     try:
         run(work())
     except ModelError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -19,6 +19,7 @@ from veristream.kabis.client.following import StalledError
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.cluster import Cluster
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
+from veristream.kabis.cluster.refused import Offender, ask_refusals, list_offenders
 from veristream.kabis.cluster.restarts import read_history
 from veristream.kabis.cometbft.addresses import is_cometbft
 from veristream.kabis.log.disk.files import replace
@@ -27,6 +28,7 @@ from veristream.kabis.ordering.requests import Accused
 from veristream.kabis.protocol.genesis import Genesis, Party
 from veristream.kabis.storage.client import StorageClient
 from veristream.kabis.wire.handshake import Identity, Role
+from veristream.kabis.wire.refusals import Refusal
 
 ANSWER_S = 2.0
 LEDGER_S = 10.0
@@ -64,6 +66,7 @@ class ClusterStatus:
     """The status of all parties, evidence on the ledger, suspicions of consumers, and groups.
 
     `groups` is None if too few validators answer, or the chain cannot be read in time; `unread` says why.
+    `offenders` hit limits, as the parties tell.
     """
 
     chain_id: str
@@ -73,6 +76,7 @@ class ClusterStatus:
     suspicions: tuple[tuple[str, str, int], ...]
     groups: tuple[GroupLag, ...] | None = None
     unread: str = ""
+    offenders: tuple[Offender, ...] = ()
 
     @property
     def height(self) -> int:
@@ -107,6 +111,7 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
         ]
         stored = [_ask_storage(identity, party, folder, pids) for party in genesis.storage]
         parties = await asyncio.gather(*asked, *stored)
+        told = await asyncio.gather(*_ask_refusals(identity, genesis, pids))
         evidence = await _ask_evidence(ordering, len(genesis.validators), genesis.faults)
         answering = sum(party.height is not None for party in parties)
         groups = await _ask_groups(genesis, ordering) if answering > genesis.faults else _TOO_FEW
@@ -116,7 +121,19 @@ async def _ask_all(folder: ClusterFolder) -> ClusterStatus:
     behind = tuple(_with_restarts(_with_lag(party, top), folder) for party in parties)
     suspicions = tuple(read_suspicions(folder))
     named = (genesis.chain_id, genesis.faults, behind, evidence, suspicions)
-    return ClusterStatus(*named, None, groups) if isinstance(groups, str) else ClusterStatus(*named, groups)
+    offenders = list_offenders(zip(pids, told, strict=True))
+    if isinstance(groups, str):
+        return ClusterStatus(*named, None, groups, offenders)
+    return ClusterStatus(*named, groups, "", offenders)
+
+
+def _ask_refusals(
+    identity: Identity, genesis: Genesis, pids: dict[str, int]
+) -> list[Awaitable[tuple[Refusal, ...]]]:
+    """Asks the running parties who hit which limit, in the order of `pids`."""
+    parties = {party.name: (Role.VALIDATOR, party) for party in genesis.validators}
+    parties |= {party.name: (Role.STORAGE, party) for party in genesis.storage}
+    return [ask_refusals(identity, *parties[name], ANSWER_S) for name in pids]
 
 
 async def _ask_validator(

@@ -52,6 +52,10 @@ def render(status: ClusterStatus) -> str:
         f"suspicion: {consumer} got {count} wrong or missing answers from {party}"
         for consumer, party, count in status.suspicions
     ]
+    lines += [
+        f"limit: {each.who}: {each.limit}, {_count(each.count)}, at {', '.join(each.parties)}"
+        for each in status.offenders
+    ]
     if not status.evidence and not status.suspicions:
         lines.append("nobody was caught")
     return "\n".join(lines)
@@ -101,5 +105,6 @@ def _to_json(status: ClusterStatus) -> dict[str, object]:
             for consumer, party, count in status.suspicions
         ],
         "groups_unread": status.unread,
+        "offenders": [asdict(each) for each in status.offenders],
         "groups": None if status.groups is None else [asdict(each) for each in status.groups],
     }

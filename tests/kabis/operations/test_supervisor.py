@@ -66,6 +66,9 @@ def test_killed_parties_come_back_and_nothing_is_lost(run: Console) -> None:
         "validator-1": 2,
         "storage-1": 2,
     }
+    log = (run.data / "supervisor" / "party.log").read_text(encoding="utf-8")
+    told = [json.loads(line)["message"] for line in log.splitlines()]
+    assert [line for line in told if line == "storage-1 restarted"] == ["storage-1 restarted"] * 2
     shown = run.do("status").output
     assert "validator-1 was killed by SIGKILL, restarted 2 times\n" in shown
 

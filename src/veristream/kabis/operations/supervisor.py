@@ -26,6 +26,8 @@ from veristream.kabis.cluster.cluster import SUPERVISOR, Cluster, StartOptions
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.cluster.restarts import End, History, Policy, is_held, note_history
 from veristream.kabis.log.disk.files import replace
+from veristream.kabis.process.logs import log_to_file
+from veristream.kabis.wire.process import tell_failures
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -166,29 +168,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--flush", default="always")
     parser.add_argument("--repair", action="store_true")
     given = parser.parse_args(arguments)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
-    )
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     faults = dict(text.split("=", 1) for text in given.fault)
     how = StartOptions(attended=False, faults=faults, flush=given.flush, repair=given.repair)
     cluster = Cluster(ClusterFolder(given.data))
-    try:
-        if given.start:
-            cluster.start(how, given.start.split(","))
-        replace(
-            cluster.folder.party(SUPERVISOR) / "ready", json.dumps({"pid": os.getpid()}).encode() + b"\n"
-        )
-        Supervisor(cluster, how, _LOGGER.warning, read_policy(cluster)).run(stop)
-    except ModelError as error:
-        sys.stderr.write(error.render() + "\n")
-        return 2
-    except EnvironmentFailure as failure:
-        sys.stderr.write(failure.render() + "\n")
-        return 3
-    return 0
+    return tell_failures(lambda: _supervise(cluster, how, given.start, stop))
+
+
+def _supervise(cluster: Cluster, how: StartOptions, start: str, stop: threading.Event) -> None:
+    folder = cluster.folder.party(SUPERVISOR)
+    log_to_file(folder, SUPERVISOR, cluster.settings.log)
+    if start:
+        cluster.start(how, start.split(","))
+    replace(folder / "ready", json.dumps({"pid": os.getpid()}).encode() + b"\n")
+    Supervisor(cluster, how, _LOGGER.warning, read_policy(cluster)).run(stop)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,13 @@ def run_process(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
     )
     keep_freed_memory()
     raise_file_limit()
+    return tell_failures(lambda: run(work()))
+
+
+def tell_failures(work: Callable[[], None]) -> int:
+    """Does the work; returns the exit status, and writes to stderr why it is not 0."""
     try:
-        run(work())
+        work()
     except ModelError as error:
         sys.stderr.write(error.render() + "\n")
         return 2

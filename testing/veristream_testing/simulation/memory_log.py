@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from veristream.kabis.log.disk.log import BelowRetention, Gap, LogRecord, Retention
 from veristream.kabis.protocol.codec import Octets
@@ -15,6 +15,7 @@ class MemoryLog:
         self._records: list[bytes] = []
         self._start = 0
         self._durable = 0
+        self._released: set[int] = set()
 
     @property
     def start(self) -> int:
@@ -48,7 +49,7 @@ class MemoryLog:
 
     def read(self, position: int) -> bytes:
         """Returns the record at a position. Raises `BelowRetention`, or IndexError if it is not written."""
-        if position < self._start:
+        if position < self._start or position in self._released:
             raise BelowRetention(position, self._start)
         return self._records[position - self._start]
 
@@ -58,7 +59,10 @@ class MemoryLog:
         if first < self._start:
             raise BelowRetention(first, self._start)
         for position in range(first, self.end if end is None else min(end, self.end)):
-            yield LogRecord(position, self._records[position - self._start])
+            if position in self._released:
+                yield Gap(position, 1, released=True)
+            else:
+                yield LogRecord(position, self._records[position - self._start])
 
     def start_after(self, retention: Retention) -> int:
         """Returns what `start` would be after `retain`."""
@@ -70,6 +74,15 @@ class MemoryLog:
         del self._records[: keep - self._start]
         self._start = keep
         return keep
+
+    def compact(self, live: Sequence[int]) -> int:
+        """Releases all durable records that are not wanted."""
+        wanted, before = set(live), self.size_bytes
+        for position in range(self._start, self._durable):
+            if position not in wanted:
+                self._released.add(position)
+                self._records[position - self._start] = b""
+        return before - self.size_bytes
 
     def crash(self) -> None:
         """Loses what was never synced, like a machine whose power fails."""

@@ -21,7 +21,7 @@ from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.outcomes import Outcome
-from veristream.kabis.protocol.partitions import StreamName, stream_of
+from veristream.kabis.protocol.partitions import PartitionName, StreamName, stream_of
 from veristream.kabis.protocol.transactions import BatchConflict, Signed, Transaction, prove_possession
 from veristream.kabis.storage.chain import ChainView, KeyStanding, NotNextError, follow_chain
 from veristream.kabis.storage.core import StorageCore
@@ -301,3 +301,36 @@ def test_following_goes_on_when_validators_come_back() -> None:
     asyncio.run(test())
     assert view.standing("client-3", key_of("client-3").public) is KeyStanding.ENDED
     assert view.standing("client-4", key_of("client-4").public) is KeyStanding.VALID
+
+
+def test_one_wanted_batch_does_not_keep_the_rest_on_disk(tmp_path: Path) -> None:
+    """Bob's batch waits for ever in the oldest segment; what was released around it leaves the disk."""
+    chain = chain_with_topic()
+    made = batches(200, size=10)
+    waiting = batch_of(b"mine", producer="bob")
+    options = LogOptions(segment_bytes_max=16384)
+    with Log(tmp_path, options) as log:
+        core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log)
+        core.store(waiting.encode(), "bob", key_of("bob").public)
+        for each in made:
+            core.store(each.encode(), "alice", key_of("alice").public)
+            chain.block(submitted(each))
+        log.sync(now=True)
+        chain.block(chain.act("admin", LowWater("orders", 0, 1990)))
+        core.let_go(view_of(chain).marks)
+        before = log.size_bytes
+        assert core.retain() == 0, "the oldest segment is wanted"
+        while core.compact():
+            continue
+        assert log.size_bytes < before / 4
+    with Log(tmp_path, options) as log:
+        core = StorageCore(chain.ledger.genesis, "s0", key_of("s0"), log)
+        assert core.lost_count == 0
+        assert fetch_first(core, StreamName("orders", 0, "bob", 0), 0) == waiting.encode()
+        assert fetch_first(core, STREAM, 0) == Below(1990)
+        assert fetch_first(core, STREAM, 1990) == made[-1].encode()
+        fresh = batch_of(b"next", sequence=2000, previous=made[-1].digest())
+        core.store(fresh.encode(), "alice", key_of("alice").public)
+        log.sync(now=True)
+        (entry,) = core.fetch_plain(PartitionName("orders", 0), 2001, 10**6).entries
+        assert entry.first_offset == 2001, "no offset is used again"

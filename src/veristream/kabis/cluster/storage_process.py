@@ -180,6 +180,7 @@ async def _retain(options: Options, core: StorageCore, view: ChainView) -> None:
             if core.gate is not None and (removed := core.settle()):
                 _LOGGER.info("removed %d batches that can never be admitted", removed)
             core.retain(options.retain_bytes, options.retain_ms)
+            core.compact()
         except Full as failure:
             _LOGGER.warning("cannot delete old records: %s", failure.message)
 

@@ -50,10 +50,12 @@ from veristream.kabis.storage.admission import BehindError, Gate, StorageRefused
 from veristream.kabis.storage.digests import DigestTable
 from veristream.kabis.storage.entries import (
     CHECKPOINT_STREAMS_MAX,
+    Appended,
     BatchEntry,
     Checkpoint,
     Entry,
     Extent,
+    StoredBatch,
     decode_entry,
     make_checkpoint,
     show_plainly,
@@ -63,28 +65,12 @@ from veristream.kabis.storage.ranges import Ranges
 
 SESSIONS_MAX = 10_000
 SESSION_APPENDS_KEPT = 16
+CHECKPOINTS_MAX = 1000
 _NO_END = 1 << 64
 
 
 class NotDurableError(Exception):
     """The batch is written but not yet durable."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredBatch:
-    """The position of a batch in the log; `again` if it was stored before."""
-
-    position: int
-    digest: bytes
-    again: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """The position of plain records in the log, and the offset of the first."""
-
-    position: int
-    first_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +108,15 @@ class StorageCore:
         self._partitions: dict[PartitionName, Ranges] = {}
         self._plain: dict[PartitionName, Ranges] = {}
         self._sessions: OrderedDict[tuple[PartitionName, bytes], dict[int, Appended]] = OrderedDict()
+        self._checkpoints: list[int] = []
+        self._ends_saved = True
         self.lost_count = 0
         for entry in log.records():
             if isinstance(entry, Gap):
-                self.lost_count += entry.count
+                self.lost_count += 0 if entry.released else entry.count
             else:
                 self._replay(entry)
+        self._recount()
 
     def _replay(self, record: LogRecord) -> None:
         match decode_entry(record.payload):
@@ -137,6 +126,7 @@ class StorageCore:
             case PlainEntry() as entry:
                 self._index_plain(entry, record.position)
             case Checkpoint(streams, partitions):
+                self._checkpoints.append(record.position)
                 for stream, extent in streams:
                     self._extend(stream, extent)
                 for place, extent in partitions:
@@ -366,6 +356,7 @@ class StorageCore:
         for ranges in self._partitions.values():
             ranges.remove(dead, released=True)
         self._digests.remove(dead)
+        self._ends_saved = False
 
     # Topics that are not validated.
 
@@ -418,7 +409,8 @@ class StorageCore:
         ranges = self._find(name)
         if ranges is None or not ranges.low_water < low_water <= ranges.end:
             raise StorageRefusedError("the mark must lie between the last one and the end")
-        self._log.append(make_checkpoint([(name, Extent(low_water, ranges.end))]).encode())
+        checkpoint = make_checkpoint([(name, Extent(low_water, ranges.end))])
+        self._checkpoints.append(self._log.append(checkpoint.encode()))
         self._extend(name, Extent(low_water, ranges.end))
         self._recount()
 
@@ -475,9 +467,21 @@ class StorageCore:
 
     def _write_checkpoints(self) -> None:
         extents = [(name, Extent(ranges.low_water, ranges.end)) for name, ranges in self._everything()]
-        for begin in range(0, len(extents), CHECKPOINT_STREAMS_MAX):
+        written = [
             self._log.append(make_checkpoint(extents[begin : begin + CHECKPOINT_STREAMS_MAX]).encode())
+            for begin in range(0, len(extents), CHECKPOINT_STREAMS_MAX)
+        ]
         self._log.sync(now=True)
+        self._checkpoints, self._ends_saved = written, True
+
+    def compact(self) -> int:
+        """Frees space on disk between records that are wanted; returns how many bytes.
+
+        Before that, it writes the ends of the partitions, so that no offset is used again.
+        """
+        if not self._ends_saved or len(self._checkpoints) > CHECKPOINTS_MAX:
+            self._write_checkpoints()
+        return self._log.compact(sorted((*self._live(), *self._checkpoints)))
 
     def _everything(self) -> Iterator[tuple[StreamName | PartitionName, Ranges]]:
         yield from self._streams.items()

@@ -59,6 +59,23 @@ class BatchEntry:
         return b"".join(self.parts())
 
 
+@dataclass(frozen=True, slots=True)
+class StoredBatch:
+    """The position of a batch in the log; `again` if it was stored before."""
+
+    position: int
+    digest: bytes
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The position of plain records in the log, and the offset of the first."""
+
+    position: int
+    first_offset: int
+
+
 Entry = BatchEntry | PlainEntry | Checkpoint
 
 

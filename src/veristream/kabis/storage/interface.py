@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from veristream.kabis.log.disk.log import Gap, LogRecord, Retention
@@ -41,3 +41,6 @@ class StorageLog(Protocol):
 
     def retain(self, retention: Retention) -> int:
         """Removes the oldest records and returns the new start."""
+
+    def compact(self, live: Sequence[int]) -> int:
+        """Frees space between records that are wanted, where the log can; returns how many bytes."""

@@ -24,9 +24,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -34,6 +34,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.compaction import frames_of, measure_live, rewrite
 from veristream.kabis.log.disk.files import (
     Failed,
     Full,
@@ -47,10 +48,13 @@ from veristream.kabis.log.disk.files import (
 from veristream.kabis.log.disk.index import SparseIndex
 from veristream.kabis.log.disk.opening import Segment, open_segments, segment_path
 from veristream.kabis.log.disk.segment import (
+    DATA,
     FRAME_BYTES,
     GAP,
+    GAP_BYTES,
     HEADER_BYTES,
     RECORD_BYTES_MAX,
+    RELEASED,
     Damaged,
     Fault,
     Frame,
@@ -61,8 +65,6 @@ from veristream.kabis.log.disk.segment import (
     encode_header,
     encode_mark,
     mark_offset,
-    positions_of,
-    read_frame,
     read_payload,
 )
 from veristream.kabis.protocol.codec import Octets
@@ -130,10 +132,11 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """`count` positions from here on were lost to damage."""
+    """`count` positions from here on were lost to damage, or were `released` because nobody wanted them."""
 
     position: int
     count: int
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,8 +327,10 @@ class Log:
         if position >= self.end:
             raise IndexError(f"record {position} is not written yet: the log ends at {self.end}")
         window = Window(self._reader(segment), size=32 << 10)
-        for frame, covered in _walk(segment, window, position):
+        for frame, covered in frames_of(segment, window, position):
             if position < frame.position + covered:
+                if frame.kind == RELEASED:
+                    raise BelowRetention(position, self.start)
                 if frame.kind == GAP:
                     raise Lost(position)
                 return _payload(segment, window, frame)
@@ -398,6 +403,27 @@ class Log:
                 raise failure(error, oldest.path) from error
         return self.start
 
+    def compact(self, live: Sequence[int]) -> int:
+        """Rewrites one full segment of which at most half is wanted; returns how many bytes that frees.
+
+        `live` are the positions of the wanted records, ascending. The others are released.
+        """
+        self._usable()
+        for number, segment in enumerate(self._segments[:-1]):
+            begin = bisect_left(live, segment.header.first_position)
+            wanted = frozenset(live[begin : bisect_left(live, segment.end_position)])
+            if len(wanted) == segment.live_count:
+                continue
+            segment.live_count = len(wanted)
+            held, needed = segment.end_offset - HEADER_BYTES, measure_live(segment, wanted)
+            if 2 * needed <= held and held > needed + GAP_BYTES:
+                reader = self._readers.pop(segment.path, None)
+                if reader is not None:
+                    os.close(reader)
+                self._segments[number] = made = rewrite(segment, wanted)
+                return segment.end_offset - made.end_offset
+        return 0
+
     def close(self) -> None:
         """Makes everything durable regardless of the policy, and closes the folder."""
         with self._syncing:
@@ -427,19 +453,6 @@ def _open_to_write(segment: Segment) -> int:
     return open_file(segment.path, os.O_RDWR)
 
 
-def _walk(segment: Segment, window: Window, position: int) -> Iterator[tuple[Frame, int]]:
-    """Yields the frames from the last indexed one before the position, with the positions each covers."""
-    at, offset = segment.index.before(position)
-    while offset < segment.end_offset:
-        frame = read_frame(window, offset, at)
-        if not isinstance(frame, Frame):
-            reason = "the file ends too early" if frame is None else frame.reason
-            raise Damaged(str(segment.path), offset, at, reason)
-        covered = positions_of(frame, _payload(segment, window, frame)) if frame.kind == GAP else 1
-        yield frame, covered
-        at, offset = at + covered, frame.end
-
-
 def _payload(segment: Segment, window: Window, frame: Frame) -> bytes:
     payload = read_payload(window, frame)
     if isinstance(payload, Fault):
@@ -452,12 +465,12 @@ def _entries(segment: Segment, position: int) -> Iterator[LogRecord | Gap]:
     descriptor = open_file(segment.path, os.O_RDONLY)
     try:
         window = Window(descriptor)
-        for frame, covered in _walk(segment, window, position):
+        for frame, covered in frames_of(segment, window, position):
             if frame.position + covered <= position:
                 continue
-            if frame.kind == GAP:
+            if frame.kind != DATA:
                 first = max(frame.position, position)
-                yield Gap(first, frame.position + covered - first)
+                yield Gap(first, frame.position + covered - first, released=frame.kind == RELEASED)
             else:
                 yield LogRecord(frame.position, _payload(segment, window, frame))
     finally:

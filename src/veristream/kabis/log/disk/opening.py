@@ -55,6 +55,8 @@ class Segment:
     end_position: int
     end_offset: int
     index: SparseIndex
+    live_count: int = -1
+    """How many of its records were wanted when their sizes were last compared; -1 if they never were."""
 
     @property
     def index_path(self) -> Path:

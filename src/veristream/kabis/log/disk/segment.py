@@ -34,6 +34,8 @@ VERSION = 1
 
 DATA = 1
 GAP = 2
+RELEASED = 3
+_KINDS = (DATA, GAP, RELEASED)
 
 _HEADER = Struct(">8sIQQI")  # magic, version, first position, created (ms), checksum
 _MARK = Struct(">QQQI")  # number, durable position, durable offset, checksum
@@ -42,6 +44,8 @@ _GAP = Struct(">Q")
 _CHECKSUM_BYTES = 4
 
 FRAME_BYTES = _FRAME.size
+GAP_BYTES = FRAME_BYTES + _GAP.size
+"""The frame of a gap."""
 
 
 class Damaged(EnvironmentFailure):
@@ -78,7 +82,10 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A complete frame: its offset and its positions; `kind` is DATA or GAP."""
+    """A complete frame: its offset and its positions.
+
+    `kind` is DATA, GAP for records that were lost, or RELEASED for records that nobody wanted any more.
+    """
 
     kind: int
     offset: int
@@ -185,10 +192,10 @@ def encode_frame(position: int, payload: Sequence[Octets]) -> bytes:
     return _checksummed(_FRAME, FRAME_MAGIC, DATA, sum(map(len, payload)), position, checksum)
 
 
-def encode_gap(position: int, count: int) -> bytes:
-    """Encodes a complete frame for records that were lost."""
+def encode_gap(position: int, count: int, kind: int = GAP) -> bytes:
+    """Encodes a complete frame for records that were lost or released."""
     payload = _GAP.pack(count)
-    return _checksummed(_FRAME, FRAME_MAGIC, GAP, len(payload), position, crc32(payload)) + payload
+    return _checksummed(_FRAME, FRAME_MAGIC, kind, len(payload), position, crc32(payload)) + payload
 
 
 def decode_gap(payload: bytes) -> int:
@@ -223,7 +230,7 @@ def find_frame(window: Window, offset: int) -> Frame | str | None:
     magic, kind, length, position, payload_checksum, checksum = _FRAME.unpack(data)
     if crc32(data[:-_CHECKSUM_BYTES]) != checksum or magic != FRAME_MAGIC:
         return "the checksum of a frame's header is wrong"
-    if length > RECORD_BYTES_MAX or kind not in (DATA, GAP) or (kind == GAP and length != _GAP.size):
+    if length > RECORD_BYTES_MAX or kind not in _KINDS or (kind != DATA and length != _GAP.size):
         return "a frame's header says what is never written"
     return Frame(kind, offset, position, length, payload_checksum)
 

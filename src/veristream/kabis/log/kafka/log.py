@@ -17,7 +17,7 @@ import threading
 import time
 from array import array
 from collections import OrderedDict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -351,6 +351,10 @@ class KafkaLog:
                 self._cached_bytes -= len(self._cache.pop(position))
             self._start = start
         return self._start
+
+    def compact(self, live: Sequence[int]) -> int:
+        """Frees nothing: Kafka deletes only the oldest records of a partition, which `retain` does."""
+        return 0
 
     def close(self) -> None:
         """Waits a while for Kafka's reports on records in flight, and closes the log and the folder."""

@@ -8,7 +8,7 @@ from hashlib import blake2b, sha256
 from veristream.kabis.protocol.actions import SetTopic
 from veristream.kabis.protocol.batch import Stream, build_batch
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.genesis import Genesis, Party, StorageMode
+from veristream.kabis.protocol.genesis import VERSION_MAX, Genesis, Party, StorageMode
 from veristream.kabis.protocol.keys import SignatureError
 from veristream.kabis.protocol.receipts import sign_storage_receipt
 from veristream.kabis.protocol.records import encode_leaf
@@ -50,7 +50,7 @@ def make_genesis(size: int) -> Genesis:
     faults = (size - 1) // 3
     return Genesis(
         CHAIN, START_MS, faults, StorageMode.TOLERANT, parties("v", size), parties("s", 2 * faults + 1),
-        parties("admin", 1), parties("client", 2),
+        parties("admin", 1), parties("client", 2), version=VERSION_MAX,
     )  # fmt: skip
 
 

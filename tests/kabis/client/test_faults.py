@@ -16,7 +16,7 @@ from tests.kabis.client.world import (
 )
 from veristream.kabis.client.errors import BelowLowWaterError, DeliveryTimeoutError
 from veristream.kabis.cluster.faults import StorageFault, ValidatorFault
-from veristream.kabis.protocol.actions import Hole, LowWater
+from veristream.kabis.protocol.actions import Hole, LowWater, Retention, SetRetention
 from veristream.kabis.protocol.genesis import StorageMode
 from veristream.kabis.protocol.outcomes import Done
 from veristream.kabis.protocol.partitions import party_of
@@ -194,6 +194,20 @@ def test_reading_below_the_low_water_mark_is_a_clear_error() -> None:
         assert [event.index for event in pull(consumer, 10)] == list(range(10, 20))
     with consuming(cluster) as fresh:
         assert pull(fresh, 1)[0].index == 10
+
+
+def test_reading_what_retention_released_is_a_clear_error() -> None:
+    cluster = make_cluster()
+    assert cluster.act("admin", SetRetention("orders", Retention(1, 0))) == Done()
+    push_some(cluster, count=1)
+    with consuming(cluster) as consumer:
+        assert len(pull(consumer, 1)) == 1
+        consumer.pause([("orders", 0)])
+        push_some(cluster)
+        wait_until(lambda: consumer.metrics()["height"] == len(cluster.blocks))
+        consumer.resume([("orders", 0)])
+        with pytest.raises(BelowLowWaterError, match="below the low-water mark"):
+            consumer.pull(0)
 
 
 def test_an_unvalidated_topic_waits_for_its_party() -> None:

@@ -24,6 +24,7 @@ from veristream.cli.kabis.status import status
 from veristream.cli.kabis.topic import topic
 from veristream.cli.kabis.units import units
 from veristream.cli.kabis.up import up
+from veristream.cli.kabis.upgrade import upgrade
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
 app.command()(up)
@@ -34,6 +35,7 @@ app.command()(doctor)
 app.command()(backup)
 app.command()(restore)
 app.command()(units)
+app.command()(upgrade)
 app.add_typer(topic, name="topic")
 app.command()(produce)
 app.command()(consume)

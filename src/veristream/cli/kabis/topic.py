@@ -1,4 +1,4 @@
-"""`veristream kabis topic`: create, change, list and trim topics."""
+"""`veristream kabis topic`: create, change, list, trim and limit topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the
 
 @topic.callback()
 def about() -> None:
-    """Create, change, list and trim topics.
+    """Create, change, list, trim and limit topics.
 
     A validated topic has Byzantine fault tolerance and non-repudiation; an unvalidated topic has Kafka's
     guarantees and speed. An admin can change this while the cluster runs; the change is ordered on the
@@ -80,3 +80,29 @@ def trim(
         from veristream.cli.kabis.work import topic as work
 
         work.trim(data, name, partition, before)
+
+
+@topic.command()
+def retain(
+    name: TopicArgument,
+    batches: Annotated[
+        int, typer.Option("--batches", metavar="N", min=0, help="Newest batches to keep; 0 keeps all.")
+    ] = 0,
+    hours: Annotated[
+        float, typer.Option("--hours", metavar="H", min=0, help="Age of the oldest batch; 0 is no limit.")
+    ] = 0,
+    data: DataOption = DATA,
+) -> None:
+    """Limit what each partition of a topic keeps; without limits, keep everything.
+
+    \b
+    veristream kabis topic retain orders --batches 100000
+    veristream kabis topic retain orders --hours 168
+
+    When a batch is admitted, older batches of its partition beyond the limits are discarded; reading them
+    is then an error for every client. The last batch always stays. Needs protocol version 2.
+    """
+    with kabis_failures():
+        from veristream.cli.kabis.work import topic as work
+
+        work.retain(data, name, batches, hours)

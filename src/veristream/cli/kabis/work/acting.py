@@ -6,12 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import typer
+
 from veristream.cli.kabis.work.opening import visit_as_admin
+from veristream.errors import ModelError
 from veristream.kabis.client.administration import Replica
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ADMIN, ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.protocol.actions import Action
+from veristream.kabis.protocol.actions import Action, Upgrade
+from veristream.kabis.protocol.genesis import VERSION_MAX
+
+MARGIN_BLOCKS = 10
+"""How many blocks ahead an upgrade takes effect by default: the action itself must get into one before."""
 
 Wanted = TypeVar("Wanted", bound=Action | None)
 
@@ -28,3 +35,16 @@ def act(data: Path, decide: Callable[[Ledger], Wanted]) -> Wanted:
         return action
 
     return visit_as_admin(access, work)
+
+
+def upgrade(data: Path, to: int | None, at: int | None) -> None:
+    """Schedules a protocol version, by default the latest one, a few blocks ahead."""
+
+    def decide(ledger: Ledger) -> Upgrade:
+        version = to or VERSION_MAX
+        if version == ledger.protocol.version:
+            raise ModelError(f"the chain already has protocol version {version}")
+        return Upgrade(version, at or ledger.height + MARGIN_BLOCKS)
+
+    done = act(data, decide)
+    typer.echo(f"protocol version {done.version} from block {done.height} on")

@@ -1,4 +1,4 @@
-"""`kabis topic`: creates, changes, lists and trims topics as the admin."""
+"""`kabis topic`: creates, changes, lists, trims and limits topics as the admin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from veristream.kabis.client.errors import UnknownTopicError
 from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ledger.ledger import Ledger
-from veristream.kabis.protocol.actions import Action, LowWater, SetTopic
+from veristream.kabis.protocol.actions import Action, LowWater, Retention, SetRetention, SetTopic
 
 
 def create(data: Path, name: str, partitions: int, *, validated: bool) -> None:
@@ -50,6 +50,20 @@ def trim(data: Path, name: str, partition: int, before: int) -> None:
     """Raises a partition's low-water mark."""
     act(data, lambda _: LowWater(name, partition, before))
     typer.echo(f"{name}-{partition}: events before {before} are discarded")
+
+
+def retain(data: Path, name: str, batches: int, hours: float) -> None:
+    """Sets how much each partition of a topic keeps."""
+    retention = Retention(batches, round(hours * 3_600_000))
+
+    def decide(ledger: Ledger) -> Action | None:
+        if ledger.topic(name) is None:
+            raise UnknownTopicError(name)
+        return None if ledger.retention(name) == retention else SetRetention(name, retention)
+
+    act(data, decide)
+    limits = [f"{batches} batches"] * (batches > 0) + [f"{hours:g} hours"] * (hours > 0)
+    typer.echo(f"{name}: each partition keeps {' and at most '.join(limits) or 'everything'}")
 
 
 def show(data: Path, *, as_json: bool) -> None:

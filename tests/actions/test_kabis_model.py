@@ -36,6 +36,15 @@ QUICK = [
     "kabis_groups_by_owner",
     "kabis_tendermint",
     "kabis_tendermint_unlocked",
+    "kabis_reconfiguration_unaided",
+    "kabis_reconfiguration_at_once",
+    "kabis_reconfiguration_no_expiry",
+    "kabis_snapshots_no_quorum",
+    "kabis_snapshots_forgotten_votes",
+    "kabis_durability",
+    "kabis_durability_sent_first",
+    "kabis_access_served",
+    "kabis_access_behind",
 ]
 """The models that `make test` also checks."""
 
@@ -50,6 +59,17 @@ SMALL: list[Small] = [
     ("identifiers.py", "no_forgery", {"PUSHES": 1, "ATTACKS": 1}, 63),
     ("groups.py", "one_owner_a_generation", {"EVENTS": 1}, 2_377),
     ("tendermint.py", "agreement", {"HONEST": 2, "HASTY": 1}, 236),
+    ("reconfiguration.py", "clients_agree", {"HEIGHTS": 3, "SETS": 2, "TIMES": 1}, 3_867),
+    (
+        "reconfiguration.py",
+        "clients_agree",
+        {"HEIGHTS": 4, "DELAY": 1, "CLIENTS": 1, "TIMES": 0},
+        1_062,
+    ),
+    ("snapshots.py", "no_rollback", {"HEIGHTS": 2, "HONEST": 2}, 3_780),
+    ("durability.py", "agreement", {"HONEST": 2, "CRASHES": 1}, 219),
+    ("durability.py", "agreement", {"CRASHES": 0}, 590),
+    ("access.py", "reads_with_a_grant", {"HEIGHTS": 3, "CLIENTS": 1}, 3_317),
 ]
 """Model, an invariant that holds, constants, and the number of states up to symmetry."""
 
@@ -106,7 +126,7 @@ def test_every_switch_is_turned() -> None:
         for line in (FOLDER / file).read_text(encoding="utf-8").splitlines()
         if " = constant(True)" in line or " = constant(False)" in line
     }
-    assert len(switches) == 20
+    assert len(switches) == 36
     assert switches - turned == set()
 
 
@@ -170,6 +190,18 @@ def test_printed_algorithm_polls_no_queue() -> None:
         ("storage.py", "acknowledged_is_stored", {"CLUSTERS": 2, "RECEIPTS": 1}, 2),
         ("storage.py", "consumers_agree", {"RECEIPTS": 0, "HOLES": 2}, 4),
         ("validate.py", "no_framing", {"RULE": 1, "PATIENCE": 0, "CONSUMERS": 1}, 3),
+        ("reconfiguration.py", "clients_agree", {"DELAY": 0}, 6),
+        ("reconfiguration.py", "clients_agree", {"EXPIRES": 0}, 10),
+        ("reconfiguration.py", "clients_agree", {"BLOCK_TIME": 0}, 11),
+        ("reconfiguration.py", "clients_agree", {"LEAVES_OLD": 0}, 15),
+        ("snapshots.py", "state_was_certified", {"PROVEN_BY": 1}, 1),
+        ("snapshots.py", "no_rollback", {"CHECKPOINTS": 0}, 9),
+        ("snapshots.py", "votes_once", {"VOTES_APART": 0}, 5),
+        ("snapshots.py", "receipt_is_verifiable", {"WHOLE": 0}, 12),
+        ("durability.py", "agreement", {"DURABLE_FIRST": 0}, 18),
+        ("durability.py", "votes_once", {"REFUSES_LOSS": 0}, 9),
+        ("access.py", "writes_with_a_grant", {"AT_BLOCK": 0}, 4),
+        ("access.py", "reads_with_a_grant", {"FOLLOWS": 0}, 12),
     ],
 )
 def test_breaks_as_soon_as_the_document_says(
@@ -187,6 +219,34 @@ def test_a_silent_cluster_is_what_blocks() -> None:
     steps = steps_of(verdict.trace)
     assert steps[-1] == "idle"
     assert "order_with_a_lie(0)" not in steps
+
+
+def test_the_long_range_attack_needs_leaked_keys() -> None:
+    """The first set has left, and its keys sign a fork for a client that trusts its last block for ever."""
+    verdict = check("reconfiguration.py", "accepted_is_on_the_chain", EXPIRES=0).verdict
+    assert isinstance(verdict, Violated)
+    steps = steps_of(verdict.trace)
+    assert steps.count("tick") == 2
+    assert steps.index("leak(0)") == len(steps) - 2
+    assert steps[-1].startswith("follow(")
+
+
+def test_a_vote_that_was_not_durable_is_cast_twice() -> None:
+    """The validator sends, crashes without a sync, and knows nothing of its vote when it is up again."""
+    verdict = check("durability.py", "votes_once", DURABLE_FIRST=0).verdict
+    assert isinstance(verdict, Violated)
+    names = [step.split("(")[0] for step in steps_of(verdict.trace)]
+    assert names == ["vote", "send", "crash", "restart", "vote", "send"]
+
+
+def test_a_lagging_party_has_not_applied_the_revocation() -> None:
+    """It serves last, and has applied fewer blocks than there are."""
+    verdict = check("access.py", "reads_with_a_grant", FOLLOWS=0).verdict
+    assert isinstance(verdict, Violated)
+    steps = steps_of(verdict.trace)
+    assert steps[-1].startswith("serve(")
+    assert sum(step.startswith(("rule(", "write")) for step in steps) == 4
+    assert steps.count("apply") < 4
 
 
 def test_the_document_counts_right() -> None:

@@ -1,4 +1,4 @@
-"""How a validator that was restored from a backup rejoins without contradicting its lost votes.
+"""How a validator that was restored from a backup, or lost its votes, rejoins without contradicting them.
 
 It may have voted after the backup was made, and remembers none of it. Suppose it voted at height h + 1.
 Then block h was decided, so at least 2F others voted on block h, and each of them had the blocks up to
@@ -30,7 +30,9 @@ _LOGGER = logging.getLogger(__name__)
 ASK_EVERY_S = 1.0
 VOTED_AHEAD = 2
 """How far above the highest proved block of 2F + 1 others a validator may have voted."""
+BLOCKS, RECORDS = "blocks", "records"
 _NOTE = "restored.json"
+_VOTED = "voted"
 
 
 def mark_restored(folder: Path) -> None:
@@ -41,6 +43,27 @@ def mark_restored(folder: Path) -> None:
 def is_restored(folder: Path) -> bool:
     """Whether the validator has been restored and has not yet rejoined."""
     return (folder / _NOTE).exists()
+
+
+def require_votes(folder: Path) -> None:
+    """Raises EnvironmentFailure if the records of the validator's votes are gone.
+
+    A validator that forgot what it signed might sign the opposite, which makes it Byzantine.
+    """
+    has_votes = any((folder / RECORDS).glob("*.segment"))
+    had_votes = (folder / _VOTED).exists() or any((folder / BLOCKS).glob("*.segment"))
+    if had_votes and not has_votes and not is_restored(folder):
+        raise EnvironmentFailure(
+            f"the votes of this validator are gone: {folder / RECORDS} is missing or empty",
+            "restore the validator from a backup, or start it once with --rejoin: it then votes only at "
+            "heights at which it cannot have voted before",
+        )
+
+
+def note_votes(folder: Path) -> None:
+    """Notes that the validator has a log of records, before it votes for the first time."""
+    if not (folder / _VOTED).exists():
+        replace(folder / _VOTED, b"this validator has voted: never delete the folder of its records\n")
 
 
 def read_until(folder: Path) -> int | None:

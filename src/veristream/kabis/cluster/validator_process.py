@@ -25,7 +25,15 @@ from typing import Any
 from veristream.errors import EnvironmentFailure, ModelError
 from veristream.kabis.client.connect import open_ordering
 from veristream.kabis.cluster.readings import read_validator
-from veristream.kabis.cluster.rejoining import is_restored, rejoin
+from veristream.kabis.cluster.rejoining import (
+    BLOCKS,
+    RECORDS,
+    is_restored,
+    mark_restored,
+    note_votes,
+    rejoin,
+    require_votes,
+)
 from veristream.kabis.log.disk.files import replace
 from veristream.kabis.log.disk.log import Flush, Log, LogOptions
 from veristream.kabis.log.disk.segment import Damaged
@@ -66,6 +74,7 @@ class Options:
     flush: Flush = Flush.ALWAYS
     settings: Settings = field(default_factory=Settings)
     anonymous: bool = False
+    rejoin: bool = False
     process: ProcessSettings = field(default_factory=ProcessSettings)
     metrics_port: int = 0
 
@@ -79,10 +88,14 @@ async def run_validator(options: Options, make_node: MakeNode = Node) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    if options.rejoin and not is_restored(options.folder):
+        mark_restored(options.folder)
+    require_votes(options.folder)
     with (
-        _open_log(options, "blocks", BLOCK_SEGMENT_BYTES) as blocks,
-        _open_log(options, "records", RECORD_SEGMENT_BYTES) as records,
+        _open_log(options, RECORDS, RECORD_SEGMENT_BYTES) as records,  # first, see `require_votes`
+        _open_log(options, BLOCKS, BLOCK_SEGMENT_BYTES) as blocks,
     ):
+        note_votes(options.folder)
         for log in (blocks, records):
             if log.recovery.torn is not None:
                 _LOGGER.warning("cut off the torn end of a log: %s", log.recovery.torn)
@@ -120,8 +133,9 @@ def _open_log(options: Options, name: str, segment_bytes: int) -> Log:
         return Log(folder, LogOptions(segment_bytes, options.flush))
     except Damaged as error:
         hints = {
-            "blocks": f"move {folder} away and restart the validator: the others have the blocks",
-            "records": f"restore {folder} from a backup: without it the validator might vote twice",
+            BLOCKS: f"move {folder} away and restart the validator: the others have the blocks",
+            RECORDS: f"restore the validator from a backup, or move {folder} away and start it once with "
+            "--rejoin: without its records it might vote twice",
         }
         raise EnvironmentFailure(error.message, hints[name]) from error
 
@@ -174,6 +188,9 @@ def read_options(arguments: Sequence[str]) -> Options:
     parser.add_argument("--ready", type=Path, help="file to write when it answers; by default FOLDER/ready")
     parser.add_argument("--flush", choices=[Flush.ALWAYS.value, Flush.NEVER.value], default="always")
     parser.add_argument("--anonymous", action="store_true", help="allow anonymous clients to read")
+    parser.add_argument(
+        "--rejoin", action="store_true", help="its votes are lost: vote only where it cannot have voted"
+    )
     parser.add_argument("--settings", type=Path, help="kabis.toml with limits and more")
     parser.add_argument("--metrics-port", type=int, default=0, help="loopback port of /metrics and /health")
     given = parser.parse_args(arguments)
@@ -188,6 +205,7 @@ def read_options(arguments: Sequence[str]) -> Options:
         ready=given.ready or given.folder / "ready",
         flush=Flush(given.flush),
         anonymous=given.anonymous,
+        rejoin=given.rejoin,
         process=load_settings(given.settings),
         metrics_port=given.metrics_port,
     )

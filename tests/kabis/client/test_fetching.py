@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from veristream.kabis.client.consumer.core import ConsumerCore
 from veristream.kabis.client.consumer.outputs import Fetch
 from veristream.kabis.client.consumer.validated_reading import (
     BUSY_FACTOR,
+    SLOW_MS_MIN,
     Patience,
     PendingBatch,
     ValidatedReader,
@@ -69,6 +71,66 @@ def test_a_party_that_answers_other_questions_is_busy_and_not_late_up_to_a_limit
         patience.hear("s1", now_ms + 1000)
         assert wanted.next_party(now_ms + 29, patience) is None
     assert wanted.next_party(10 + BUSY_FACTOR * 50, patience) == "s1"
+
+
+def test_a_party_that_is_much_slower_than_another_is_late_sooner() -> None:
+    wanted = PendingBatch(admitted()[0], ["s0", "s1"], 100)
+    patience = Patience(500)
+    assert not patience.hear("s0", 450, 0), "nothing is known of the others"
+    assert not patience.hear("s1", 465, 460)
+    assert patience.hear("s0", 950, 500), "it has answered in time, and far later than s1"
+    assert (patience.limit_ms("s0"), patience.limit_ms("s1")) == (SLOW_MS_MIN, 500)
+    wanted.asked["s0"] = 1000
+    assert wanted.next_party(1000 + SLOW_MS_MIN - 1, patience) is None
+    assert wanted.next_party(1000 + SLOW_MS_MIN, patience) == "s1"
+    for number in range(20):
+        patience.hear("s1", 2000 + 60 * number, 1940 + 60 * number)
+    assert patience.limit_ms("s0") > 400, "if all are slow, nobody is"
+
+
+class Drip:
+    """Two parties over simulated time: one answers at once, the other each request just before its end."""
+
+    def __init__(self, batch_count: int) -> None:
+        cluster = make_cluster()
+        self.batches = [batch_of(b"a")]
+        for number in range(1, batch_count):
+            self.batches.append(batch_of(b"a", sequence=number, previous=self.batches[-1].digest()))
+        for batch in self.batches:
+            cluster.submit(submitted(batch).encode())
+        follower = Follower(cluster.genesis)
+        for certified in cluster.blocks:
+            follower.follow(certified, 0)
+        self.consumer = ConsumerCore(follower, None, ConsumerOptions(prefetch_batches=4))
+        self.data = {batch.digest(): batch.encode() for batch in self.batches}
+
+    def run(self, slow: str, delay_ms: int) -> int:
+        """Returns how long it takes to read everything, if the slow party answers that late."""
+        consumer, now_ms, taken = self.consumer, 0, 0
+        consumer.subscribe(["orders"], 0)
+        answers: list[tuple[int, Fetch]] = []
+
+        def note(outputs: list[Any]) -> None:
+            for each in outputs:
+                if isinstance(each, Fetch):
+                    answers.append((now_ms + (delay_ms if each.party == slow else 2), each))
+
+        note(consumer.start(0))
+        while taken < len(self.batches):
+            now_ms += 1
+            for when, fetch in [each for each in answers if each[0] <= now_ms]:
+                answers.remove((when, fetch))
+                note(consumer.fetched(fetch, self.data[fetch.digest], now_ms))
+            note(consumer.tick(now_ms))
+            taken += len(consumer.take(100))
+            note(consumer.tick(now_ms))
+        return now_ms
+
+
+def test_a_party_that_drips_does_not_set_the_pace() -> None:
+    undisturbed = Drip(60).run("nobody", 0)
+    disturbed = Drip(60).run("s0", 490)
+    assert disturbed < undisturbed + 1500, (undisturbed, disturbed)
 
 
 @pytest.mark.parametrize("good", [True, False])

@@ -325,7 +325,8 @@ class ConsumerCore:
         if isinstance(answer, bytes):
             try:
                 self._accept(reader, entry, answer)
-                self._patience.hear(wanted.party, now_ms)
+                if self._patience.hear(wanted.party, now_ms, entry.asked.get(wanted.party)):
+                    self.standing.demote(wanted.party, now_ms)
             except WrongAnswerError as error:
                 self.standing.suspect(wanted.party, wanted.digest, str(error), now_ms)
                 entry.failed.add(wanted.party)
@@ -419,7 +420,11 @@ class ConsumerCore:
         party = wanted.next_party(now_ms, self._patience)
         if party is not None:
             for late in wanted.asked.keys() - wanted.failed:
-                self.standing.suspect(late, wanted.admission.digest, "it did not answer in time", now_ms)
+                self.standing.demote(late, now_ms)  # it may only be slower than others
+                if now_ms - wanted.asked[late] >= self._options.fetch_timeout_ms:
+                    self.standing.suspect(
+                        late, wanted.admission.digest, "it did not answer in time", now_ms
+                    )
             wanted.asked[party] = now_ms
             admission = wanted.admission
             self._out.append(outputs.Fetch(party, reader.place, admission.first_index, admission.digest))

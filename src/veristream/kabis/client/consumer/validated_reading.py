@@ -18,7 +18,11 @@ from veristream.kabis.ledger.state import Admission
 from veristream.kabis.protocol.receipts import StorageAbsence
 
 BUSY_FACTOR = 4
-"""How many times `timeout_ms` a party may take while it answers other requests."""
+"""How many times the limit a party may take while it answers other requests."""
+SLOW_FACTOR = 8
+"""How many times as long as the fastest of the others a party may take."""
+SLOW_MS_MIN = 100
+"""How long a party may take however fast the others are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +30,35 @@ class Patience:
     """How long an answer may take, counted from the request or from the party's last good answer since.
 
     A party that returns one batch after the other is busy, and asking another party for the same batch
-    would only add load. Its good answers extend the time at most to `BUSY_FACTOR` times the timeout.
+    would only add load. Its good answers extend the time at most to `BUSY_FACTOR` times the limit.
+
+    The limit is `timeout_ms`, and less if another party answers much faster. Otherwise a party that always
+    answers just in time would set the pace of the consumer.
     """
 
     timeout_ms: int
     heard_ms: dict[str, int] = field(default_factory=dict)
+    took_ms: dict[str, float] = field(default_factory=dict)
 
-    def hear(self, party: str, now_ms: int) -> None:
-        """Notes a good answer."""
+    def hear(self, party: str, now_ms: int, asked_ms: int | None = None) -> bool:
+        """Notes a good answer to a request of this time; returns whether it was too slow."""
         self.heard_ms[party] = now_ms
+        if asked_ms is None:
+            return False
+        took_ms = now_ms - asked_ms
+        self.took_ms[party] = (3 * self.took_ms.get(party, took_ms) + took_ms) / 4
+        return self.took_ms[party] > self.limit_ms(party)
+
+    def limit_ms(self, party: str) -> int:
+        """Returns how long an answer of this party may take, given how long those of others take."""
+        others = [took_ms for name, took_ms in self.took_ms.items() if name != party]
+        fastest_ms = min(others, default=self.timeout_ms)
+        return min(self.timeout_ms, max(SLOW_MS_MIN, int(SLOW_FACTOR * fastest_ms)))
 
     def end_ms(self, party: str, asked_ms: int) -> int:
         """Returns when the answer to a request becomes late."""
-        since_ms = max(asked_ms, self.heard_ms.get(party, 0))
-        return min(since_ms + self.timeout_ms, asked_ms + BUSY_FACTOR * self.timeout_ms)
+        since_ms, limit_ms = max(asked_ms, self.heard_ms.get(party, 0)), self.limit_ms(party)
+        return min(since_ms + limit_ms, asked_ms + BUSY_FACTOR * limit_ms)
 
 
 @dataclass(slots=True)

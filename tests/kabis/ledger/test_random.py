@@ -18,14 +18,22 @@ from veristream.kabis.ledger.state import State
 from veristream.kabis.protocol import actions as act
 from veristream.kabis.protocol import transactions as tx
 from veristream.kabis.protocol.batch import BatchHeader, SignedHeader
-from veristream.kabis.protocol.blocks import Block
+from veristream.kabis.protocol.blocks import Block, CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
-from veristream.kabis.protocol.receipts import SignedVote, StorageAbsence, StorageReceipt, VoteKind
+from veristream.kabis.protocol.receipts import (
+    CommitCertificate,
+    SignedVote,
+    StorageAbsence,
+    StorageReceipt,
+    VoteKind,
+)
 from veristream.kabis.protocol.transactions import Transaction, decode_transaction
+from veristream.kabis.storage.chain import ChainView
 
 LONG = "n" * 249
 GENESIS = replace(make_genesis(), clients=(party("alice"), party(LONG)))
 SIGNATURE = bytes(64)
+NO_VOTES = CommitCertificate(1, 0, bytes(32), ())
 ROOTS = (ZERO_DIGEST, bytes([1]) * 32)
 TOPICS = ("t", LONG)
 BLOCKS = 40
@@ -157,7 +165,7 @@ def run(seed: int, taken: Counter[str]) -> None:
     rng = random.Random(seed)
     genesis = replace(GENESIS, version=1 + seed % 2)
     ledger, replica = Ledger(genesis, accept), Ledger(genesis, accept)
-    dice = Dice(rng, ledger, number=2)
+    dice, view = Dice(rng, ledger, number=2), ChainView(genesis)
     candidates: list[Transaction] = [
         tx.Signed("admin", 0, number + 1, act.SetTopic(topic, 2, True), SIGNATURE)
         for number, topic in enumerate(TOPICS)
@@ -171,11 +179,23 @@ def run(seed: int, taken: Counter[str]) -> None:
         assert ledger.state_hash() == replica.state_hash()
         check_partitions(ledger)
         check_root(ledger)
+        view.take(CertifiedBlock(block, NO_VOTES))
+        check_view(ledger, view)
         for encoded in block.transactions:
             transaction = decode_transaction(encoded)
             kind = transaction.action if isinstance(transaction, tx.Signed) else transaction
             taken[type(kind).__name__] += 1
         candidates = [dice.transaction() for _ in range(rng.randrange(12))]
+
+
+def check_view(ledger: Ledger, view: ChainView) -> None:
+    """A storage party, which has no ledger, keeps the same batches as the ledger."""
+    for topic in TOPICS:
+        for number in (0, 1):
+            partition = ledger.partition(topic, number)
+            known = list(ledger.admissions(topic, number, partition.low_water))
+            ends = [admission.next_index for admission in known]
+            assert list(view._kept[topic, number]._ends) == ends
 
 
 def check_root(ledger: Ledger) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kabis.chain import Chain, batch_of, chain_with_topic, submitted
+from tests.kabis.chain import Chain, batch_of, certificate_for, chain_with_topic, submitted
 from tests.kabis.ledger.test_submit import refused
 from veristream.kabis.ledger import retention as retention_module
 from veristream.kabis.protocol.actions import LowWater, Retention, SetRetention
+from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.outcomes import Already, Reason
+from veristream.kabis.protocol.partitions import StreamName
+from veristream.kabis.storage.chain import ChainView
 
 
 class Filling:
@@ -112,3 +115,15 @@ def test_the_setting_is_ordered_and_may_be_taken_back() -> None:
     filling.set(Retention(0, 0))
     filling.fill(5)
     assert len(filling.kept()) == 5
+
+
+def test_storage_parties_release_what_the_ledger_releases() -> None:
+    filling = Filling(Retention(2, 0))
+    filling.fill(5)
+    view = ChainView(filling.chain.ledger.genesis)
+    for block in filling.chain.blocks:
+        view.take(CertifiedBlock(block, certificate_for(block)))
+    stream = StreamName("orders", 0, "alice", 0)
+    assert view.marks == {stream: filling.kept()[0]} == {stream: 6}
+    assert view.digest_of(stream, 4) is None
+    assert view.digest_of(stream, 8) == filling.previous

@@ -8,6 +8,8 @@ batch always stays.
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from dataclasses import replace
 
 from veristream.kabis.ledger.state import Admission, State
@@ -46,15 +48,51 @@ def retain(state: State, place: Place, time_ms: int) -> None:
         admission = state.admissions.get((*place, oldest))
         assert admission is not None, "an index without its batch"
         kept = state.kept.get(place) or 0
-        many = 0 < retention.batches < kept
-        old = 0 < retention.kept_ms < time_ms - admission.time_ms
-        if kept == 1 or not (many or old):
+        if not _is_beyond(retention, kept, time_ms - admission.time_ms):
             break
         drop_oldest(state, place, admission)
         oldest = admission.next_index
     if oldest != partition.oldest:
         low_water = max(partition.low_water, oldest)
         state.partitions.put(place, replace(partition, low_water=low_water, oldest=oldest))
+
+
+class KeptBatches:
+    """The batches that the ledger keeps of one partition, for those who follow blocks without a ledger.
+
+    It releases a batch with the same block as the ledger, or later if it has not seen all batches.
+    """
+
+    __slots__ = ("_ends", "_times")
+
+    def __init__(self) -> None:
+        self._ends = array("Q")
+        self._times = array("Q")
+
+    def admit(self, next_index: int, time_ms: int, retention: Retention) -> int:
+        """Adds the batch that ends at an index; returns the index below which it releases everything."""
+        self._ends.append(next_index)
+        self._times.append(time_ms)
+        count, released = len(self._ends), 0
+        while released < RELEASED_MAX and _is_beyond(
+            retention, count - released, time_ms - self._times[released]
+        ):
+            released += 1
+        mark = self._ends[released - 1] if released else 0
+        self.let_go(mark)
+        return mark
+
+    def let_go(self, index: int) -> None:
+        """Forgets the batches wholly below an index."""
+        count = bisect_right(self._ends, index)
+        if count:
+            del self._ends[:count]
+            del self._times[:count]
+
+
+def _is_beyond(retention: Retention, kept: int, age_ms: int) -> bool:
+    """Returns whether the oldest of the batches kept is to be released; never the last one."""
+    return kept > 1 and (0 < retention.batches < kept or 0 < retention.kept_ms < age_ms)
 
 
 def drop_oldest(state: State, place: Place, admission: Admission) -> None:

@@ -16,7 +16,16 @@ from enum import Enum
 
 from veristream.kabis.channels.failures import FAILURES
 from veristream.kabis.channels.interfaces import Ordering
-from veristream.kabis.protocol.actions import LowWater, RegisterKey, RevokeKey, RotateKey, SetTopic
+from veristream.kabis.ledger.retention import NO_RETENTION, KeptBatches
+from veristream.kabis.protocol.actions import (
+    LowWater,
+    RegisterKey,
+    Retention,
+    RevokeKey,
+    RotateKey,
+    SetRetention,
+    SetTopic,
+)
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.genesis import Genesis
 from veristream.kabis.protocol.partitions import StreamName, stream_of
@@ -77,6 +86,8 @@ class ChainView:
         self._numbers: dict[StreamName, int] = {}
         self._admitted: list[AdmittedStream] = []  # by the number of the stream
         self._orders: defaultdict[Place, AdmittedOrder] = defaultdict(AdmittedOrder)
+        self._kept: defaultdict[Place, KeptBatches] = defaultdict(KeptBatches)
+        self._retentions: dict[str, Retention] = {}
         self._wanted = asyncio.Event()
         self._looked = asyncio.Event()
         for party in genesis.admins + genesis.clients:
@@ -113,13 +124,16 @@ class ChainView:
         if header.height != self.height + 1 or header.previous != self._last_id:
             raise NotNextError(f"block {header.height} does not follow block {self.height}")
         for encoded in certified.block.transactions:
-            self._take_transaction(decode_transaction(encoded))
+            self._take_transaction(decode_transaction(encoded), header.time_ms)
         self.height, self._last_id = header.height, header.block_id()
 
-    def _take_transaction(self, transaction: Transaction) -> None:
+    def _take_transaction(self, transaction: Transaction, time_ms: int) -> None:
         match transaction:
             case Submit():
                 self._admit(transaction)
+                self._retain(transaction, time_ms)
+            case Signed(action=SetRetention(topic, retention)):
+                self._retentions[topic] = retention
             case Signed(action=SetTopic(topic, partitions, validated)):
                 self.topics[topic] = TopicPolicy(partitions, validated)
             case Signed(action=LowWater(topic, partition, index)):
@@ -148,7 +162,16 @@ class ChainView:
         self._orders[header.topic, header.partition].add(header.count, number, header.next_sequence)
         self._cursors[header.producer, header.topic, header.partition] = header.next_sequence
 
+    def _retain(self, submit: Submit, time_ms: int) -> None:
+        """Releases what the ledger released with the admission of this batch."""
+        place = (submit.signed.header.topic, submit.signed.header.partition)
+        retention = self._retentions.get(place[0], NO_RETENTION)
+        mark = self._kept[place].admit(self._orders[place].next_index, time_ms, retention)
+        if mark:
+            self._let_go(place, mark)
+
     def _let_go(self, place: Place, index: int) -> None:
+        self._kept[place].let_go(index)
         gone = dict(self._orders[place].let_go(index))  # of each stream the last, which is the highest
         for number, next_sequence in gone.items():
             self.marks[self._names[number]] = next_sequence

@@ -36,13 +36,12 @@ from veristream.kabis.client.fetching import (
 )
 from veristream.kabis.client.options import ConsumerOptions, Start
 from veristream.kabis.ledger.follower import Change, Follower
-from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup, LowWater
+from veristream.kabis.protocol.actions import CommitOffsets, Hole, LeaveGroup
 from veristream.kabis.protocol.answers import Absent, Below
-from veristream.kabis.protocol.batch import SignedHeader
 from veristream.kabis.protocol.blocks import CertifiedBlock
 from veristream.kabis.protocol.partitions import PartitionName, party_of
 from veristream.kabis.protocol.receipts import StorageAbsence
-from veristream.kabis.protocol.transactions import Author, Signed, Skip, Submit, skip
+from veristream.kabis.protocol.transactions import Author, Signed, Skip, skip
 
 NEVER_MS = 1 << 62
 EXPECTED_BYTES = 1024
@@ -295,6 +294,9 @@ class ConsumerCore:
             self._out += self._voice.heard(followed)
         for change in followed.changes:
             self._changed(change)
+        for reader in self._readers.values():
+            if isinstance(reader, ValidatedReader):  # an admin or retention may have raised the mark
+                reader.check_low_water(self._ledger.partition(*reader.place).low_water)
         self._stale = True
         return self.tick(now_ms)
 
@@ -305,17 +307,8 @@ class ConsumerCore:
                 if wanted is not None and wanted.events is None:
                     wanted.events = []
                     self._out.append(outputs.Ready())
-            case Signed(action=LowWater(topic, partition)):
-                self._check_mark((topic, partition))
-            case Submit(SignedHeader(header)):  # with retention, its admission may release older batches
-                self._check_mark((header.topic, header.partition))
             case _:
                 pass
-
-    def _check_mark(self, place: tuple[str, int]) -> None:
-        reader = self._readers.get(place)
-        if isinstance(reader, ValidatedReader):
-            reader.check_low_water(self._ledger.partition(*place).low_water)
 
     def fetched(self, wanted: outputs.Fetch, answer: bytes | Absent | Below, now_ms: int) -> list[Output]:
         """A party answered the request for a batch."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +15,11 @@ import pytest
 from tests.kabis.chain import CHAIN, key_of, make_genesis
 from tests.kabis.ordering.cluster import make_batches, make_topic, run
 from veristream.errors import EnvironmentFailure
+from veristream.kabis.log.disk.files import Full
 from veristream.kabis.log.disk.log import Log
 from veristream.kabis.ordering.mempool import find_author
 from veristream.kabis.ordering.messages import Proposal, Vote
-from veristream.kabis.ordering.node import Node
+from veristream.kabis.ordering.node import Node, to_failure
 from veristream.kabis.ordering.outbox import Outbox
 from veristream.kabis.ordering.peers import (
     Ask,
@@ -47,7 +49,7 @@ class GuardedRecords(RecordStore):
     def __init__(self, log: Log) -> None:
         super().__init__(log)
         self.permitted = threading.Event()
-        self.failure: EnvironmentFailure | None = None
+        self.failure: Exception | None = None
         self.flushes = 0
 
     def sync(self) -> int:
@@ -324,3 +326,52 @@ def test_a_validator_that_passes_on_a_flood_passes_on_the_rest(tmp_path: Path) -
         assert len(node._to_admit) == 4 + 2 + 1
 
     run_alone(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (Full("no room to write records"), "no room"),
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (MemoryError(), "out of memory"),
+    ],
+)
+def test_a_vote_whose_record_cannot_be_written_is_not_sent(
+    tmp_path: Path, error: Exception, words: str
+) -> None:
+    async def test() -> None:
+        async with among_four(tmp_path) as (node, records, link):
+
+            def append(height: int, record: bytes) -> int:
+                raise error
+
+            records.append = append  # type: ignore[method-assign]
+            records.permitted.set()
+            with suppress(RequestError):
+                node.submit(make_topic())
+            with pytest.raises(EnvironmentFailure, match=words):
+                await node.failed
+            await asyncio.sleep(0.05)
+            assert not [each for each in link.sent if isinstance(each, Proposal | Vote)]
+            with pytest.raises(RequestError, match="has failed"):
+                node.submit(make_topic())
+
+    run(test)
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EMFILE, "Too many open files"), MemoryError()])
+def test_a_flush_that_the_system_refuses_ends_the_validator(tmp_path: Path, error: Exception) -> None:
+    async def test(node: Node, records: GuardedRecords) -> None:
+        records.failure = error
+        records.permitted.set()
+        node.submit(make_topic())
+        with pytest.raises(EnvironmentFailure):
+            await node.failed
+        assert node.published == 0
+
+    run_alone(tmp_path, test)
+
+
+def test_a_bug_is_not_taken_for_a_failure_of_the_machine() -> None:
+    bug = ValueError("a bug")
+    assert to_failure(bug) is bug

@@ -156,8 +156,9 @@ class Node:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
+        """Stops the node; a failure of the machine is told as such, any other is a bug."""
         if not self.failed.done():
-            self.failed.set_exception(error)
+            self.failed.set_exception(to_failure(error))
 
     async def _tick(self) -> None:
         while True:
@@ -278,7 +279,8 @@ class Node:
             raise
         except Exception as error:
             self._fail(error)
-            raise
+            if not isinstance(error, MemoryError | OSError):
+                raise
 
     async def wait_for_block(self) -> None:
         """Waits until the next block is published."""
@@ -363,6 +365,23 @@ class Node:
             height = await self._loop.run_in_executor(self._flushers, self.blocks.sync)
             self.records.forget(height)
             await asyncio.sleep(BLOCK_FLUSH_S)
+
+
+def to_failure(error: Exception) -> Exception:
+    """Returns the failure of the machine that an error of the system means; any other error unchanged."""
+    match error:
+        case MemoryError():
+            return EnvironmentFailure(
+                "the validator is out of memory",
+                "give it more, then start it again: nothing signed is lost",
+            )
+        case OSError():
+            return EnvironmentFailure(
+                f"the validator cannot go on: {error.strerror or error}",
+                "look at the machine, then start it again: nothing signed is lost",
+            )
+        case _:
+            return error
 
 
 class _Trust:

@@ -275,3 +275,45 @@ def test_frames_that_are_no_requests_are_few(run: Run, kind: int) -> None:
             writer.close()
 
     run(test)
+
+
+def test_answers_to_the_same_news_are_made_in_turn(run: Run) -> None:
+    """Somebody with many connections does not make one with a single connection wait for all of them."""
+    made: list[str] = []
+
+    async def test() -> None:
+        news, waiting = asyncio.Event(), 0
+
+        async def answer(peer: Peer, _body: bytes) -> Later:
+            nonlocal waiting
+            waiting += 1
+            await news.wait()
+            return Later(lambda: made.append(peer.name) or b"")  # type: ignore[func-returns-value]
+
+        server = await serve(LOOPBACK, SERVER, lambda _peer: None, Handlers(answer), Limits())
+        crowd = [await call(server) for _ in range(5)]
+        bob = await call(server, Identity("chain", Role.CONSUMER, "bob", make_key(b"b" * 32)))
+        asked = [asyncio.ensure_future(each.request(b"")) for each in crowd for _ in range(10)]
+        await until(lambda: waiting == 50)
+        asked.append(asyncio.ensure_future(bob.request(b"")))
+        await until(lambda: waiting == 51)
+        news.set()
+        await asyncio.gather(*asked)
+        assert made.index("bob") <= 2
+        await server.close()
+
+    run(test)
+    made.clear()
+
+
+def test_who_breaks_the_rules_does_not_come_again_at_once(run: Run) -> None:
+    async def test() -> None:
+        async with serving(limits=Limits(quotas=Quotas(ban_s=600.0))) as server:
+            (reader, writer), _session = await open_session(server)
+            writer.write((0xFFFFFFFF).to_bytes(4, "big"))
+            await expect_end(reader)
+            writer.close()
+            with pytest.raises(PeerRefusedError, match="producer alice broke the rules of the wire"):
+                await call(server)
+
+    run(test)

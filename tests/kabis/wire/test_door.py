@@ -162,6 +162,26 @@ def test_anonymous_callers_of_an_address_are_one_identity() -> None:
     with_door(test)
 
 
+def test_a_client_that_broke_the_rules_has_to_wait_and_a_party_does_not() -> None:
+    def test(door: Door, clock: Clock) -> None:
+        for name, role in (("mallory", Role.PRODUCER), ("v1", Role.VALIDATOR)):
+            entrant = Caller()
+            assert door.admit(entrant, peer(name, role)) is None
+            share = door.share_of(entrant)
+            assert share is not None
+            door.ban(share)
+        assert door.admit(Caller(), peer("mallory")) == (
+            "producer mallory broke the rules of the wire, and has to wait"
+        )
+        assert door.admit(Caller(), peer("v1", Role.VALIDATOR)) is None
+        assert door.admit(Caller(), peer("alice")) is None
+        assert limits_of(door)[("producer mallory", "ban")] == 1
+        clock.now += QUOTAS.ban_s
+        assert door.admit(Caller(), peer("mallory")) is None
+
+    with_door(test)
+
+
 @pytest.mark.parametrize("field_name", ["connections_max", "files_reserved", "bytes_per_s"])
 def test_quotas_are_positive_and_leave_room_for_files(field_name: str) -> None:
     with pytest.raises(ModelError, match=f"the quota {field_name} must be positive"):

@@ -332,12 +332,30 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 answer = await self._handlers.answer(self.peer, body)
             if isinstance(answer, Later):
-                await self._wait_for_room()
-                answer = answer.make()
+                answer = await self._make(answer)
         except (RequestError, DecodeError) as error:
             kinds, answer = (_FAILURE, _FAILURE), str(error).encode()[:REASON_BYTES_MAX]
         if not self.closed:
             self._send_either(kinds, number, answer)
+
+    async def _make(self, later: Later) -> bytes | Attached:
+        """Makes an answer when there is room for it and it is this identity's turn."""
+        await self._wait_for_room()
+        if self._share is None or self._turns is None:
+            return later.make()
+        while True:
+            async with self._share.making, self._turns.making:
+                await asyncio.sleep(0)  # between two answers there is time for votes
+                if self.closed or self._has_room():
+                    return later.make()
+            await self._wait_for_room()
+
+    def _has_room(self) -> bool:
+        return (
+            self._writable.is_set()
+            and self.unsent_bytes <= self._limits.write_bytes_max
+            and (self._share is None or self._share.has_room)
+        )
 
     async def _wait_for_room(self) -> None:
         """Waits until the peer has read enough of the earlier answers; one after the other goes on.
@@ -387,7 +405,7 @@ class Connection(asyncio.BufferedProtocol):
         self._forgive(now)
         complaint = self._complaint(now)
         if complaint:
-            self._fail(WireError(complaint))
+            self._fail(ConnectionLostError(complaint))
             return
         if self.opened.done() and now - self._heard > limits.idle_s / 2 and self._writable.is_set():
             self._send(_PING, 0, b"")

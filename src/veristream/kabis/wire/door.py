@@ -112,6 +112,8 @@ class Door:
         """Gives an authorized peer a place; returns why not if there is none."""
         self._forget_half_open(entrant)
         share = self._share_of(peer, entrant.host)
+        if share.banned_until > self.clock():
+            return self._refuse(share, f"{share.who} broke the rules of the wire, and has to wait", "ban")
         if len(share.connections) >= self.quotas.connections_per_identity:
             return self._refuse(share, f"{share.who} has {len(share.connections)} connections, the most")
         if len(self._entered) >= self.open_max or (
@@ -129,17 +131,23 @@ class Door:
         self._clients += not share.is_party
         return None
 
-    def _refuse(self, share: Share, why: str) -> str:
-        self.refusals.note(share.who, "connections")
+    def _refuse(self, share: Share, why: str, limit: str = "connections") -> str:
+        self.refusals.note(share.who, limit)
         return why
+
+    def ban(self, share: Share) -> None:
+        """Refuses new connections of a client for a while, because it broke the rules."""
+        self.refusals.note(share.who, "broken rules of the wire")
+        if not share.is_party:  # validators judge each other's messages, and ban those who lie
+            share.banned_until = self.clock() + self.quotas.ban_s
 
     def _largest(self, *, parties: bool) -> Share | None:
         among = (share for share in self._entered.values() if parties or not share.is_party)
         return max(among, key=lambda share: len(share.connections), default=None)
 
     def _share_of(self, peer: Peer, host: str) -> Share:
-        anonymous = peer.role is Role.ANONYMOUS
-        key: object = host if anonymous else peer.public
+        anonymous, is_party = peer.role is Role.ANONYMOUS, peer.role in _PARTIES
+        key: object = host if anonymous else (peer.public, is_party)
         share = self._shares.get(key)
         if share is None:
             if len(self._shares) >= _SHARES_KEPT:
@@ -151,7 +159,7 @@ class Door:
                 requests_rate=Bucket.full(quotas.requests_per_s, now),
                 bytes_rate=Bucket.full(quotas.bytes_per_s, now),
                 note=self.refusals.note,
-                is_party=peer.role in _PARTIES,
+                is_party=is_party,
             )
         return share
 

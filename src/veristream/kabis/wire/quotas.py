@@ -17,7 +17,8 @@ class Quotas:
 
     `connections_for_parties` places are kept for validators, storage parties and admins. `files_reserved`
     open files are kept for the party's own logs, and are never used for connections. Bytes that are
-    *unsent* belong to answers which the peer has not read yet.
+    *unsent* belong to answers which the peer has not read yet. A client that breaks the rules of the wire
+    is refused for `ban_s`.
     """
 
     connections_max: int = 4096
@@ -31,7 +32,8 @@ class Quotas:
     request_bytes_per_identity: int = 64 << 20
     unsent_bytes_per_identity: int = 32 << 20
     bytes_per_s: float = float(256 << 20)
-    requests_per_s: float = 5000.0
+    requests_per_s: float = 2000.0
+    ban_s: float = 5.0
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

@@ -8,7 +8,13 @@ import logging
 from veristream.kabis.protocol.codec import Octets
 from veristream.kabis.wire.connection import REASON_BYTES_MAX, REFUSED, WELCOME, Connection
 from veristream.kabis.wire.door import Door
-from veristream.kabis.wire.handlers import Authorize, Handlers, Limits, PeerRefusedError
+from veristream.kabis.wire.handlers import (
+    Authorize,
+    ConnectionLostError,
+    Handlers,
+    Limits,
+    PeerRefusedError,
+)
 from veristream.kabis.wire.handshake import ClientHandshake, Peer, ServerHandshake, WireError, prefix
 from veristream.kabis.wire.refusals import call_address, call_peer
 
@@ -97,8 +103,12 @@ class ServerConnection(Connection):
         self._transport.close()
 
     def _fail(self, error: Exception) -> None:
-        who = call_address(self.host) if self._share is None else self._share.who
-        self._door.refusals.note(who, "broken rules of the wire" if self.opened.done() else "bad handshake")
+        if self._share is None:
+            self._door.refusals.note(call_address(self.host), "bad handshake")
+        elif isinstance(error, ConnectionLostError):  # it was too slow, as a machine may be
+            self._door.refusals.note(self._share.who, "silence")
+        else:
+            self._door.ban(self._share)
         super()._fail(error)
 
 

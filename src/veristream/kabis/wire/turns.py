@@ -81,6 +81,8 @@ class Share:
     request_bytes: int = 0
     frame_bytes: int = 0
     drained: asyncio.Event = field(default_factory=asyncio.Event)
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    banned_until: float = 0.0
     _was_full: bool = False
     was_late: bool = False
 
@@ -129,6 +131,7 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         self._ready: deque[Share] = deque()
         self._is_due = False
+        self.making = asyncio.Lock()
 
     def add(self, share: Share, request: tuple[Served, int, object, int]) -> None:
         """Starts a request when its turn comes."""

@@ -24,8 +24,11 @@ from veristream.kabis.cluster.access import Access
 from veristream.kabis.cluster.folder import ClusterFolder
 from veristream.kabis.ordering.requests import Operation, Read
 from veristream.kabis.protocol.actions import JoinGroup
+from veristream.kabis.protocol.batch import Stream, build_batch
+from veristream.kabis.protocol.codec import ZERO_DIGEST
 from veristream.kabis.protocol.genesis import Party
 from veristream.kabis.protocol.keys import make_key
+from veristream.kabis.protocol.records import encode_leaf
 from veristream.kabis.protocol.transactions import Author, sign_action
 from veristream.kabis.storage import messages as storage
 from veristream.kabis.wire.handshake import (
@@ -45,7 +48,7 @@ PAUSE_S = 0.05
 MIB = 1 << 20
 FAILED = (OSError, WireError, asyncio.IncompleteReadError, TimeoutError)
 
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +64,11 @@ class Target:
     def is_validator(self) -> bool:
         return self.role is Role.VALIDATOR
 
-    async def call(self) -> Stream:
+    async def call(self) -> Pipe:
         host, _, port = self.party.address.rpartition(":")
         return await asyncio.open_connection(host, int(port))
 
-    async def enter(self, me: Identity | None = None) -> tuple[Stream, Session]:
+    async def enter(self, me: Identity | None = None) -> tuple[Pipe, Session]:
         """Proves a key; returns a stream whose frames are ours to send as we please."""
         reader, writer = await self.call()
         server = Peer(self.role, self.party.name, self.party.public)
@@ -232,6 +235,27 @@ async def junk_flood(target: Target) -> None:
     await flood(target, 4, lambda _number: b"\x01" + os.urandom(300))
 
 
+async def phantoms(target: Target) -> None:
+    """Has batches of topics stored that do not exist."""
+
+    async def store() -> None:
+        (reader, writer), session = await target.enter()
+        dropping = asyncio.ensure_future(drop_all(reader))
+        try:
+            for number in range(100):
+                stream = Stream(target.me.chain_id, f"phantom-{number}", 0, NAME, 0)
+                leaf = encode_leaf(None, os.urandom(100_000))
+                batch = build_batch(stream, 0, ZERO_DIGEST, [leaf], target.author.signer)
+                head = frame(session, 9, number, bytes((storage.Operation.STORE,)) + batch.digest())
+                writer.write(head + prefix(batch.encode()))
+                await writer.drain()
+        finally:
+            dropping.cancel()
+            writer.close()
+
+    await repeat(store)
+
+
 async def join_spam(target: Target) -> None:
     """Joins a new group with each request."""
 
@@ -248,7 +272,7 @@ async def join_spam(target: Target) -> None:
 ATTACKS: tuple[Callable[[Target], Awaitable[None]], ...] = (
     *(half_open, slow_loris, garbage, strangers, impostor, all_connections, churn),
     *(slow_readers, waiting_readers, oversized, forged, replayed, votes, pings, unfinished),
-    *(request_flood, junk_flood, join_spam),
+    *(request_flood, junk_flood, phantoms, join_spam),
 )
 
 
